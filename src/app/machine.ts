@@ -39,6 +39,7 @@ import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
 import { type ServerScripts, StdioServers, type StdioValues } from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
+import { networkChecks, proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
 
 /** What the machine stands in. */
@@ -184,13 +185,17 @@ export class Machine implements AsyncDisposable {
 
   /** Tries what modules need on this machine, and looks at what was installed. */
   async checks(): Promise<readonly Check[]> {
-    return [...await this.modules.checks(), ...this.packages.checks()];
+    return [
+      ...await networkChecks(this.#options),
+      ...await this.modules.checks(),
+      ...this.packages.checks(),
+    ];
   }
 
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch()
+      new GuardedFetch({ proxy: () => proxyOf(this.#options) })
     );
     return await (await this.#network).fetch(url, options);
   };
@@ -271,7 +276,10 @@ export class Machine implements AsyncDisposable {
       protection: protectedPaths,
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
+      installEnvironment: () => ({
+        ...installEnvironment(environment),
+        ...proxyVariables(this.#options),
+      }),
       groups: this.groups,
       packages: this.packages,
     });

@@ -8,6 +8,7 @@ import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
+import { shownProxy } from "../config/network.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -28,12 +29,12 @@ export interface Value {
 type Flat = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the settings of the gateway, the model, the intent, and each limit that is not the
- * default.
+ * Returns the settings of the gateway, the model, the intent, each limit that is not the default,
+ * the proxy without its user and password, and the certificates of servers.
  */
 export function valuesOf(app: App): readonly Value[] {
   const { file, person } = app.loaded();
-  const { limits } = app.config();
+  const { limits, network, servers } = app.config();
   const said = {
     default: flat(DEFAULT_GATEWAY),
     person: { ...flat(person.gateway), "search.model": person.model },
@@ -44,6 +45,17 @@ export function valuesOf(app: App): readonly Value[] {
     ...keys.map((key) => valueOf(key, { said, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
       .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
+    ...[
+      ...network
+        ? [["network.proxy", shownProxy(network)], ["network.no_proxy", network.no_proxy ?? []]]
+        : [],
+      ...servers.flatMap((server) =>
+        server.kind === "http"
+          ? (["ca", "cert", "key"] as const).filter((name) => server[name] !== undefined)
+            .map((name) => [`mcpServers.${server.title ?? server.name}.${name}`, server[name]])
+          : []
+      ),
+    ].map(([key, value]) => ({ key: `${key}`, value, from: person.path })),
   ];
 }
 

@@ -12,6 +12,7 @@ import { isAddress } from "./_address.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
+import { isException, isProxy } from "./network.ts";
 import { REGISTRY_BEGINNINGS } from "./registries.ts";
 import { PROVIDERS } from "./sampling.ts";
 
@@ -22,6 +23,8 @@ const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that 
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
+const PERSONAL = "nothing here: certificates are for mcpServers in your own config.yaml";
 const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
@@ -63,7 +66,12 @@ export function personSchema(zod: Zod) {
     journal: zod.enum(["required", "best_effort"]),
     memory: zod.union([flag, object({}, { enabled: flag })], "true, false, or { enabled: false }"),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
-    mcpServers: clientServersSchema(zod),
+    mcpServers: serverSections(zod, true).mcpServers,
+    network: object({
+      proxy: text("http:// or https:// with a host and a port; ${NAME} for user and password", {
+        test: isProxy,
+      }),
+    }, { no_proxy: list(text(EXCEPTION, { test: isException }), "hosts") }),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
@@ -144,7 +152,7 @@ export function clientServersSchema(zod: Zod) {
 /**
  * Returns the schemas of both sections of servers. Types of servers are distinguished by `type`.
  */
-function serverSections(zod: Zod) {
+function serverSections(zod: Zod, isPerson = false) {
   const { object, text, list, flag, filled, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
   const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
@@ -156,7 +164,11 @@ function serverSections(zod: Zod) {
   const address = { url: url("https://", "http://") };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);
-  const sent = { headers: zod.record(header, line), tools: tools.any };
+  const file = isPerson ? path : zod.never(PERSONAL);
+  const sent = {
+    ...{ headers: zod.record(header, line), tools: tools.any },
+    ...{ ca: file, cert: file, key: file },
+  };
   const any = zod.unknown();
   // Keys that clients write and PML ignores: only rules decide which calls run.
   const beside = {
@@ -173,7 +185,15 @@ function serverSections(zod: Zod) {
   ]);
   const clients = zod.discriminatedUnion("type", [
     object({ ...type("stdio"), ...program }, { ...given, ...running, ...beside }),
-    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside }),
+    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside })
+      .refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
+        error: "cert and key together",
+        path: ["cert"],
+      })
+      .refine(({ url, ca, cert }) => (ca ?? cert) === undefined || /^https:/i.test(url), {
+        error: "a URL that begins https://, as ca, cert and key need TLS",
+        path: ["url"],
+      }),
   ]);
   const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });
   return {

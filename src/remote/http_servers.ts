@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Fetch } from "../core/fetch.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
@@ -23,6 +23,8 @@ export interface HttpValues {
   readonly named: ReadonlySet<string>;
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
   /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }
