@@ -92,26 +92,30 @@ export class GuardedFetch implements Disposable {
     if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot send a request: PML is ending");
     const asked = request(options);
     const state = { sent: false };
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const end = (reason: unknown) => {
+      reject(reason);
+      late[Symbol.dispose]();
+      aborting[Symbol.dispose]();
+      asked.destroy();
+      // Without a connection, nothing else tells that it is over.
+      over.abort();
+    };
     const late = after(
       this.#options.connectMs ?? CONNECT_MS,
-      () => asked.destroy(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+      () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
     followed(asked, target, () => {
       state.sent = true;
       late[Symbol.dispose]();
     });
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const aborting = onAbort(signal, () => {
-      reject(signal.reason);
-      asked.destroy();
-    });
+    const aborting = onAbort(signal, () => end(signal.reason));
     asked.once("response", resolve);
     // After the answer has begun, its body reports errors.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
     asked.once("close", () => {
       late[Symbol.dispose]();
       aborting[Symbol.dispose]();
-      over.abort();
     });
     asked.end(body);
     const message = await promise;

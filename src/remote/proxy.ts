@@ -80,7 +80,7 @@ async function tunnel(
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const port = Number(url.port) || (isSecure ? 443 : 80);
   const socket = isSecure
-    ? connectTls({ host, port, servername: host, rejectUnauthorized: true })
+    ? connectTls({ host, port, ...!isLiteral(url.hostname) && { servername: host } })
     : connect({ host, port });
   using _ = onAbort(over, () => socket.destroy());
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -100,14 +100,15 @@ async function tunnel(
   const hear = (piece: Uint8Array) => {
     said += Buffer.from(piece).toString("latin1");
     const end = said.indexOf("\r\n\r\n") + 4;
-    if (end < 4 && said.length < ANSWER_MAX) return;
+    if (end < 4 && said.length <= ANSWER_MAX) return;
     const [, status] = /^HTTP\/1\.[01] ([2-5]\d\d)[ \r]/.exec(said) ?? [];
+    if (!status || end > ANSWER_MAX) failed("gave no valid answer");
+    else if (status === "407") {
+      failed(login === "" ? "wants a user and a password" : REFUSED, LOGIN_HINT);
+    } else if (!status.startsWith("2")) failed(`refused with the status ${status}`);
     // A server that speaks TLS says nothing before it is spoken to.
-    const isWhole = end === said.length && end <= ANSWER_MAX;
-    if (status?.startsWith("2") && isWhole) resolve();
-    else if (!isWhole || status === undefined) failed("gave no valid answer");
-    else if (status !== "407") failed(`refused with the status ${status}`);
-    else failed(login === "" ? "wants a user and a password" : REFUSED, LOGIN_HINT);
+    else if (end < said.length) failed("gave no valid answer");
+    else resolve();
   };
   socket.on("error", reject).on("close", closed).on("data", hear);
   socket.once(isSecure ? "secureConnect" : "connect", () => {
