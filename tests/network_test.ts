@@ -125,7 +125,7 @@ for (const era of ERAS) {
     const bare = await call(pml, "bare:link");
     assert.equal(codeOf(bare), "UPSTREAM_DOWN");
     assert.match(textOf(bare), /it wants a certificate of PML that it knows/);
-    assert.match(textOf(bare), /cert and key beside its url, in your config.yaml/);
+    assert.match(textOf(bare), /cert and key beside its url in your config.yaml/);
     const strange = await call(pml, "strange:link");
     assert.match(textOf(strange), /its certificate is not valid/);
     assert.deepEqual([...new Set(wants.clients)], ["pml client"]);
@@ -163,7 +163,7 @@ Deno.test("A proxy that refuses the sign-in is told of, and another holds from t
   const { pml, ws } = scene;
   const refused = await call(pml, "far:link");
   assert.equal(codeOf(refused), "UPSTREAM_DOWN");
-  assert.match(textOf(refused), /the proxy "127.0.0.1:\d+" does not accept the user/);
+  assert.match(textOf(refused), /the proxy "127.0.0.1:\d+" wants a user and a password/);
   assert.ok(!JSON.stringify(refused).includes(PASSWORD));
   const write = (proxy: string) =>
     writeFile(join(ws.home, "config.yaml"), JSON.stringify(config(proxy)));
@@ -256,15 +256,13 @@ Deno.test("`pml doctor` and `pml config show` tell of the proxy and the certific
     findings: { name: string; ok: boolean; said: string }[];
   };
   const found = (name: string) => findings.find((each) => each.name === name);
-  assert.deepEqual(found("proxy"), { name: "proxy", ok: true, said: "http://127.0.0.1:9" });
-  const paths = ["ca.pem", "client.pem"].map((name) => join(ws.home, name)).join(", ");
-  assert.deepEqual(found("certificates of good"), {
-    name: "certificates of good",
-    ok: true,
-    said: paths,
-  });
-  assert.equal(found("certificates of bad")?.ok, false);
-  assert.match(found("certificates of bad")?.said ?? "", /does not belong to the certificate/);
+  const told = (name: string) => [found(name)?.ok, found(name)?.said];
+  assert.deepEqual(told("network.proxy"), [true, "http://127.0.0.1:9"]);
+  assert.deepEqual(told("network.no_proxy"), [true, "*.corp"]);
+  assert.deepEqual(told("mcpServers.good.cert"), [true, "client.pem"]);
+  const [ok, why] = told("server bad");
+  assert.equal(ok, false);
+  assert.match(`${why}`, /other\.key": its key does not belong to the certificate/);
   assert.equal(found("key PROXY_USER")?.ok, true);
   const config = await runPml(ws, ["config", "show", "--json"], { env });
   const { values } = JSON.parse(config.stdout);
@@ -272,7 +270,7 @@ Deno.test("`pml doctor` and `pml config show` tell of the proxy and the certific
   assert.deepEqual(values["network.no_proxy"].value, ["*.corp"]);
   assert.equal(values["mcpServers.good.cert"].value, "client.pem");
   const unset = await runPml(ws, ["doctor"], { env: { PROXY_USER: "" } });
-  assert.match(unset.stdout, /FAIL proxy: Cannot use the proxy: PROXY_USER is not set/);
+  assert.match(unset.stdout, /FAIL key PROXY_USER: wanted by network\.proxy: not set/);
   for (const { stdout, stderr } of [doctor, config, unset]) {
     assert.doesNotMatch(stdout + stderr, /literal-one|somebody/);
   }

@@ -39,7 +39,7 @@ import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
 import { type ServerScripts, StdioServers, type StdioValues } from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
-import { networkChecks, proxyOf, proxyVariables } from "./network.ts";
+import { proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
 
 /** What the machine stands in. */
@@ -185,11 +185,7 @@ export class Machine implements AsyncDisposable {
 
   /** Tries what modules need on this machine, and looks at what was installed. */
   async checks(): Promise<readonly Check[]> {
-    return [
-      ...await networkChecks(this.#options),
-      ...await this.modules.checks(),
-      ...this.packages.checks(),
-    ];
+    return [...await this.modules.checks(), ...this.packages.checks()];
   }
 
   /** The way out to the network, which is opened when something first goes there. */

@@ -8,7 +8,6 @@ import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
-import { shownProxy } from "../config/network.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -34,7 +33,7 @@ type Flat = Readonly<Record<string, unknown>>;
  */
 export function valuesOf(app: App): readonly Value[] {
   const { file, person } = app.loaded();
-  const { limits, network, servers } = app.config();
+  const { limits } = app.config();
   const said = {
     default: flat(DEFAULT_GATEWAY),
     person: { ...flat(person.gateway), "search.model": person.model },
@@ -45,18 +44,23 @@ export function valuesOf(app: App): readonly Value[] {
     ...keys.map((key) => valueOf(key, { said, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
       .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
-    ...[
-      ...network
-        ? [["network.proxy", shownProxy(network)], ["network.no_proxy", network.no_proxy ?? []]]
-        : [],
-      ...servers.flatMap((server) =>
-        server.kind === "http"
-          ? (["ca", "cert", "key"] as const).filter((name) => server[name] !== undefined)
-            .map((name) => [`mcpServers.${server.title ?? server.name}.${name}`, server[name]])
-          : []
-      ),
-    ].map(([key, value]) => ({ key: `${key}`, value, from: person.path })),
+    ...networkValues(app),
   ];
+}
+
+/** Returns the proxy, without its user and password, and the certificates of servers. */
+export function networkValues(app: App): readonly Value[] {
+  const { network, servers } = app.config();
+  const files = servers.flatMap((server) =>
+    (["ca", "cert", "key"] as const).map((name) => [
+      `mcpServers.${server.name}.${name}`,
+      server.kind === "http" ? server[name] : undefined,
+    ])
+  );
+  const proxy = network && new URL(network.proxy).origin;
+  return [["network.proxy", proxy], ["network.no_proxy", network?.no_proxy], ...files]
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ({ key: `${key}`, value, from: app.loaded().person.path }));
 }
 
 /** Returns warnings about settings that the person may not have meant. */

@@ -12,7 +12,6 @@ import { isAddress } from "./_address.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
-import { isException, isProxy } from "./network.ts";
 import { REGISTRY_BEGINNINGS } from "./registries.ts";
 import { PROVIDERS } from "./sampling.ts";
 
@@ -24,6 +23,8 @@ const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
+const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
+const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
 const PERSONAL = "nothing here: certificates are for mcpServers in your own config.yaml";
 const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
@@ -68,10 +69,10 @@ export function personSchema(zod: Zod) {
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: serverSections(zod, true).mcpServers,
     network: object({
-      proxy: text("http:// or https:// with a host and a port; ${NAME} for user and password", {
-        test: isProxy,
+      proxy: text("http://HOST:PORT, with ${NAME}:${NAME}@ before HOST for a user and a password", {
+        test: (said) => PROXY.test(said) && URL.canParse(said),
       }),
-    }, { no_proxy: list(text(EXCEPTION, { test: isException }), "hosts") }),
+    }, { no_proxy: list(text(EXCEPTION, EXCEPTIONS), "hosts") }),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
@@ -186,14 +187,10 @@ function serverSections(zod: Zod, isPerson = false) {
   const clients = zod.discriminatedUnion("type", [
     object({ ...type("stdio"), ...program }, { ...given, ...running, ...beside }),
     object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside })
-      .refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
-        error: "cert and key together",
-        path: ["cert"],
-      })
-      .refine(({ url, ca, cert }) => (ca ?? cert) === undefined || /^https:/i.test(url), {
-        error: "a URL that begins https://, as ca, cert and key need TLS",
-        path: ["url"],
-      }),
+      .refine(
+        ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
+        "cert and key together, and ca, cert and key only with a url that begins https://",
+      ),
   ]);
   const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });
   return {

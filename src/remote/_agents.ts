@@ -6,7 +6,7 @@
 
 import type { Agent } from "node:http";
 import type { Certificates } from "../core/fetch.ts";
-import type { Proxy } from "./proxy.ts";
+import { connector, type Proxy } from "./proxy.ts";
 
 /** What decides which connection a request may use. */
 export interface Connecting {
@@ -44,12 +44,11 @@ export class Agents implements Disposable {
   async of(way: Connecting, certificates: Certificates | undefined): Promise<Agent> {
     const { url, isNamed, isSecure, proxy } = way;
     const { Agent } = isSecure ? await import("node:https") : await import("node:http");
-    const through = proxy && await import("./proxy.ts");
     const own = isSecure && certificates?.origin === url.origin
       ? { certificates, ...await import("./certificates.ts") }
       : undefined;
     const stamp = own?.stampOfFiles(own.certificates);
-    const key = JSON.stringify([isNamed, isSecure, proxy?.url, proxy?.login, stamp]);
+    const key = JSON.stringify([isNamed, isSecure, proxy?.url, stamp]);
     const known = this.#agents.get(key);
     if (known !== undefined) return known;
     const settings = {
@@ -64,7 +63,7 @@ export class Agents implements Disposable {
       ...own?.readCertificates(own.certificates),
     };
     const agent = new Agent(settings);
-    if (through && proxy) agent.createConnection = through.connector(proxy);
+    if (proxy) agent.createConnection = connector(proxy);
     this.#agents.set(key, agent);
     return agent;
   }

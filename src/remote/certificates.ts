@@ -18,7 +18,7 @@ export interface CertificateFiles {
 }
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-const KEY = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----([^]*?)-----END \1PRIVATE KEY-----/;
+const KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]+?-----END [A-Z ]*PRIVATE KEY-----/;
 const FILE_MAX = 1_000_000;
 const HINT = "Check ca, cert and key of the server in your config.yaml";
 
@@ -29,47 +29,34 @@ export function stampOfFiles({ ca, cert, key }: Certificates): string {
 
 /** Reads the files. Throws an error that names a file that cannot be used, and nothing of it. */
 export function readCertificates({ ca, cert, key }: Certificates): CertificateFiles {
-  const authorities = ca === undefined ? undefined : certificatesIn(ca);
+  const own = cert && certificatesIn(cert).join("\n");
   return {
-    ...(authorities && { ca: [...getCACertificates("default"), ...authorities] }),
-    ...(cert !== undefined && key !== undefined && {
-      cert: certificatesIn(cert).join("\n"),
-      key: keyOf(key, cert),
-    }),
+    ...ca && { ca: [...getCACertificates("default"), ...certificatesIn(ca)] },
+    ...own && key && { cert: own, key: keyOf(key, own) },
   };
 }
 
-/** Returns until when a certificate is valid. */
-export function validUntil(path: string): Date {
-  return new X509Certificate(certificatesIn(path)[0] ?? "").validToDate;
-}
-
 function certificatesIn(path: string): string[] {
-  const found = read(path).match(CERTIFICATES) ?? [];
+  const found = read(path).match(CERTIFICATES);
   try {
-    if (found.length > 0 && found.every((each) => new X509Certificate(each))) return found;
+    if (found?.every((each) => new X509Certificate(each))) return found;
   } catch {
     // The error of the platform may repeat a part of the file.
   }
   throw refused(path, "it holds no certificates in PEM", HINT);
 }
 
-function keyOf(path: string, cert: string): string {
-  const [key = "", kind, inside = ""] = KEY.exec(read(path)) ?? [];
-  if (/^ENCRYPTED/.test(kind ?? "") || inside.includes("ENCRYPTED")) {
-    throw refused(
-      path,
-      "its key is encrypted",
-      "Give a key without a passphrase, in a file that only you can read (openssl pkey -in KEY)",
-    );
-  }
+function keyOf(path: string, own: string): string {
+  const [key = ""] = KEY.exec(read(path)) ?? [];
+  let why = "it holds no private key in PEM";
   try {
-    const [own = ""] = certificatesIn(cert);
-    if (new X509Certificate(own).checkPrivateKey(createPrivateKey(key))) return key;
+    if (key.includes("ENCRYPTED")) why = "its key is encrypted; give one without a passphrase";
+    else if (new X509Certificate(own).checkPrivateKey(createPrivateKey(key))) return key;
+    else why = "its key does not belong to the certificate";
   } catch {
-    throw refused(path, "it holds no private key in PEM", HINT);
+    // The error of the platform may repeat a part of the file.
   }
-  throw refused(path, "its key does not belong to the certificate", HINT);
+  throw refused(path, why, HINT);
 }
 
 function read(path: string): string {

@@ -17,7 +17,7 @@ import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { after, onAbort } from "../io/waiting.ts";
 import { Agents, type Connecting } from "./_agents.ts";
-import type { Proxy } from "./proxy.ts";
+import { isDirect, type Proxy } from "./proxy.ts";
 
 /** The options of `GuardedFetch`; tests use them. */
 export interface GuardedFetchOptions {
@@ -79,7 +79,6 @@ export class GuardedFetch implements Disposable {
   async #through(target: Target): Promise<Target> {
     const proxy = target.isSecure ? this.#options.proxy?.() : undefined;
     if (proxy === undefined) return target;
-    const { isDirect } = await import("./proxy.ts");
     return await isDirect(proxy, target) ? target : { ...target, proxy };
   }
 
@@ -217,12 +216,13 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
 /**
  * Calls `sent` when there is a connection. Before that, no part of a request can have been read.
  */
-function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void): void {
+function followed(asked: ClientRequest, { isSecure, proxy }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
-    const isKept = asked.reusedSocket;
+    // Through a proxy, TLS is there already.
+    const isReady = asked.reusedSocket || proxy;
     // Deno would send it again where a kept connection breaks, and even where it is given up.
     asked.reusedSocket = false;
-    if (isKept) sent();
+    if (isReady) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
   });
 }
@@ -315,13 +315,13 @@ const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
 /** The platform's error is not the cause, because it may repeat what was sent. */
 function failure(
   error: unknown,
-  { target: { host, proxy: through }, sent: wasSent }: {
+  { target: { host, proxy }, sent: wasSent }: {
     readonly target: Target;
     readonly sent: boolean;
   },
 ): PmlError {
   if (error instanceof PmlError) return error;
-  const { code = "", proxy, errors: [first] = [] } = Object(error);
+  const { code = "", errors: [first] = [] } = Object(error);
   const said: string = code || (first?.code ?? "");
   const isUnwanted = WANTS_CERTIFICATE.test(said);
   const sent = wasSent && !isUnwanted;
@@ -331,12 +331,10 @@ function failure(
       : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
       ? `its certificate is not valid (${said})`
       : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
-  const where = proxy
-    ? `the proxy ${quoted(proxy)}`
-    : quoted(host) + (through ? ` through the proxy ${quoted(through.url.host)}` : "");
-  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${where}: ${why}`, {
+  const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
     hint: isUnwanted
-      ? "Name the files cert and key beside its url, in your config.yaml"
+      ? "Set cert and key beside its url in your config.yaml"
       : sent
       ? "The request may have arrived; check before you send it again"
       : "Nothing was sent; try again when the network and the server can be reached",

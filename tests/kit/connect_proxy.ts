@@ -77,7 +77,7 @@ export class ConnectProxy implements AsyncDisposable {
     this.asked.push(to);
     this.heads.push(head);
     if (answer !== undefined) return answer(socket, to);
-    const proof = /^Proxy-Authorization: Basic (.*)\r$/m.exec(head)?.[1];
+    const proof = /^Proxy-Authorization: Basic (.*)\r$/im.exec(head)?.[1];
     if (login !== undefined && proof !== Buffer.from(login).toString("base64")) {
       const wants = 'Proxy-Authenticate: Basic realm="p"';
       return void socket.end(`HTTP/1.1 407 No\r\n${wants}\r\nContent-Length: 0\r\n\r\n`);
