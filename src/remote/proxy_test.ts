@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
-import { CERTIFICATE, OTHER_CERTIFICATE, OTHER_KEY } from "../../tests/kit/certificate.ts";
+import {
+  CERTIFICATE,
+  CLIENT_CERTIFICATE,
+  CLIENT_KEY,
+  OTHER_AUTHORITY,
+  OTHER_CERTIFICATE,
+  OTHER_KEY,
+} from "../../tests/kit/certificate.ts";
 import { ConnectProxy, type ConnectProxyOptions, TlsFront } from "../../tests/kit/connect_proxy.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { PmlError } from "../core/errors.ts";
@@ -233,4 +240,31 @@ Deno.test("GuardedFetch says that a request may have run where the proxy breaks 
   const again = await way.fetch(URL_THERE, { signal, named: NOBODY });
   assert.equal(await again.text(), "there");
   assert.deepEqual(second.asked, ["good.invalid:443"]);
+});
+
+Deno.test("GuardedFetch shows a certificate through a proxy, and says so where one is wanted", async () => {
+  await using server = await serving((_, response) => response.end("there"));
+  await using front = await TlsFront.before(server.port, {
+    ...{ ca: OTHER_AUTHORITY, requestCert: true, rejectUnauthorized: true },
+  });
+  const behind = { "good.invalid:443": front.port, "good.invalid:8443": front.port };
+  await using proxy = await ConnectProxy.listen({ behind });
+  const folder = await Deno.makeTempDir();
+  const [cert, key] = [`${folder}/cert.pem`, `${folder}/key.pem`];
+  await Deno.writeTextFile(cert, CLIENT_CERTIFICATE);
+  await Deno.writeTextFile(key, CLIENT_KEY);
+  using way = fetching(() => through(proxy));
+  const certificates = { origin: "https://good.invalid", cert, key };
+  const asked = (url: string, more = {}) => way.fetch(url, { signal, named: NOBODY, ...more });
+  assert.equal(await (await asked(URL_THERE, { certificates })).text(), "there");
+  const wants = async (url: string, more = {}) => {
+    const error = await errorOf(asked(url, more));
+    assert.match(error.message, /it wants a certificate of PML that it knows/);
+    assert.deepEqual(error.detail, { may_have_run: false });
+  };
+  // Neither a kept connection nor the files serve other requests, or another origin.
+  for (let round = 0; round < 5; round++) await wants(URL_THERE);
+  await wants("https://good.invalid:8443/", { certificates });
+  assert.deepEqual(front.clients, ["pml client"]);
+  await Deno.remove(folder, { recursive: true });
 });
