@@ -226,11 +226,11 @@ Deno.test("A workspace's file names no proxy and no certificates", async () => {
     [{ network: { proxy: "http://127.0.0.1:1" } }, /key "network": found an unknown key/],
     [
       { mcpServers: { a: { url: THERE, cert: "a.pem", key: "a.key" } } },
-      /key "mcpServers\.a\.cert": .* wanted nothing here: certificates are for .* config\.yaml/,
+      /key "mcpServers\.a\.cert": .* wanted nothing: certificates are set in your config\.yaml/,
     ],
     [
       { private_mcps: { a: { type: "http", url: THERE, ca: "a.pem" } } },
-      /key "private_mcps\.a\.ca": .* wanted nothing here: certificates are for .* config\.yaml/,
+      /key "private_mcps\.a\.ca": .* wanted nothing: certificates are set in your config\.yaml/,
     ],
   ];
   for (const [file, why] of files) {

@@ -29,12 +29,11 @@ export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | und
     if (value !== undefined) return encodeURIComponent(value);
     throw new PmlError("KEY_MISSING", `Cannot use the proxy: ${name} is not set`, {
       hint: "Set it in the environment of PML",
-      detail: { missing: [name], may_have_run: false },
+      detail: { missing: [name] },
     });
   });
   const url = new URL(filled);
   // A password that stands in the file is a secret, too.
-  redactor.register(url.password);
   redactor.register(decodeURIComponent(url.password));
   return { url, except: network.no_proxy ?? [] };
 }

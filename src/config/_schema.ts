@@ -25,7 +25,7 @@ const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
 const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
-const PERSONAL = "nothing here: certificates are for mcpServers in your own config.yaml";
+const PERSONAL = "nothing: certificates are set in your config.yaml";
 const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
@@ -69,7 +69,7 @@ export function personSchema(zod: Zod) {
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: serverSections(zod, true).mcpServers,
     network: object({
-      proxy: text("http://HOST:PORT, with ${NAME}:${NAME}@ before HOST for a user and a password", {
+      proxy: text("http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT", {
         test: (said) => PROXY.test(said) && URL.canParse(said),
       }),
     }, { no_proxy: list(text(EXCEPTION, EXCEPTIONS), "hosts") }),
@@ -189,7 +189,7 @@ function serverSections(zod: Zod, isPerson = false) {
     object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside })
       .refine(
         ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
-        "cert and key together, and ca, cert and key only with a url that begins https://",
+        "cert and key together, and a url that begins https://",
       ),
   ]);
   const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });

@@ -20,7 +20,7 @@ export interface CertificateFiles {
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]+?-----END [A-Z ]*PRIVATE KEY-----/;
 const FILE_MAX = 1_000_000;
-const HINT = "Check ca, cert and key of the server in your config.yaml";
+const HINT = "Check ca, cert and key in your config.yaml";
 
 /** Returns a text that changes when one of the files is written or replaced. */
 export function stampOfFiles({ ca, cert, key }: Certificates): string {

@@ -23,8 +23,7 @@ export interface Proxy {
 /** What connects behind a proxy, and for how long it is wanted. */
 type Opening = ConnectionOptions & { readonly over: AbortSignal };
 
-const HINT =
-  "Check network.proxy in config.yaml: http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT";
+const HINT = "Check network.proxy in your config.yaml: http://${USER}:${PASSWORD}@HOST:PORT";
 
 /** Returns whether a host is reached without the proxy. This machine always is. */
 export async function isDirect(
@@ -82,12 +81,12 @@ async function tunnel({ url }: Proxy, { over, ...options }: Opening): Promise<So
   asked.once("connect", ({ statusCode }, socket, head) => {
     // A server that speaks TLS says nothing before it is spoken to.
     if (statusCode === 200 && head.length === 0) {
-      const secure = open = connect({ ...options, socket });
-      secure.on("error", reject).once("secureConnect", () => resolve(secure));
-      return;
+      const secure = open = connect({ ...options, socket }, () => resolve(secure));
+      secure.on("error", reject);
+    } else {
+      failed(statusCode === 407 ? "wants a user and a password" : `answered ${statusCode}`);
+      socket.destroy();
     }
-    failed(statusCode === 407 ? "wants a user and a password" : `answered ${statusCode}`);
-    socket.destroy();
   });
   asked.on("error", ({ code }: { readonly code?: string }) => failed(`does not answer (${code})`));
   asked.end();
