@@ -25,6 +25,7 @@ export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "cl
 const AHEAD_MS = 60_000;
 /** After a refresh that failed, the token is used as long as it lives. */
 const AGAIN_MS = 10_000;
+const USELESS_MS = 60_000;
 const [STEPS, STEPS_MS] = [2, 600_000];
 
 /** The sign-in of one server. */
@@ -38,7 +39,8 @@ export class SignedInServer implements Authorization {
   #failed = 0;
   #secrets: readonly string[] = [];
   #over: readonly string[] = [];
-  #useless: string | undefined;
+  /** The last new tokens that were refused. */
+  #useless: readonly { readonly sent: string; readonly at: number }[] = [];
   /** When the server asked for more scopes, and for which. */
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
 
@@ -77,9 +79,15 @@ export class SignedInServer implements Authorization {
     }
     if (response.status !== 401) return false;
     await this.#assertIssuer(kept, { challenge, signal });
-    // A token that came of a refresh, and was refused all the same, is not refreshed for each call.
-    if (isAgain) this.#useless = sent;
-    const next = this.#useless === sent
+    // A new token that is refused may be over already. Two in a row are of no use, and they are not
+    // refreshed for each call.
+    const last = this.#useless.at(-1);
+    if (isAgain && last?.sent !== sent) {
+      this.#useless = [...last ? [last] : [], { sent, at: Date.now() }];
+    }
+    const [first, second] = this.#useless;
+    const isUseless = second !== undefined && Date.now() - (first?.at ?? 0) < USELESS_MS;
+    const next = isAgain || isUseless
       ? kept
       : await this.#refreshed(kept, { signal, mayFail: false });
     if (headerOf(next) === sent) throw this.#loginRequired("it does not take your sign-in");

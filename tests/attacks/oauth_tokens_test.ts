@@ -223,6 +223,29 @@ Deno.test("A token endpoint that fails for a while loses nothing, and one that r
   await endWell(ws, pml);
 });
 
+Deno.test("A new token that is over before it is used ends one call, and no sign-in", async () => {
+  await using scene = await Signing.make();
+  const { server, ws } = scene;
+  await scene.signIn();
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  server.tokens.expire();
+  server.options.after = (_, answer) => {
+    server.tokens.expire();
+    delete server.options.after;
+    return answer;
+  };
+  assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
+  for (let round = 0; round < 3; round++) {
+    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+    server.tokens.expire();
+  }
+  assert.equal(server.tokens.refreshes, 4);
+  server.assertClean();
+  await endWell(ws, pml);
+});
+
 Deno.test("An authorization server that is another than before gets nothing of the one before", async () => {
   await using scene = await Signing.make();
   const { mcp, server, ws } = scene;
