@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { REFRESH_CODE } from "../src/app/refresh_child.ts";
 import { GuardedFetch } from "../src/remote/guarded_fetch.ts";
 import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
 import { browse } from "./kit/browser.ts";
@@ -17,10 +18,15 @@ export interface Beside {
   readonly oauth?: Readonly<Record<string, unknown>>;
 }
 
+/** A file of a workspace. */
+export interface DefinedServers extends Record<string, unknown> {
+  readonly permissions: { readonly allow: readonly string[] };
+}
+
 /** The definitions of servers, as a trusted file has them. */
 export function definitions(
   servers: Readonly<Record<string, Beside>>,
-): Readonly<Record<string, unknown>> {
+): DefinedServers {
   return {
     version: 1,
     permissions: { allow: Object.keys(servers).map((name) => `${name}:*`) },
@@ -54,14 +60,12 @@ export class Person implements Disposable {
       folder: join(home, "sign_ins"),
       fetch: this.#network.fetch,
       document: () => document,
-      register: (secret) => void this.secrets.push(secret),
+      register: (secrets) => void this.secrets.push(...secrets),
+      closing: new AbortController().signal,
       warn: (message) => {
         throw new Error(message);
       },
-      refresh: {
-        code: new URL("../src/app/refresh_child.ts", import.meta.url).href,
-        env: Deno.env.toObject(),
-      },
+      refresh: () => Promise.resolve({ code: REFRESH_CODE, env: Deno.env.toObject() }),
     });
   }
 

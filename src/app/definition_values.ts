@@ -61,10 +61,10 @@ export class DefinitionValues {
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers, oauth }: HttpDefinition) => {
-          const { client_secret } = oauth ?? {};
-          return { headers, ...(client_secret && { oauth: { client_secret } }) };
-        },
+        ({ headers, oauth }: HttpDefinition) => ({
+          headers,
+          oauth: { client_secret: oauth?.client_secret ?? "" },
+        }),
         (own, filled) => this.#overHttp(own, filled),
       )
     );
@@ -73,13 +73,13 @@ export class DefinitionValues {
 
   #overHttp(
     own: HttpDefinition,
-    filled: Pick<HttpDefinition, "headers" | "oauth">,
+    filled: Pick<HttpDefinition, "headers"> & { readonly oauth: { client_secret: string } },
   ): HttpValues {
     const { name, url, tools, headers: written } = own;
     const headers = this.#isFromRegistry ? withoutEmpty(filled.headers, written) : filled.headers;
-    const secret = filled.oauth?.client_secret;
-    if (secret !== undefined) this.#options.redactor.register(secret);
-    const oauth = own.oauth && { ...own.oauth, ...filled.oauth };
+    const client_secret = filled.oauth.client_secret || undefined;
+    if (client_secret !== undefined) this.#options.redactor.register(client_secret);
+    const oauth = own.oauth && { ...own.oauth, client_secret };
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));

@@ -211,12 +211,16 @@ export class Machine implements AsyncDisposable {
       new SignIns({
         folder: join(environment.home, "sign_ins"),
         fetch: this.fetch,
-        document: () => policy.now.loaded.person.clientMetadataUrl,
-        register: (secret) => void redactor.register(secret),
+        document: () => policy.now.loaded.person.oauth?.client_metadata_url,
+        register: (secrets, over) => {
+          for (const secret of secrets) redactor.register(secret);
+          for (const secret of over) redactor.forget(secret);
+        },
+        closing: this.closing,
         warn: (message) => log.warn(message),
-        refresh: {
-          code: new URL("./refresh_child.ts", import.meta.url).href,
-          env: ownEnvironment(environment),
+        refresh: async () => {
+          const { REFRESH_CODE } = await import("./refresh_child.ts");
+          return { code: REFRESH_CODE, env: ownEnvironment(environment) };
         },
       })
     );

@@ -9,6 +9,9 @@ import { type RefreshRequest, refreshSignIn } from "../oauth/refreshing.ts";
 import { FileTokenStore } from "../oauth/token_store.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
 
+/** The URL of this code. Whoever imports it has all of it installed, too. */
+export const REFRESH_CODE: string = import.meta.url;
+
 const MOST_MS = 30_000;
 
 async function main(): Promise<object> {

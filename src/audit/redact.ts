@@ -17,8 +17,7 @@ const SHORTEST_SHIFTED = 8;
 /** Removes registered values and known kinds of keys from texts. */
 export class Redactor {
   readonly #values = new Set<string>();
-  readonly #forms = new Set<string>();
-  #registered: RegExp | undefined;
+  #pattern: RegExp | undefined;
 
   /**
    * Registers a secret, which is removed from every text from now on. Returns false if it is too
@@ -28,18 +27,19 @@ export class Redactor {
     if (value.length < SHORTEST_VALUE) return false;
     if (this.#values.has(value)) return true;
     this.#values.add(value);
-    for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
-    // The longest forms come first: if one secret begins with another, all of it is removed.
-    const forms = [...this.#forms].sort((a, b) => b.length - a.length);
-    this.#registered = new RegExp(forms.map(escapedPattern).join("|"), "g");
+    this.#pattern = undefined;
     return true;
+  }
+
+  /** Forgets a secret that is worth nothing any more. */
+  forget(value: string): void {
+    this.#values.delete(value);
+    this.#pattern = undefined;
   }
 
   /** Returns a text without the secrets in it. */
   redact(text: string): string {
-    return withoutKnownKeys(
-      this.#registered ? text.replace(this.#registered, REDACTED) : text,
-    );
+    return withoutKnownKeys(text.replace(this.#pattern ??= patternOf(this.#values), REDACTED));
   }
 
   /** Returns an error without the secrets in its texts, which may repeat what a server sent. */
@@ -64,6 +64,14 @@ export class Redactor {
       );
     });
   }
+}
+
+/** Returns a pattern that no text matches if there are no values. */
+function patternOf(values: Iterable<string>): RegExp {
+  const all = [...values].flatMap((value) => [value, ...linesOf(value)]).flatMap(formsOf);
+  // The longest forms come first: if one secret begins with another, all of it is removed.
+  const forms = [...new Set(all)].sort((a, b) => b.length - a.length);
+  return new RegExp(forms.map(escapedPattern).join("|") || "(?!)", "g");
 }
 
 function linesOf(value: string): readonly string[] {

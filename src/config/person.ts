@@ -46,8 +46,8 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
-  /** The address of the person's client id metadata document, if there is one. */
-  readonly clientMetadataUrl: string | undefined;
+  /** The settings of sign-ins: the address of the person's client id metadata document. */
+  readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
   /**
@@ -111,7 +111,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
-    clientMetadataUrl: oauth?.client_metadata_url,
+    oauth,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     workspaces: workspaces.map(pathOf),
   };

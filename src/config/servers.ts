@@ -7,7 +7,7 @@
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
 import type { OAuthSettings } from "../core/authorization.ts";
-import { defined, quoted, visible } from "../core/json.ts";
+import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
@@ -70,7 +70,7 @@ export interface HttpDefinition {
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
   /** How one signs in. `${NAME}` in the secret is replaced. */
-  readonly oauth?: OAuthSettings;
+  readonly oauth?: OAuthSettings | undefined;
   /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
   /** The settings for its tools. */
@@ -147,8 +147,7 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   }
   if ("url" in entry) {
     const { url, headers = {}, oauth } = entry;
-    const signIn = oauth && { oauth: defined(oauth) };
-    return { kind: "http", ...names, url, headers, ...signIn, tools, ...settings };
+    return { kind: "http", ...names, url, headers, oauth, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;

@@ -61,7 +61,11 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
   const given = server.kind === "http"
-    ? { url: { "": server.url }, headers: server.headers }
+    ? {
+      url: { "": server.url },
+      headers: server.headers,
+      oauth: { client_secret: server.oauth?.client_secret ?? "" },
+    }
     : { env: server.env, args: Object.fromEntries(server.args.entries()) };
   return [...referencesIn(given).map(wish), ...tools];
 }

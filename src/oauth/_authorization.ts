@@ -25,8 +25,6 @@ export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "re
 const AHEAD_MS = 60_000;
 /** After a refresh that failed, the token is used as long as it lives. */
 const AGAIN_MS = 10_000;
-/** A token that is refused so soon after a refresh is not refreshed again. */
-const NEW_MS = 60_000;
 const [STEPS, STEPS_MS] = [2, 600_000];
 
 /** The sign-in of one server. */
@@ -38,7 +36,9 @@ export class SignedInServer implements Authorization {
   #stamp: string | undefined;
   #refreshing: Promise<void> | undefined;
   #failed = 0;
-  #hasSignIn: Promise<boolean> | undefined;
+  #secrets: readonly string[] = [];
+  #over: readonly string[] = [];
+  #useless: string | undefined;
   /** When the server asked for more scopes, and for which. */
   #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
 
@@ -61,11 +61,11 @@ export class SignedInServer implements Authorization {
     return headerOf(kept);
   }
 
-  async refused({ response, sent, signal }: Refusal): Promise<boolean> {
+  async refused({ response, sent, signal, isAgain }: Refusal): Promise<boolean> {
     const challenge = response.headers.get("www-authenticate") ?? undefined;
     const kept = this.#now();
     const isSame = sent !== undefined && headerOf(kept) === sent;
-    if (!isSame && kept?.accessToken !== undefined) return true;
+    if (!isSame && !isAgain && kept?.accessToken !== undefined) return true;
     if (sent === undefined) {
       if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
       const scopes = challenged(challenge, "scope")?.split(" ");
@@ -77,19 +77,13 @@ export class SignedInServer implements Authorization {
     }
     if (response.status !== 401) return false;
     await this.#assertIssuer(kept, { challenge, signal });
-    const isNew = Date.now() - kept.since < NEW_MS && this.#wasRefreshed(kept);
-    const next = isNew ? kept : await this.#refreshed(kept, { signal, mayFail: false });
-    if (next?.accessToken === undefined || headerOf(next) === sent) {
-      throw this.#loginRequired("it does not take your sign-in any more");
-    }
-    this.#forced = next.accessToken;
+    // A token that came of a refresh, and was refused all the same, is not refreshed for each call.
+    if (isAgain) this.#useless = sent;
+    const next = this.#useless === sent
+      ? kept
+      : await this.#refreshed(kept, { signal, mayFail: false });
+    if (headerOf(next) === sent) throw this.#loginRequired("it does not take your sign-in");
     return true;
-  }
-
-  #forced: string | undefined;
-
-  #wasRefreshed({ accessToken }: Kept): boolean {
-    return this.#forced === accessToken;
   }
 
   /** Returns the sign-in. Its file is read only when it was changed. */
@@ -99,9 +93,11 @@ export class SignedInServer implements Authorization {
     if (stamp === this.#stamp) return this.#kept;
     this.#stamp = stamp;
     const kept = this.#kept = stamp === undefined ? undefined : store.read(key);
-    for (const token of [kept?.accessToken, kept?.refreshToken, kept?.client.client_secret]) {
-      if (token !== undefined) register(token);
-    }
+    const secrets = secretsOf(kept);
+    // The last ones may still stand in an answer.
+    register(secrets, this.#over.filter((each) => !secrets.includes(each)));
+    this.#over = this.#secrets;
+    this.#secrets = secrets;
     return kept;
   }
 
@@ -133,14 +129,11 @@ export class SignedInServer implements Authorization {
   /** Returns whether one can sign in. A server that only wants a key says nothing of OAuth. */
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (challenged(challenge, "resource_metadata") !== undefined) return true;
-    this.#hasSignIn ??= Protocol.open(this.server, this.#options.fetch)
-      .then((protocol) => discover(protocol, { challenge, signal }))
-      .then((found) => found !== undefined);
     try {
-      return await this.#hasSignIn;
+      const protocol = await Protocol.open(this.server, this.#options.fetch);
+      return await discover(protocol, { challenge, signal }) !== undefined;
     } catch {
-      this.#hasSignIn = undefined;
-      return false;
+      return false; // the server's own answer says more
     }
   }
 
@@ -189,6 +182,12 @@ export class SignedInServer implements Authorization {
       detail: { server: name, ...(scopes && { scopes }), may_have_run: false },
     });
   }
+}
+
+/** Returns what no text may contain. */
+export function secretsOf(kept: Kept | undefined): readonly string[] {
+  const { accessToken, refreshToken, client } = kept ?? {};
+  return [accessToken, refreshToken, client?.client_secret].filter((each) => each !== undefined);
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {

@@ -8,7 +8,8 @@
 import type { AuthorizationServer } from "oauth4webapi";
 import { isObject } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { clientAuth, clientFor, registered } from "./_client.ts";
+import { secretsOf } from "./_authorization.ts";
+import { clientAuth, clientFor, registered, registrationKey } from "./_client.ts";
 import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
@@ -34,6 +35,8 @@ interface Asked {
   readonly verifier: string;
 }
 
+/** The most characters of an address that a browser is sent to. */
+const LONGEST_PAGE = 4_000;
 /** A request that does nothing, to be refused. */
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
@@ -74,6 +77,9 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     ...(scopes.includes("offline_access") && { prompt: "consent" }),
   };
   for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  if (address.href.length > LONGEST_PAGE) {
+    throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
+  }
   const over = new AbortController();
   const until = AbortSignal.any([signal, over.signal]);
   const asked = { found, client, scopes, state, verifier };
@@ -112,8 +118,8 @@ async function finished(
 ): Promise<void> {
   const { library } = protocol;
   const { found: { as, resource }, client, scopes, state, verifier } = asked;
-  const answer = await unlessAborted(page.answer, signal);
   try {
+    const answer = await unlessAborted(page.answer, signal);
     const parameters = library.validateAuthResponse(as, client, answer.searchParams, state);
     const auth = clientAuth(protocol, client, server.oauth?.client_secret);
     const response = await library.authorizationCodeGrantRequest(
@@ -131,10 +137,14 @@ async function finished(
       client,
       ...tokensOf(protocol, said, { refreshToken: undefined, scopes }),
     };
-    for (const token of [kept.accessToken, kept.refreshToken]) if (token) register(token);
+    register(secretsOf(kept), []);
     const key = keyOf(server);
     await store.locked(key, () => store.locked(`${key}.refresh`, () => store.write(key, kept)));
     page.tell(true);
+  } catch (error) {
+    // It may be that the client is not known there any more.
+    await store.keepRegistration(registrationKey(as.issuer));
+    throw error;
   } finally {
     page.tell(false);
   }

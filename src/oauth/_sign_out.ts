@@ -24,7 +24,7 @@ export async function endSignIn(
       const { refreshToken, accessToken } = store.read(key) ?? {};
       const token = refreshToken ?? accessToken;
       await store.remove(key);
-      await store.keepRegistration(registrationKey(issuer), undefined);
+      await store.keepRegistration(registrationKey(issuer));
       if (revocationEndpoint === undefined || token === undefined) return "removed";
       try {
         const protocol = await Protocol.open(server, send);

@@ -8,9 +8,10 @@
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { objectOf } from "../core/json.ts";
+import { onAbort } from "../io/waiting.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { startProcess } from "../sandbox/process.ts";
-import { clientAuth } from "./_client.ts";
+import { clientAuth, registrationKey } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { tokensOf } from "./_tokens.ts";
 import type { TokenStore } from "./token_store.ts";
@@ -34,13 +35,18 @@ export interface RefreshProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** The program, and when nobody waits for it any more. */
+interface Running extends RefreshProgram {
+  readonly closing: AbortSignal;
+}
+
 /** The errors after which a sign-in is over. */
 const OVER = /^(invalid_grant|invalid_client|unauthorized_client)$/;
 
 /** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
 export async function refreshBeside(
   request: RefreshRequest,
-  { code, env }: RefreshProgram,
+  { code, env, closing }: Running,
 ): Promise<void> {
   const { folder } = request;
   const reach = [`--allow-read=${folder}`, `--allow-write=${folder}`, "--allow-net"];
@@ -56,6 +62,8 @@ export async function refreshBeside(
     env: { ...env, ...DENO_QUIET },
   });
   const { stdin, stdout, stderr, status } = child;
+  // It goes on without PML, which need not wait.
+  using _ = onAbort(closing, () => child.unref());
   const input = new Response(JSON.stringify(request)).body?.pipeTo(stdin).catch(() => {});
   const [said, problems] = await Promise.all([
     new Response(stdout).text(),
@@ -94,7 +102,9 @@ export async function refreshSignIn(
         const said = await library.processRefreshTokenResponse(as, client, response);
         await store.write(key, { ...kept, ...tokensOf(protocol, said, kept) });
       } catch (error) {
-        if (!OVER.test(Object(error).error)) throw error;
+        const why = Object(error).error;
+        if (!OVER.test(why)) throw error;
+        if (why !== "invalid_grant") await store.keepRegistration(registrationKey(issuer));
         // JSON leaves out what is undefined.
         await store.write(key, { ...kept, accessToken: undefined, refreshToken: undefined });
       }

@@ -37,6 +37,8 @@ export interface SignedIn {
   readonly url: string;
   readonly issuer: string;
   readonly scopes: readonly string[];
+  /** The id of the client that PML is there. */
+  readonly client: string;
   /** When the access token expires, in milliseconds since 1970; undefined if nobody said. */
   readonly until: number | undefined;
   /** Whether it is renewed without the person. */
@@ -50,11 +52,13 @@ export interface SignInsOptions {
   readonly fetch: Fetch;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
-  /** Registers a secret, which is removed from every text from now on. */
-  readonly register: (secret: string) => void;
+  /** Registers secrets, which are removed from every text from now on, and forgets others. */
+  readonly register: (secrets: readonly string[], over: readonly string[]) => void;
   readonly warn: (message: string) => void;
-  /** The process that refreshes a sign-in. */
-  readonly refresh: RefreshProgram;
+  /** Returns the process that refreshes a sign-in. */
+  readonly refresh: () => Promise<RefreshProgram>;
+  /** Aborts when PML ends. */
+  readonly closing: AbortSignal;
 }
 
 /** The sign-ins of the person. */
@@ -76,14 +80,14 @@ export class SignIns {
       ...this.#options,
       key,
       store: this.#store,
-      refresh: ({ oauth, named }, spent) =>
-        refreshBeside({
+      refresh: async ({ oauth, named }, spent) =>
+        await refreshBeside({
           folder: this.#options.folder,
           key,
           spent,
           secret: oauth?.client_secret,
           named: [...named],
-        }, this.#options.refresh),
+        }, { ...await this.#options.refresh(), closing: this.#options.closing }),
     });
     known.server = server;
     this.#servers.set(key, known);
@@ -122,6 +126,7 @@ export class SignIns {
       url: kept.url,
       issuer: kept.issuer,
       scopes: kept.scopes,
+      client: kept.client.client_id,
       until: kept.accessToken === undefined ? 0 : kept.until,
       isRenewed: kept.refreshToken !== undefined,
     }));

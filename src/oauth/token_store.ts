@@ -72,7 +72,7 @@ export interface TokenStore {
   /** Returns the client that was registered at an issuer. */
   registration(key: string): Registration | undefined;
   /** Keeps the client that was registered at an issuer, or forgets it. */
-  keepRegistration(key: string, registration: Registration | undefined): Promise<void>;
+  keepRegistration(key: string, registration?: Registration): Promise<void>;
   /** Runs `work` while nobody else, in all processes, holds this lock of a sign-in. */
   locked<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -123,7 +123,7 @@ export class FileTokenStore implements TokenStore {
     return readPrivate(this.#at(`client-${key}`), { parse, warn: this.#warn });
   }
 
-  async keepRegistration(key: string, registration: Registration | undefined): Promise<void> {
+  async keepRegistration(key: string, registration?: Registration): Promise<void> {
     if (registration === undefined) await this.remove(`client-${key}`);
     else await writePrivate(this.#at(`client-${key}`), registration);
   }

@@ -89,7 +89,8 @@ export class HttpSession {
       const response = await this.#send(method, { ...options, token: sent });
       if (response.status !== 401 && response.status !== 403) return response;
       try {
-        if (!await authorization.refused({ response, sent, signal }) || isAgain) return response;
+        const mayAgain = await authorization.refused({ response, sent, signal, isAgain });
+        if (!mayAgain || isAgain) return response;
       } catch (error) {
         await leave(response);
         throw error;
