@@ -76,10 +76,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     ...(scopes.includes("offline_access") && { prompt: "consent" }),
   };
-  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
-  if (address.href.length > LONGEST_PAGE) {
-    throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
-  }
+  const url = pageOf(address, { protocol, query });
   const over = new AbortController();
   const until = AbortSignal.any([signal, over.signal]);
   const asked = { found, client, scopes, state, verifier };
@@ -90,7 +87,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   done.catch(() => {}); // whoever waits for it is told
   const open = stack.move();
   return {
-    url: address.href,
+    url,
     issuer: new URL(as.issuer).origin,
     done,
     paste: (pasted) => {
@@ -108,6 +105,19 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
       await open[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Returns the address of the page. Throws if it is too long to be looked at. */
+function pageOf(
+  address: URL,
+  { protocol, query }: {
+    readonly protocol: Protocol;
+    readonly query: Readonly<Record<string, string>>;
+  },
+): string {
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  if (address.href.length <= LONGEST_PAGE) return address.href;
+  throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
 }
 
 /** Waits for the browser, and gets tokens for the code that it brings. */
