@@ -56,6 +56,13 @@ async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {
   return { name, version, exports, imports, files: Object.fromEntries(contents) };
 }
 
+/** Makes the hostile folder, with a server that wants a sign-in. */
+async function makeHostile(url: string): Promise<Workspace> {
+  const pml = definitions({ notes: { url } });
+  const permissions = { allow: ["filesystem:read_file", "notes:*"] };
+  return await makeWorkspace({ files: HOSTILE, pml: { ...pml, permissions }, trusted: true });
+}
+
 /** Installs the package as a person does; gives the command and its environment. */
 async function install(
   ws: Workspace,
@@ -76,11 +83,8 @@ async function install(
 
 Deno.test("pml installs as a user installs it, and then works offline in a hostile folder", async (t) => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
-  await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
-  const { permissions, ...rest } = definitions({ notes: { url: mcp.url } });
-  const allow = ["filesystem:read_file", "notes:*"];
-  const pml = { ...rest, permissions: { ...permissions, allow } };
-  await using ws = await makeWorkspace({ files: HOSTILE, pml, trusted: true });
+  await using notes = new ProtectedHttp("modern", { server, scope: "read" });
+  await using ws = await makeHostile(notes.url);
   const installed = await install(ws);
   await using outside = new TcpSink();
   const proxy = `http://127.0.0.1:${outside.port}`;
@@ -124,7 +128,7 @@ Deno.test("pml installs as a user installs it, and then works offline in a hosti
 
   await t.step("it refreshes a sign-in", async () => {
     using person = new Person(ws.home);
-    await person.signIn(serverOf("notes", mcp.url));
+    await person.signIn(serverOf("notes", notes.url));
     server.options.expiresIn = 3_600;
     const ran = await runPml(ws, ["call", "notes:link"], { command, env });
     assert.equal(ran.code, 0, ran.stderr);

@@ -9,6 +9,7 @@ import { REFRESH_CODE } from "../src/app/refresh_child.ts";
 import { GuardedFetch } from "../src/remote/guarded_fetch.ts";
 import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
 import { browse } from "./kit/browser.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 /** What stands beside the URL of a server. */
@@ -31,7 +32,9 @@ export function definitions(
     version: 1,
     permissions: { allow: Object.keys(servers).map((name) => `${name}:*`) },
     mcpServers: Object.fromEntries(
-      Object.entries(servers).map(([name, beside]) => [name, { type: "http", ...beside }]),
+      Object.entries(servers).map((
+        [name, { url, headers, oauth }],
+      ) => [name, { type: "http", url, headers, oauth }]),
     ),
   };
 }
@@ -59,6 +62,7 @@ export class Person implements Disposable {
     this.signIns = new SignIns({
       folder: join(home, "sign_ins"),
       fetch: this.#network.fetch,
+      clean: (error) => error,
       document: () => document,
       register: (secrets) => void this.secrets.push(...secrets),
       closing: new AbortController().signal,
@@ -84,5 +88,30 @@ export class Person implements Disposable {
 
   [Symbol.dispose](): void {
     this.#network[Symbol.dispose]();
+  }
+}
+
+/** Asserts that secrets stand in no file but those of sign-ins, and not in what PML wrote. */
+export async function assertNowhere(
+  secrets: readonly string[],
+  { ws, pml }: { readonly ws: Workspace; readonly pml?: RawStdio },
+): Promise<void> {
+  const texts = await Array.fromAsync(filesBelow(ws.root));
+  for (const { path, text } of texts) {
+    const found = secrets.find((secret) => text.includes(secret));
+    if (found !== undefined && !path.includes("/sign_ins/")) throw new Error(`${path}: ${found}`);
+  }
+  const said = `${pml?.stderr ?? ""}${pml?.stdout ?? ""}`;
+  const found = secrets.find((secret) => said.includes(secret));
+  if (found !== undefined) throw new Error(`PML wrote ${found}`);
+}
+
+async function* filesBelow(folder: string): AsyncGenerator<{ path: string; text: string }> {
+  for await (const { name, isDirectory, isFile } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory) yield* filesBelow(path);
+    else if (isFile) {
+      yield { path, text: new TextDecoder("latin1").decode(await Deno.readFile(path)) };
+    }
   }
 }

@@ -12,6 +12,7 @@ import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
 import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
 import type { StdioValues } from "../stdio/stdio_servers.ts";
+import { certificatesOf } from "./network.ts";
 
 /** What values are found in. */
 export interface DefinitionValuesOptions {
@@ -84,7 +85,9 @@ export class DefinitionValues {
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     const named = this.#namedBy(own);
-    return { name, url, headers, written, named, oauth, tools, definition: own };
+    const certificates = certificatesOf(own, this.#options.policy);
+    const values = { name, url, headers, written, named, oauth, tools, certificates };
+    return { ...values, definition: own };
   }
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */

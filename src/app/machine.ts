@@ -41,6 +41,7 @@ import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
 import { type ServerScripts, StdioServers, type StdioValues } from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
+import { proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
 
 /** What the machine stands in. */
@@ -198,7 +199,7 @@ export class Machine implements AsyncDisposable {
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch()
+      new GuardedFetch({ proxy: () => proxyOf(this.#options) })
     );
     return await (await this.#network).fetch(url, options);
   };
@@ -211,6 +212,7 @@ export class Machine implements AsyncDisposable {
       new SignIns({
         folder: join(environment.home, "sign_ins"),
         fetch: this.fetch,
+        clean: (error) => redactor.cleaned(error),
         document: () => policy.now.loaded.person.oauth?.client_metadata_url,
         register: (secrets, over) => {
           for (const secret of secrets) redactor.register(secret);
@@ -303,7 +305,10 @@ export class Machine implements AsyncDisposable {
       protection: protectedPaths,
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
+      installEnvironment: () => ({
+        ...installEnvironment(environment),
+        ...proxyVariables(this.#options),
+      }),
       groups: this.groups,
       packages: this.packages,
     });

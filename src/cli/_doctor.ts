@@ -14,6 +14,7 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
+import { networkValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import { signInText } from "./_login.ts";
@@ -49,6 +50,7 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
   return [
     await trust(app),
     await lock(app),
+    ...networkValues(app).map(({ key: name, value }) => ({ name, ok: true, said: `${value}` })),
     ...await servers(at),
     ...await signIns(app),
     await context(app),

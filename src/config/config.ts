@@ -16,6 +16,7 @@ import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Limits } from "./limits.ts";
+import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
@@ -83,6 +84,8 @@ export interface Config {
   readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
+  /** The proxy, if the person has one. */
+  readonly network: NetworkSection | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -147,6 +150,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     memory: person.memory,
     confidence: person.confidence,
     sampling: person.sampling,
+    network: person.network,
     intent,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),

@@ -11,6 +11,7 @@ import type { Report } from "./_problem.ts";
 import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
+import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
@@ -50,6 +51,8 @@ export interface PersonConfig {
   readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
+  /** The proxy, if the person has one. */
+  readonly network: NetworkSection | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -87,6 +90,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     workflow,
     sampling,
     oauth,
+    network,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -113,6 +117,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     registries: registriesOf(registries),
     oauth,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
+    network,
     workspaces: workspaces.map(pathOf),
   };
 }

@@ -75,6 +75,12 @@ export interface HttpDefinition {
   readonly tools?: readonly string[];
   /** The settings for its tools. */
   readonly settings?: ToolSettings;
+  /** The file of authorities that are trusted for it as well; only in the person's file. */
+  readonly ca?: string;
+  /** The file of the certificate that PML shows it; only in the person's file. */
+  readonly cert?: string;
+  /** The file of the key of that certificate. */
+  readonly key?: string;
 }
 
 type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
@@ -146,8 +152,8 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
   if ("url" in entry) {
-    const { url, headers = {}, oauth } = entry;
-    return { kind: "http", ...names, url, headers, oauth, tools, ...settings };
+    const { url, headers = {}, oauth, ca, cert, key } = entry;
+    return { kind: "http", ...names, url, headers, oauth, tools, ca, cert, key, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;

@@ -14,7 +14,7 @@ import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
 import type { Kept, TokenStore } from "./token_store.ts";
 
 /** What the sign-in of a server is found in. */
-export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "register"> {
+export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "clean" | "register"> {
   readonly key: string;
   readonly store: TokenStore;
   /** Has another process refresh the sign-in whose token is over. */
@@ -121,7 +121,8 @@ export class SignedInServer implements Authorization {
 
   async #refresh(spent: string): Promise<void> {
     const { store, key, refresh } = this.#options;
-    await store.locked(key, async () => {
+    // Only one process at a time has it refreshed; the others find it done.
+    await store.locked(`${key}.queue`, async () => {
       if (store.read(key)?.accessToken === spent) await refresh(this.server, spent);
     });
   }
@@ -130,7 +131,7 @@ export class SignedInServer implements Authorization {
   async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
     if (challenged(challenge, "resource_metadata") !== undefined) return true;
     try {
-      const protocol = await Protocol.open(this.server, this.#options.fetch);
+      const protocol = await Protocol.open(this.server, this.#options);
       return await discover(protocol, { challenge, signal }) !== undefined;
     } catch {
       return false; // the server's own answer says more
@@ -143,7 +144,7 @@ export class SignedInServer implements Authorization {
     looking: { readonly challenge: string | undefined; readonly signal: AbortSignal },
   ): Promise<void> {
     if (challenged(looking.challenge, "resource_metadata") === undefined) return;
-    const protocol = await Protocol.open(this.server, this.#options.fetch);
+    const protocol = await Protocol.open(this.server, this.#options);
     const found = await protocol.act(() => resourceOf(protocol, looking), looking.signal);
     if (found?.issuer === undefined || found.issuer === issuer) return;
     throw this.#loginRequired(`it has another authorization server now: ${quoted(found.issuer)}`);
@@ -152,11 +153,11 @@ export class SignedInServer implements Authorization {
   /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */
   async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
     const { store, key } = this.#options;
-    const wanted = [...new Set([...kept.wanted ?? [], ...asked])]
-      .filter((scope) => !kept.scopes.includes(scope));
+    const missing = asked.filter((scope) => !kept.scopes.includes(scope));
+    const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
     const recent = this.#steps.filter(({ at }) => Date.now() - at < STEPS_MS);
-    const isKnown = recent.some((step) => asked.every((scope) => step.wanted.includes(scope)));
-    const isGranted = asked.every((scope) => kept.scopes.includes(scope));
+    const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
+    const isGranted = asked.length > 0 && missing.length === 0;
     if (isGranted || !isKnown && recent.length >= STEPS) {
       const why = isGranted ? "scopes that it was given" : "ever more scopes";
       const name = quoted(this.server.name);

@@ -5,11 +5,10 @@
  */
 
 import type { AuthorizationServer, ClientAuth } from "oauth4webapi";
-import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import type { Protocol } from "./_protocol.ts";
 import type { OAuthServer } from "./sign_ins.ts";
-import type { KeptClient, Registration, TokenStore } from "./token_store.ts";
+import { clientKey, type KeptClient, type Registration, type TokenStore } from "./token_store.ts";
 
 /** What a client is found in. */
 export interface ClientOptions {
@@ -25,14 +24,9 @@ const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
 /** Returns the registration at an authorization server that was made before. */
 export function registered({ store, as }: Pick<ClientOptions, "store" | "as">) {
-  const known = store.registration(registrationKey(as.issuer));
+  const known = store.read<Registration>(clientKey(as.issuer));
   const isOver = known?.until !== undefined && known.until <= Date.now();
   return isOver ? undefined : known;
-}
-
-/** Returns the key of the registrations at an issuer. */
-export function registrationKey(issuer: string): string {
-  return sha256(issuer).slice(0, 32);
 }
 
 /** Returns the client for a redirect address. Registers one if there is none. */
@@ -64,7 +58,7 @@ export async function clientFor(
     );
   }
   const made = await register(options, { redirect, scopes, signal });
-  await store.keepRegistration(registrationKey(as.issuer), made);
+  await store.write(clientKey(as.issuer), made);
   return made.client;
 }
 
@@ -84,9 +78,9 @@ async function register(
     application_type: "native",
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
   }, protocol.options<"POST", string>(signal));
-  // Some servers do not say that it was made.
-  const said = answer.status === 200
-    ? new Response(answer.body, { ...answer, status: 201 })
+  // Some servers do not say that it was made, nor when a secret expires.
+  const said = answer.ok
+    ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
     : answer;
   const found = await library.processDynamicClientRegistrationResponse(said);
   const { client_id, client_secret: secret, client_secret_expires_at: until } = found;
@@ -111,5 +105,10 @@ export function clientAuth(
 ): ClientAuth {
   const secret = client_secret ?? configured ?? "";
   if (method === "none" || secret === "") return library.None();
-  return method === POST ? library.ClientSecretPost(secret) : library.ClientSecretBasic(secret);
+  if (method === POST) return library.ClientSecretPost(secret);
+  // The library escapes letters that forms do not escape, and some servers do not undo that.
+  return (_as, { client_id }, _body, headers) => {
+    const [id, key] = [client_id, secret].map((each) => `${new URLSearchParams([["", each]])}`);
+    headers.set("authorization", `Basic ${btoa(`${id?.slice(1)}:${key?.slice(1)}`)}`);
+  };
 }

@@ -17,6 +17,13 @@ import type { OAuthServer } from "./sign_ins.ts";
 type Library = typeof import("oauth4webapi");
 type Server = Pick<OAuthServer, "name" | "url" | "named">;
 
+/** What is used of a PML. */
+export interface Way {
+  readonly fetch: Fetch;
+  /** Returns an error without secrets, which an answer may repeat. */
+  readonly clean?: (error: PmlError) => unknown;
+}
+
 const MOST_BYTES = 256 << 10;
 const LIMITS = { lineBytes: MOST_BYTES, resultBytes: MOST_BYTES };
 const MOST_MS = 15_000;
@@ -26,18 +33,20 @@ export class Protocol {
   readonly server: Server;
   readonly library: Library;
   readonly #fetch: Fetch;
+  readonly #clean: Way["clean"];
   readonly #isHere: boolean;
 
-  private constructor(server: Server, library: Library, send: Fetch) {
+  private constructor(server: Server, library: Library, { fetch, clean }: Way) {
     this.server = server;
     this.library = library;
-    this.#fetch = send;
+    this.#fetch = fetch;
+    this.#clean = clean;
     this.#isHere = isLoopback(new URL(server.url).hostname);
   }
 
   /** Loads the library. */
-  static async open(server: Server, send: Fetch): Promise<Protocol> {
-    return new Protocol(server, await import("oauth4webapi"), send);
+  static async open(server: Server, way: Way): Promise<Protocol> {
+    return new Protocol(server, await import("oauth4webapi"), way);
   }
 
   /** Sends a request and reads the whole answer. */
@@ -96,7 +105,8 @@ export class Protocol {
       return await work();
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      throw this.#failure(error);
+      const failure = this.#failure(error);
+      throw this.#clean?.(failure) ?? failure;
     }
   }
 

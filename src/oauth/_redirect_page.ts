@@ -12,13 +12,11 @@ import { after } from "../io/waiting.ts";
 const HOST = "127.0.0.1";
 const CLOSE_MS = 500;
 const DONE = "You are signed in. You can close this window.";
-const FAILED = "The sign-in failed. PML says why. You can close this window.";
+const FAILED = "The sign-in failed: PML says why.";
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "referrer-policy": "no-referrer",
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
 };
 
 /** The page that a browser is sent back to. It takes one answer, which must have its state. */

@@ -9,13 +9,13 @@ import type { AuthorizationServer } from "oauth4webapi";
 import { isObject } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
-import { clientAuth, clientFor, registered, registrationKey } from "./_client.ts";
+import { clientAuth, clientFor, registered } from "./_client.ts";
 import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
 import { tokensOf } from "./_tokens.ts";
 import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
-import { type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
+import { clientKey, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
 
 /** What signing in needs. */
 export interface SigningIn extends SignInsOptions {
@@ -43,7 +43,7 @@ const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 /** Begins a sign-in. */
 export async function beginSignIn(options: SigningIn): Promise<SignIn> {
   const { server, signal } = options;
-  const protocol = await Protocol.open(server, options.fetch);
+  const protocol = await Protocol.open(server, options);
   return await protocol.act(() => opened(protocol, options), signal);
 }
 
@@ -149,11 +149,11 @@ async function finished(
     };
     register(secretsOf(kept), []);
     const key = keyOf(server);
-    await store.locked(key, () => store.locked(`${key}.refresh`, () => store.write(key, kept)));
+    await store.locked(key, () => store.write(key, kept));
     page.tell(true);
   } catch (error) {
     // It may be that the client is not known there any more.
-    await store.keepRegistration(registrationKey(as.issuer));
+    await store.remove(clientKey(as.issuer));
     throw error;
   } finally {
     page.tell(false);

@@ -11,10 +11,10 @@ import { objectOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { startProcess } from "../sandbox/process.ts";
-import { clientAuth, registrationKey } from "./_client.ts";
+import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { tokensOf } from "./_tokens.ts";
-import type { TokenStore } from "./token_store.ts";
+import { clientKey, type TokenStore } from "./token_store.ts";
 
 /** What the process is told on its input. */
 export interface RefreshRequest {
@@ -85,11 +85,11 @@ export async function refreshSignIn(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  await store.locked(`${key}.refresh`, async () => {
+  await store.locked(key, async () => {
     const kept = store.read(key);
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
     const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
-    const protocol = await Protocol.open({ name, url, named: new Set(named) }, send);
+    const protocol = await Protocol.open({ name, url, named: new Set(named) }, { fetch: send });
     const { library } = protocol;
     const as = { issuer, token_endpoint: tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);
@@ -104,7 +104,7 @@ export async function refreshSignIn(
       } catch (error) {
         const why = Object(error).error;
         if (!OVER.test(why)) throw error;
-        if (why !== "invalid_grant") await store.keepRegistration(registrationKey(issuer));
+        if (why !== "invalid_grant") await store.remove(clientKey(issuer));
         // JSON leaves out what is undefined.
         await store.write(key, { ...kept, accessToken: undefined, refreshToken: undefined });
       }

@@ -5,8 +5,8 @@
  */
 
 import type { Authorization, OAuthSettings } from "../core/authorization.ts";
-import type { Fetch } from "../core/fetch.ts";
 import { SignedInServer } from "./_authorization.ts";
+import type { Way } from "./_protocol.ts";
 import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
 import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
 
@@ -46,10 +46,9 @@ export interface SignedIn {
 }
 
 /** What sign-ins need. */
-export interface SignInsOptions {
+export interface SignInsOptions extends Way {
   /** The folder that they are kept in. */
   readonly folder: string;
-  readonly fetch: Fetch;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
   /** Registers secrets, which are removed from every text from now on, and forgets others. */

@@ -6,7 +6,6 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { isObject } from "../core/json.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
@@ -61,18 +60,14 @@ export interface Kept {
 export interface TokenStore {
   /** Returns a text that changes when a sign-in does; undefined if there is none. */
   stamp(key: string): string | undefined;
-  /** Returns a sign-in; undefined if there is none. */
-  read(key: string): Kept | undefined;
-  /** Keeps a sign-in. The caller holds the lock. */
-  write(key: string, kept: Kept): Promise<void>;
-  /** Removes a sign-in. The caller holds the lock. */
+  /** Returns a sign-in, or the client of an issuer; undefined if there is none. */
+  read<T = Kept>(key: string): T | undefined;
+  /** Keeps a sign-in, for which the caller holds the lock, or the client of an issuer. */
+  write(key: string, kept: Kept | Registration): Promise<void>;
+  /** Removes what is kept. */
   remove(key: string): Promise<void>;
   /** Returns all sign-ins. */
   all(): readonly Kept[];
-  /** Returns the client that was registered at an issuer. */
-  registration(key: string): Registration | undefined;
-  /** Keeps the client that was registered at an issuer, or forgets it. */
-  keepRegistration(key: string, registration?: Registration): Promise<void>;
   /** Runs `work` while nobody else, in all processes, holds this lock of a sign-in. */
   locked<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -80,6 +75,11 @@ export interface TokenStore {
 /** Returns the key of a sign-in: two definitions of one service have two sign-ins. */
 export function keyOf({ name, url, oauth }: OAuthServer): string {
   return sha256(JSON.stringify([name, url, oauth?.client_id ?? ""])).slice(0, 32);
+}
+
+/** Returns the key of the client that was registered at an issuer. */
+export function clientKey(issuer: string): string {
+  return `client-${sha256(issuer).slice(0, 32)}`;
 }
 
 /** Keeps sign-ins in files. */
@@ -97,35 +97,24 @@ export class FileTokenStore implements TokenStore {
     return stampAt(this.#at(key));
   }
 
-  read(key: string): Kept | undefined {
+  read<T = Kept>(key: string): T | undefined {
     // This class alone writes these files.
-    return readPrivate(this.#at(key), { parse: (json) => json as Kept, warn: this.#warn });
+    return readPrivate(this.#at(key), { parse: (json) => json as T, warn: this.#warn });
   }
 
-  async write(key: string, kept: Kept): Promise<void> {
+  async write(key: string, kept: Kept | Registration): Promise<void> {
     await writePrivate(this.#at(key), kept);
   }
 
   async remove(key: string): Promise<void> {
-    await Deno.remove(this.#at(key)).catch(unlessGone);
-    await syncName(this.#at(key));
+    const at = this.#at(key);
+    await Deno.remove(at).then(() => syncName(at)).catch(unlessGone);
   }
 
   all(): readonly Kept[] {
     privateFolder(this.#folder);
     return [...Deno.readDirSync(this.#folder)]
-      .flatMap(({ name }) => /^[0-9a-f]{32}\.json$/.test(name) ? this.read(name.slice(0, 32)) : [])
-      .filter((kept) => isObject(kept));
-  }
-
-  registration(key: string): Registration | undefined {
-    const parse = (json: unknown) => json as Registration;
-    return readPrivate(this.#at(`client-${key}`), { parse, warn: this.#warn });
-  }
-
-  async keepRegistration(key: string, registration?: Registration): Promise<void> {
-    if (registration === undefined) await this.remove(`client-${key}`);
-    else await writePrivate(this.#at(`client-${key}`), registration);
+      .flatMap(({ name }) => /^\w{32}\.json$/.test(name) ? this.read(name.slice(0, 32)) ?? [] : []);
   }
 
   async locked<T>(key: string, work: () => Promise<T>): Promise<T> {

@@ -5,7 +5,7 @@
  */
 
 import type { Authorization } from "../core/authorization.ts";
-import type { Fetch } from "../core/fetch.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
@@ -22,6 +22,8 @@ export interface HttpWireOptions extends Named {
   readonly named: ReadonlySet<string>;
   /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
   readonly authorization?: Authorization | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
   readonly room: Room | undefined;
@@ -103,7 +105,7 @@ export class HttpSession {
     method: string,
     { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
-    const { url, fetch, headers, keyHeaders, named } = this.#options;
+    const { url, fetch, headers, keyHeaders, named, certificates } = this.#options;
     const own = {
       ...lowered(headers),
       ...(token !== undefined && { authorization: token }),
@@ -113,13 +115,12 @@ export class HttpSession {
       ...(this.version !== undefined && { "mcp-protocol-version": this.version }),
       ...(last !== undefined && { "last-event-id": last }),
     };
-    if (message === undefined) return fetch(url, { method, headers: own, signal, named });
+    const way = { method, signal, named, certificates };
+    if (message === undefined) return fetch(url, { ...way, headers: own });
     return fetch(url, {
-      method,
+      ...way,
       headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-      signal,
-      named,
     });
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import type { Authorization, OAuthSettings } from "../core/authorization.ts";
-import type { Fetch } from "../core/fetch.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
@@ -26,6 +26,8 @@ export interface HttpValues {
   readonly tools: readonly string[] | undefined;
   /** Settings of the sign-in, with the values of variables. */
   readonly oauth?: OAuthSettings | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
   /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }

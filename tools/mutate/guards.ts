@@ -13,6 +13,7 @@ import { HASHES } from "./hashes.ts";
 import { LOGINS } from "./logins.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
+import { NETWORK } from "./network.ts";
 import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
@@ -36,4 +37,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Sampling", mutants: SAMPLING },
   { title: "Types of code", mutants: TYPES },
   { title: "Capabilities", mutants: CAPABILITIES },
+  { title: "The network", mutants: NETWORK },
 ];
