@@ -145,10 +145,29 @@ Deno.test("pml login that is broken off ends at once, and keeps nothing", async 
   Deno.kill(login.pid, "SIGINT");
   const { code, stdout, stderr } = await login.ended();
   assert.deepEqual([code, stdout], [130, ""]);
-  assert.match(stderr, /Given up: nobody was signed in/);
   assert.doesNotMatch(stderr, /error:/);
   await assert.rejects(browse(login.address), "its page is still there");
   assert.equal((await doctor(ws))["sign-in far"], undefined);
+});
+
+Deno.test("pml login shows no page whose address is unsafe", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  await using ws = await workspaceOf(mcp.url);
+  const pages = [
+    server.origin.replace("//", "//someone@"),
+    `${server.origin}/${"x".repeat(4_000)}`,
+    "http://accounts.example",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+  ];
+  for (const page of pages) {
+    server.options.amend = (usual) => ({ ...usual, authorization_endpoint: `${page}/authorize` });
+    const { code, stderr } = await runPml(ws, ["login", "--no-browser", "far"]);
+    assert.match(stderr, /UPSTREAM_PROTOCOL: Cannot sign in at "far": .*page/, page);
+    assert.equal(code, 1);
+    assert.doesNotMatch(stderr, /Open this address/);
+  }
 });
 
 Deno.test("pml login and pml logout say what is wrong, and what to do", async () => {
@@ -165,9 +184,9 @@ Deno.test("pml login and pml logout say what is wrong, and what to do", async ()
   };
   const options = { exit: 2 };
   await failing(["login", "far"], /there is no terminal\n.*--no-browser/, options);
-  await failing(["login", "--no-browser", "fra"], /UNKNOWN_TOOL: .*there is no such server/);
-  await failing(["login", "--no-browser", "near"], /it is not reached over HTTP/, options);
-  await failing(["login", "--no-browser", "filesystem"], /it is not reached over HTTP/, options);
+  for (const name of ["fra", "near", "filesystem"]) {
+    await failing(["login", "--no-browser", name], /no server over HTTP has this name/, options);
+  }
   await failing(["login", "--no-browser", "keyed"], /has an Authorization header/, options);
   await failing(["login"], /missing required argument/, options);
   await failing(["login", "--no-browser", "far"], /WORKSPACE_UNTRUSTED: .*pml trust/, {
@@ -175,7 +194,7 @@ Deno.test("pml login and pml logout say what is wrong, and what to do", async ()
   });
   await failing(["logout"], /it takes a server, or --all/, options);
   await failing(["logout", "far", "--all"], /it takes a server, or --all/, options);
-  await failing(["logout", "fra"], /there is no such server/);
+  await failing(["logout", "fra"], /no server over HTTP has this name/, options);
   assert.equal(server.asked.length, 0);
   const out = await runPml(ws, ["logout", "far"]);
   assert.deepEqual([out.code, out.stdout], [0, "far: nobody was signed in\n"]);
@@ -189,6 +208,26 @@ Deno.test("pml logout says where a token could not be revoked, and ends it here 
   const out = await runPml(ws, ["logout", "--all"]);
   assert.equal(out.stdout, "far: signed out, but its token could not be revoked\n");
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 1);
+});
+
+Deno.test("pml logout ends sign-ins whose definition is gone", async () => {
+  await using server = new AuthorizationServer({
+    clients: [{ id: "mine", redirects: ["http://127.0.0.1/callback"], method: "none" }],
+  });
+  await using mcp = new ProtectedHttp("modern", { server });
+  const own = { type: "http", url: mcp.url, oauth: { client_id: "mine" } };
+  await using ws = await workspaceOf(mcp.url, { more: { own } });
+  const before = await Deno.readTextFile(ws.file(".pml.json"));
+  for (const args of [["--all"], ["far"]]) {
+    await Deno.writeTextFile(ws.file(".pml.json"), before);
+    for (const name of ["far", "own"]) assert.equal((await signIn(ws, name)).code, 0);
+    await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify({ version: 1 }));
+    assert.equal(Object.keys(await doctor(ws)).filter((name) => /^sign-in/.test(name)).length, 2);
+    const { stdout } = await runPml(ws, ["logout", ...args, "--json"]);
+    const own = args[0] === "--all" ? { own: "revoked" } : {};
+    assert.deepEqual(JSON.parse(stdout), { far: "revoked", ...own });
+    await runPml(ws, ["logout", "--all"]);
+  }
 });
 
 Deno.test("pml doctor tells of a sign-in that expired for good", async () => {
@@ -229,7 +268,7 @@ Deno.test("pml import keeps servers that want a sign-in, and what clients say of
     assert.ok(stdout.includes(`\`pml login ${name}\``), stdout);
   }
   assert.match(stdout, /its client must allow http:\/\/127\.0\.0\.1:4711\/callback/);
-  assert.match(stdout, /left out: "oauth\.authServerMetadataUrl"/);
+  assert.match(stdout, /left out: "authServerMetadataUrl"/);
   assert.match(stdout, /it needs CURSOR_CLIENT_SECRET, which is not set/);
   assert.ok(!stdout.includes(secret));
   const ran = await runPmlOnTerminal(ws, ["import", "clients.json"], {

@@ -19,6 +19,7 @@ import type { ModuleSource } from "../modules/module_files.ts";
 import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
+import type { HttpValues } from "../remote/http_servers.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
@@ -97,8 +98,8 @@ export class Kinds {
       starts: machine.starts,
       closing: machine.closing,
       waitMs: () => policy.now.config.limits.approvalMs,
-      onChange: (name) => {
-        machine.addresses.renew(name);
+      onChange: (name, mark) => {
+        machine.addresses.renew(name, mark);
         directory.at(name).forget();
         for (const list of LIST_NAMES) servers.changes.note(name, list);
       },
@@ -129,13 +130,11 @@ export class Kinds {
     const listing = this.#options.directory.at(name);
     const cannot = (code: ErrorCode, why: string) =>
       new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
-    if (listing.definition === undefined) throw cannot("UNKNOWN_TOOL", "there is no such server");
+    if (listing.kind !== "http") throw cannot("USAGE", "no server over HTTP has this name");
     const blocked = listing.blocked();
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
-    const way = listing.kind === "http" ? this.#wayTo(name, false) : undefined;
-    const values = way && this.machine.addresses.valuesOf(way);
-    if (values === undefined) throw cannot("USAGE", "it is not reached over HTTP");
+    const values = this.#wayTo(name, false).values as HttpValues; // it is of this kind
     if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
       throw cannot("USAGE", "its definition has an Authorization header");
     }

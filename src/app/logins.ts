@@ -6,15 +6,14 @@
  */
 
 import { join } from "node:path";
-import { isPage } from "../core/address.ts";
 import type { Call } from "../core/call.ts";
-import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { Following } from "../io/following.ts";
 import { keep, readKept } from "../io/kept.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { StartProgress } from "../mcp_client/start_progress.ts";
-import type { OAuthServer, SignedIn, SignIn, SignIns } from "../oauth/sign_ins.ts";
+import type { OAuthServer, SignIn, SignIns } from "../oauth/sign_ins.ts";
 
 /** The options of `Logins`. */
 export interface LoginsOptions {
@@ -22,8 +21,11 @@ export interface LoginsOptions {
   readonly signIns: () => Promise<SignIns>;
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
   readonly serverOf: (name: string) => Promise<OAuthServer>;
-  /** Is called when the person signed in at a server or out, in any process. */
-  readonly onChange: (server: string) => void;
+  /**
+   * Is called when the person signed in at a server or out, in any process. The mark is another one
+   * each time.
+   */
+  readonly onChange: (server: string, mark: unknown) => void;
   /** Tells the calls that wait for a server what they wait for. */
   readonly starts: StartProgress;
   /** How long a sign-in waits for the person. */
@@ -31,8 +33,8 @@ export interface LoginsOptions {
   readonly closing: AbortSignal;
 }
 
-/** A sign-in that waits for the person. Disposing gives it up. */
-export interface Login extends Pick<SignIn, "url" | "done" | "paste">, Disposable {
+/** A sign-in that waits for the person. */
+export interface Login extends SignIn {
   readonly server: OAuthServer;
   /** The host of the page. */
   readonly host: string;
@@ -60,7 +62,6 @@ export class Logins {
   readonly #open = new Map<string, Promise<Open>>();
   /** When the person signed in at a server, while a call of this process waited. */
   readonly #since = new Map<string, number>();
-  #known: Readonly<Record<string, unknown>> = {};
   #following: Promise<void> | undefined;
 
   /** Takes the options; asks nobody. */
@@ -79,24 +80,14 @@ export class Logins {
   ): Promise<Login> {
     const { serverOf, signIns, waitMs, closing } = this.#options;
     const server = await serverOf(name);
-    const stop = new AbortController();
-    const cannot = (code: ErrorCode, why: string) =>
-      new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
-    const until = AbortSignal.any([stop.signal, closing, signal, AbortSignal.timeout(waitMs())]);
+    const until = AbortSignal.any([closing, signal, AbortSignal.timeout(waitMs())]);
     const signIn = await (await signIns()).begin(server, { signal: until, ...defined({ scopes }) });
-    const { url } = signIn;
-    const over = () => cannot("TIMED_OUT", "it took too long, or was given up");
-    const done = unlessAborted(signIn.done, until, over).then(() => this.#changed(name))
+    const late = () =>
+      new PmlError("TIMED_OUT", `Cannot sign in at ${quoted(name)}: it took too long`);
+    const done = unlessAborted(signIn.done, until, late).then(() => this.#changed(name))
       .finally(() => signIn[Symbol.asyncDispose]());
     done.catch(() => {}); // a login may be given up while nobody waits for it
-    const login: Login = {
-      ...{ url, server, done, host: URL.parse(url)?.host ?? "" },
-      paste: (address) => signIn.paste(address),
-      [Symbol.dispose]: () => stop.abort(),
-    };
-    if (isPage(url)) return login;
-    stop.abort();
-    throw cannot("UPSTREAM_PROTOCOL", "its page has an unsafe address");
+    return { ...signIn, server, done, host: new URL(signIn.url).host };
   }
 
   /** Signs out at a server, or at all. Returns what was done, by server. */
@@ -106,18 +97,20 @@ export class Logins {
   ): Promise<Readonly<Record<string, Ended>>> {
     const { signIns, serverOf } = this.#options;
     const all = await signIns();
+    const kept = (await all.all()).filter(({ server }) => (name ?? server) === server);
     const done: Record<string, Ended> = {};
-    const names = name === undefined ? (await all.all()).map(({ server }) => server) : [name];
-    for (const one of names) {
-      done[one] = await all.end(await serverOf(one), signal);
+    if (name !== undefined && kept.length === 0) done[(await serverOf(name)).name] = "none";
+    for (const { server: one, url, client } of kept) {
+      // Its definition may be another one by now, or gone.
+      const gone: OAuthServer = { name: one, url, named: new Set([new URL(url).host]) };
+      const known = await serverOf(one).catch(() => gone);
+      for (const server of [known, gone, { ...gone, oauth: { client_id: client } }]) {
+        const how = await all.end(server, signal);
+        if (how !== "none") done[one] = how;
+      }
       this.#changed(one);
     }
     return done;
-  }
-
-  /** Returns all sign-ins that are kept. */
-  async all(): Promise<readonly SignedIn[]> {
-    return await (await this.#options.signIns()).all();
   }
 
   /**
@@ -147,36 +140,35 @@ export class Logins {
 
   async #follow(): Promise<void> {
     const { closing, onChange } = this.#options;
-    this.#known = this.#read();
-    while (!closing.aborted) {
+    for (let known = this.#marks(); !closing.aborted;) {
       using file = new Following([this.#file], closing);
       // Read after the watching has begun, so that no change falls between.
-      const [before, now] = [this.#known, this.#read()];
-      this.#known = now;
-      for (const name of Object.keys(now)) if (now[name] !== before[name]) onChange(name);
+      const now = this.#marks();
+      for (const [name, mark] of Object.entries(now)) {
+        if (mark !== known[name]) onChange(name, mark);
+      }
+      known = now;
       await file.change();
     }
   }
 
   async #signIn(
     server: string,
-    { call, since, error }: {
+    { call, since, error: { message, ...error } }: {
       readonly call: Call;
       readonly since: number;
       readonly error: PmlError;
     },
   ): Promise<void> {
     const { signal, onProgress } = call;
+    const failed = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
     const last = this.#since.get(server) ?? -Infinity;
     // Another call had the person sign in meanwhile.
     if (last > since) return;
     const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
-    if (scopes === undefined && since - last < FRESH_MS) throw error;
+    if (scopes === undefined && since - last < FRESH_MS) throw failed("it takes no sign-in");
     const open = await unlessAborted(this.#opened(server, scopes), signal);
-    const { message, hint, detail } = error;
-    const failed = (why: string) =>
-      new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, defined({ hint, detail }));
-    const why = await this.#refused(open, call);
+    const why = await this.#refusal(open, call);
     if (why !== undefined) throw failed(why);
     const work = () => unlessAborted(this.#told(open.login), signal);
     await this.#options.starts.during(server, { onProgress, work }).catch((cause) => {
@@ -194,19 +186,19 @@ export class Logins {
   }
 
   /** Asks the person, once for all calls that wait. Returns why there is nothing to wait for. */
-  async #refused(open: Open, { id, onOpen, signal }: Call): Promise<string | undefined> {
-    const { login: { server: { name, url: at }, url, host, done } } = open;
+  async #refusal(open: Open, { id, onOpen, signal }: Call): Promise<string | undefined> {
+    const { server: { name, url: at }, host, ...page } = open.login;
     const text = `PML asks: sign in at ${host} for the server ${quoted(name)} (${
       new URL(at).host
     })? The call of ${id} needs it`;
     for (let isOwn = false; !isOwn;) {
       isOwn = open.asked === undefined;
-      const asked = open.asked ??= onOpen?.({ url, text, done }, signal).catch(() => undefined);
+      const asked = open.asked ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
       const isAgreed = await unlessAborted(Promise.resolve(asked), signal);
       if (isAgreed) return undefined;
       if (isAgreed === false) {
         this.#open.delete(name);
-        open.login[Symbol.dispose]();
+        void open.login[Symbol.asyncDispose]();
         return "the person declined";
       }
       // The call that asked may have ended before there was an answer.
@@ -232,12 +224,12 @@ export class Logins {
 
   /** Notes that the person signed in or out, for this process and others. */
   #changed(server: string): void {
-    this.#known = { ...this.#read(), [server]: crypto.randomUUID() };
-    keep(this.#file, this.#known);
-    this.#options.onChange(server);
+    const mark = crypto.randomUUID();
+    keep(this.#file, { ...this.#marks(), [server]: mark });
+    this.#options.onChange(server, mark);
   }
 
-  #read(): Readonly<Record<string, unknown>> {
+  #marks(): Readonly<Record<string, unknown>> {
     return objectOf(readKept(this.#file));
   }
 }

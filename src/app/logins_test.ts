@@ -12,14 +12,13 @@ const PAGE = "https://accounts.example/authorize?state=1";
 class Stage implements AsyncDisposable {
   readonly begun: PromiseWithResolvers<void>[] = [];
   readonly changed: string[] = [];
-  ended = 0;
-  page = PAGE;
+  readonly ended = new Set<unknown>();
   waitMs = 60_000;
   readonly closing = new AbortController();
   readonly home = Deno.makeTempDirSync();
-  readonly logins: Logins = this.open();
+  readonly logins: Logins = this.open((server) => this.changed.push(server));
 
-  open(onChange: (server: string) => void = (server) => this.changed.push(server)): Logins {
+  open(onChange: (server: string) => void): Logins {
     return new Logins({
       home: this.home,
       signIns: () => Promise.resolve(this.#signIns()),
@@ -39,13 +38,18 @@ class Stage implements AsyncDisposable {
   #signIns(): SignIns {
     const begin = (): Promise<SignIn> => {
       const done = Promise.withResolvers<void>();
+      done.promise.catch(() => {});
       this.begun.push(done);
       return Promise.resolve({
-        url: this.page,
+        url: PAGE,
         issuer: "https://accounts.example",
         done: done.promise,
         paste: () => {},
-        [Symbol.asyncDispose]: () => Promise.resolve(void this.ended++),
+        [Symbol.asyncDispose]: () => {
+          this.ended.add(done);
+          done.reject(new PmlError("CANCELLED", "it was given up"));
+          return Promise.resolve();
+        },
       });
     };
     return { begin } as unknown as SignIns;
@@ -92,7 +96,7 @@ Deno.test("A call goes on when the person has signed in at the page that the cli
   at.begun[0]?.resolve();
   assert.equal(await going, "done");
   assert.deepEqual(at.changed, ["far"]);
-  assert.equal(at.ended, 1);
+  assert.equal(at.ended.size, 1);
 });
 
 Deno.test("Two calls that need the same sign-in ask once, and both go on", async () => {
@@ -146,9 +150,9 @@ Deno.test("A sign-in outlives the call that asked for it, until it is done or la
   await told.promise;
   stop.abort(new PmlError("CANCELLED", "the client cancelled it"));
   await assert.rejects(going, { code: "CANCELLED" });
-  assert.equal(at.ended, 0);
+  assert.equal(at.ended.size, 0);
   at.begun[0]?.resolve();
-  while (at.ended === 0) await Promise.resolve();
+  while (at.ended.size === 0) await Promise.resolve();
   assert.deepEqual(at.changed, ["far"]);
 });
 
@@ -164,7 +168,7 @@ Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, an
     assert.equal(runs(), 1);
   };
   await failing(() => Promise.resolve(false), /; the person declined$/);
-  assert.equal(at.ended, 1);
+  assert.equal(at.ended.size, 1);
   await failing(() => Promise.reject(new Error("timed out")), /; nobody answered$/);
   // The page may still be open: the next call asks about the same one.
   const begun = at.begun.length;
@@ -202,25 +206,6 @@ Deno.test("A server that refuses what was just given to it is not asked about ag
   const more = onceSignedIn(wants(["write"])).work;
   assert.equal(await at.logins.during(callWith(open), more), "done");
   assert.equal(at.begun.length, 2);
-});
-
-Deno.test("No page is shown whose address is unsafe, and the sign-in ends", async () => {
-  await using at = new Stage();
-  const pages = [
-    "http://accounts.example/",
-    "file:///etc/passwd",
-    "javascript:alert(1)",
-    "https://user@accounts.example/",
-    `https://accounts.example/?${"x".repeat(4_000)}`,
-  ];
-  for (const page of pages) {
-    at.page = page;
-    await assert.rejects(at.begin(), { code: "UPSTREAM_PROTOCOL" }, page);
-  }
-  while (at.ended < pages.length) await Promise.resolve();
-  at.page = "http://127.0.0.1:1/authorize";
-  using login = await at.begin();
-  assert.equal(login.host, "127.0.0.1:1");
 });
 
 Deno.test("A sign-in of another process is noticed", async () => {

@@ -171,7 +171,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
 
 /** Returns where the person is signed in. */
 async function signIns(app: App): Promise<readonly Check[]> {
-  return (await (await app.callPath()).logins.all()).map((one) => {
+  return (await (await (await app.callPath()).machine.signIns()).all()).map((one) => {
     const ok = one.until === undefined || one.until > (one.isRenewed ? 0 : Date.now());
     const said = `${ok ? "" : "expired: "}${signInText(one)}`;
     const hint = ok ? {} : { hint: `Run \`pml login ${one.server}\`` };

@@ -42,18 +42,6 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }
 
-/** The most characters of an address that a person is sent to. */
-const LONGEST_PAGE = 4_000;
-
-/** Returns whether a browser may be sent to an address: with TLS, or to a page of this machine. */
-export function isPage(address: string): boolean {
-  const url = URL.parse(address);
-  if (url === null || address.length > LONGEST_PAGE || url.username + url.password !== "") {
-    return false;
-  }
-  return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url.hostname);
-}
-
 /** Returns whether an IP address lies in one of these ranges, all of them of its own family. */
 export async function isInRange(ip: string, ranges: readonly string[]): Promise<boolean> {
   const { BlockList, isIPv6 } = await import("node:net");

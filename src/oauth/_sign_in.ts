@@ -35,6 +35,8 @@ interface Asked {
   readonly verifier: string;
 }
 
+/** The most characters of an address that a browser is sent to. */
+const LONGEST_PAGE = 4_000;
 /** A request that does nothing, to be refused. */
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
@@ -74,7 +76,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     ...(scopes.includes("offline_access") && { prompt: "consent" }),
   };
-  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  const url = pageOf(address, { protocol, query });
   const over = new AbortController();
   const until = AbortSignal.any([signal, over.signal]);
   const asked = { found, client, scopes, state, verifier };
@@ -85,7 +87,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   done.catch(() => {}); // whoever waits for it is told
   const open = stack.move();
   return {
-    url: address.href,
+    url,
     issuer: new URL(as.issuer).origin,
     done,
     paste: (pasted) => {
@@ -103,6 +105,19 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
       await open[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Returns the address of the page. Throws if it is too long to be looked at. */
+function pageOf(
+  address: URL,
+  { protocol, query }: {
+    readonly protocol: Protocol;
+    readonly query: Readonly<Record<string, string>>;
+  },
+): string {
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  if (address.href.length <= LONGEST_PAGE) return address.href;
+  throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
 }
 
 /** Waits for the browser, and gets tokens for the code that it brings. */

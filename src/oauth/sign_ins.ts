@@ -37,6 +37,8 @@ export interface SignedIn {
   readonly url: string;
   readonly issuer: string;
   readonly scopes: readonly string[];
+  /** The id of the client that PML is there. */
+  readonly client: string;
   /** When the access token expires, in milliseconds since 1970; undefined if nobody said. */
   readonly until: number | undefined;
   /** Whether it is renewed without the person. */
@@ -123,6 +125,7 @@ export class SignIns {
       url: kept.url,
       issuer: kept.issuer,
       scopes: kept.scopes,
+      client: kept.client.client_id,
       until: kept.accessToken === undefined ? 0 : kept.until,
       isRenewed: kept.refreshToken !== undefined,
     }));

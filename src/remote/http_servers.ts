@@ -46,9 +46,8 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
-  readonly #values = new WeakMap<UpstreamServer, HttpValues>();
-  /** How often the person signed in or out at each server. */
-  readonly #signedIn = new Map<string, number>();
+  /** A mark that is another one when the person signed in at a server, or out. */
+  readonly #marks = new Map<string, unknown>();
   /** The addresses whose servers speak an older revision. */
   readonly #older = new Set<string>();
 
@@ -57,26 +56,22 @@ export class HttpServers {
     this.#options = options;
   }
 
-  /** Returns what a server is reached with; undefined if it is not reached over HTTP. */
-  valuesOf(way: UpstreamServer): HttpValues | undefined {
-    return this.#values.get(way);
-  }
-
   /** Has a server reached anew: the person signed in there, or out. */
-  renew(name: string): void {
-    this.#signedIn.set(name, (this.#signedIn.get(name) ?? 0) + 1);
+  renew(name: string, mark: unknown): void {
+    this.#marks.set(name, mark);
   }
 
   #made(server: HttpValues): UpstreamServer {
     const { name, url, tools, definition } = server;
     const key = JSON.stringify({ ...server, named: [...server.named] });
-    const made: UpstreamServer = {
+    return {
       name,
+      values: server,
       tools,
       definition,
       isKept: true,
       isRemote: true,
-      version: () => `${key}${this.#signedIn.get(name) ?? ""}`,
+      version: () => `${key}${this.#marks.get(name)}`,
       way: async () => {
         const { HttpWire } = await import("./http_wire.ts");
         const { fetch, limits, room, authorization } = this.#options;
@@ -94,7 +89,5 @@ export class HttpServers {
         return (ends) => new HttpWire(options, ends);
       },
     };
-    this.#values.set(made, server);
-    return made;
   }
 }
