@@ -15,7 +15,7 @@ import type { OAuthServer } from "./sign_ins.ts";
 
 /** The library, which is loaded by the first sign-in. */
 type Library = typeof import("oauth4webapi");
-type Server = Pick<OAuthServer, "name" | "url" | "named">;
+type Server = Omit<OAuthServer, "oauth">;
 
 /** What is used of a PML. */
 export interface Way {
@@ -52,8 +52,8 @@ export class Protocol {
   /** Sends a request and reads the whole answer. */
   async ask(url: string, options: Omit<FetchOptions, "named">): Promise<Response> {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(MOST_MS)]);
-    const named = this.#namedFor(url);
-    const { body, status, headers } = await this.#fetch(url, { ...options, signal, named });
+    const way = { named: this.#namedFor(url), certificates: this.server.certificates };
+    const { body, status, headers } = await this.#fetch(url, { ...options, ...way, signal });
     const bytes = new Uint8Array(await readBytes(body, { limits: LIMITS }));
     return new Response(body && bytes, { status, headers });
   }
