@@ -9,7 +9,7 @@ import type { AuthorizationServer, HttpRequestOptions } from "oauth4webapi";
 import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
-import { quoted, textOf } from "../core/json.ts";
+import { isObject, quoted, textOf } from "../core/json.ts";
 import { readBytes } from "../io/event_stream.ts";
 import type { OAuthServer } from "./sign_ins.ts";
 
@@ -78,7 +78,11 @@ export class Protocol {
         }
         // The body says what is wrong.
         response.headers.delete("www-authenticate");
-        return response;
+        const json = await response.clone().json().catch(() => undefined);
+        // PML does not read who the person is, so that is not checked either.
+        return isObject(json)
+          ? Response.json({ ...json, id_token: undefined }, { status })
+          : response;
       },
     } as HttpRequestOptions<M, B>; // the library names each method's type
   }
