@@ -9,7 +9,7 @@ import type { AuthorizationServer, HttpRequestOptions } from "oauth4webapi";
 import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
-import { isObject, quoted, textOf } from "../core/json.ts";
+import { objectOf, quoted, textOf } from "../core/json.ts";
 import { readBytes } from "../io/event_stream.ts";
 import type { OAuthServer } from "./sign_ins.ts";
 
@@ -76,13 +76,10 @@ export class Protocol {
           const why = `${quoted(new URL(url).host)} answered with the status ${status}`;
           throw this.error("UPSTREAM_DOWN", why, "Try again later");
         }
-        // The body says what is wrong.
-        response.headers.delete("www-authenticate");
-        const json = await response.clone().json().catch(() => undefined);
-        // PML does not read who the person is, so that is not checked either.
-        return isObject(json)
-          ? Response.json({ ...json, id_token: undefined }, { status })
-          : response;
+        // The body says what is wrong, not a header. PML does not read who the person is, so that
+        // is not checked either.
+        const json: unknown = await response.json().catch(() => undefined);
+        return Response.json({ ...objectOf(json), id_token: undefined }, { status });
       },
     } as HttpRequestOptions<M, B>; // the library names each method's type
   }
