@@ -65,23 +65,26 @@ async function callRows(): Promise<readonly Row[]> {
   return rows;
 }
 
-/** Times calls of a server while the same PML signs in at another, from the refusal to the end. */
+/** Times calls of a server while the same PML signs in at others, from the refusal to the end. */
 async function othersRow(): Promise<Row> {
   await using server = new AuthorizationServer();
-  await using mcp = new ProtectedHttp("modern", { server });
+  await using stack = new AsyncDisposableStack();
+  const all = Array.from(
+    { length: SIGN_INS },
+    (_, at) => [`far${at}`, stack.use(new ProtectedHttp("modern", { server })).url],
+  );
   await using open = new FullHttp("modern");
-  await using ws = await workspaceOf({ far: mcp.url, open: open.url });
+  await using ws = await workspaceOf({ ...Object.fromEntries(all), open: open.url });
   await using pml = await started(ws);
   for (let run = 0; run < WARM_UP; run++) await called(pml, "open:meta");
   const idle: number[] = [];
-  for (let run = 0; run < RUNS; run++) idle.push(await timed(() => called(pml, "open:meta")));
   const busy: number[] = [];
   for (let round = 0; round < SIGN_INS; round++) {
+    for (let run = 0; run < WARM_UP; run++) idle.push(await timed(() => called(pml, "open:meta")));
     let isOver = false;
-    const signing = called(pml, "far:meta").finally(() => isOver = true);
+    const signing = called(pml, `far${round}:meta`).finally(() => isOver = true);
     while (!isOver) busy.push(await timed(() => called(pml, "open:meta")));
     await signing;
-    server.tokens.revokeAll();
   }
   const [value, baseline] = [median(busy), median(idle)];
   return {
