@@ -45,7 +45,13 @@ export class Stage implements AsyncDisposable {
       ...options.limits,
     };
     const idle = { idleMs: 60_000, idleChildren: 8 };
-    const http = new HttpServers({ fetch: this.#network.fetch, limits: () => limits });
+    const { authorization } = options;
+    const { fetch } = this.#network;
+    const http = new HttpServers({
+      fetch,
+      limits: () => limits,
+      ...authorization && { authorization },
+    });
     const server: HttpValues = {
       name: "far",
       url,
