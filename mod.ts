@@ -60,6 +60,7 @@ export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
+export type { NetworkSection } from "./src/config/network.ts";
 export type { SamplingSettings } from "./src/config/sampling.ts";
 export type {
   DenoDefinition,

@@ -2,14 +2,17 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import process from "node:process";
+import { AuthorizationServer } from "./kit/authorization_server.ts";
 import { fakeJsr } from "./kit/fake_jsr.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
+import { ProtectedHttp } from "./kit/protected_http.ts";
 import { publishedFiles } from "./kit/published.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { TcpSink } from "./kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+import { definitions, Person, serverOf } from "./oauth_scene.ts";
 
 /** Code that tells when somebody runs it. */
 const EVIL = `throw new Error("EVIL ran");`;
@@ -53,6 +56,13 @@ async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {
   return { name, version, exports, imports, files: Object.fromEntries(contents) };
 }
 
+/** Makes the hostile folder, with a server that wants a sign-in. */
+async function makeHostile(url: string): Promise<Workspace> {
+  const pml = definitions({ notes: { url } });
+  const permissions = { allow: ["filesystem:read_file", "notes:*"] };
+  return await makeWorkspace({ files: HOSTILE, pml: { ...pml, permissions }, trusted: true });
+}
+
 /** Installs the package as a person does; gives the command and its environment. */
 async function install(
   ws: Workspace,
@@ -72,7 +82,9 @@ async function install(
 }
 
 Deno.test("pml installs as a user installs it, and then works offline in a hostile folder", async (t) => {
-  await using ws = await makeWorkspace({ files: HOSTILE });
+  await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
+  await using notes = new ProtectedHttp("modern", { server, scope: "read" });
+  await using ws = await makeHostile(notes.url);
   const installed = await install(ws);
   await using outside = new TcpSink();
   const proxy = `http://127.0.0.1:${outside.port}`;
@@ -113,6 +125,16 @@ Deno.test("pml installs as a user installs it, and then works offline in a hosti
       await raw.watch.assertNothingLeft();
     });
   }
+
+  await t.step("it refreshes a sign-in", async () => {
+    using person = new Person(ws.home);
+    await person.signIn(serverOf("notes", notes.url));
+    server.options.expiresIn = 3_600;
+    const ran = await runPml(ws, ["call", "notes:link"], { command, env });
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.ok(server.tokens.refreshes > 0);
+    server.assertClean();
+  });
 
   outside.assertSilent();
   await ws.assertCanaries();

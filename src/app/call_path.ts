@@ -42,6 +42,7 @@ import { hidingDenied, rateGate } from "./_identity_limits.ts";
 import { Ahead } from "./ahead.ts";
 import { deadlineGate } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
+import type { Logins } from "./logins.ts";
 import type { Machine } from "./machine.ts";
 import type { Sampler } from "./sampler.ts";
 import { askedOfClient, factsOf, withSampler } from "./server_asks.ts";
@@ -64,6 +65,8 @@ export class CallPath implements AsyncDisposable {
   readonly approvals: Approvals;
   /** What runs and reaches servers. */
   readonly machine: Machine;
+  /** Signs the person in at servers. */
+  readonly logins: Logins;
   readonly #options: CallPathOptions;
   readonly #kinds: Kinds;
   readonly #capacity = new Capacity(() => this.#config().limits);
@@ -72,7 +75,7 @@ export class CallPath implements AsyncDisposable {
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
-    const { policy, log } = options;
+    const { policy, log, schemas } = options;
     this.#options = options;
     this.#records = openRecords(options);
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
@@ -82,8 +85,8 @@ export class CallPath implements AsyncDisposable {
     options.pins.listen((event) => this.#onPin(event));
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
+    this.logins = this.#kinds.logins;
     this.callTool = hidingDenied(this.#gated(), options);
-    const { schemas } = options;
     const leave = (question: Question) => this.leave(question);
     this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
@@ -143,7 +146,7 @@ export class CallPath implements AsyncDisposable {
         const { callMs, callMaxMs } = policy.now.config.limits;
         return { callMs, capMs: callMaxMs, isHeld: backlog?.isFull === true };
       }),
-    ], (call) => this.#run(call));
+    ], (call) => this.logins.during(call, () => this.#run(call)));
     const recorded = auditGate<PassCall>(this.#records, (call) => this.#mayGoOn(call))(
       async (call) => {
         let now = call;
@@ -217,7 +220,7 @@ export class CallPath implements AsyncDisposable {
   };
 
   async #definitionFor(server: Server, call: Call): Promise<ToolDefinition> {
-    const work = () => server.definitionFor(call);
+    const work = () => this.logins.during(call, () => server.definitionFor(call));
     // To know a tool, its server may have to be installed.
     return await this.machine.starts.during(server.name, { onProgress: call.onProgress, work });
   }

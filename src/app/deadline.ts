@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, Gate, Meanwhile } from "../core/call.ts";
+import { type Call, type Gate, heldAsking, type Meanwhile } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -58,12 +58,7 @@ export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C,
         if (--asking === 0) [started, heard] = [started + waited, heard + waited];
       }
     };
-    const { onAsk: ask, onQuestion: question } = call;
-    const meanwhile: Meanwhile = {
-      onProgress,
-      onAsk: ask && ((asked) => held(() => ask(asked))),
-      onQuestion: question && ((...asked) => held(() => question(...asked))),
-    };
+    const meanwhile: Meanwhile = { onProgress, ...heldAsking(call, held) };
     try {
       next({ ...call, signal: abort.signal, ...meanwhile }).then(over.resolve, over.reject);
       return await over.promise;

@@ -12,6 +12,7 @@ import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
 import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
 import type { StdioValues } from "../stdio/stdio_servers.ts";
+import { certificatesOf } from "./network.ts";
 
 /** What values are found in. */
 export interface DefinitionValuesOptions {
@@ -61,21 +62,32 @@ export class DefinitionValues {
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers }: HttpDefinition) => ({ headers }),
-        (own, { headers }) => this.#overHttp(own, headers),
+        ({ headers, oauth }: HttpDefinition) => ({
+          headers,
+          oauth: { client_secret: oauth?.client_secret ?? "" },
+        }),
+        (own, filled) => this.#overHttp(own, filled),
       )
     );
     this.http = (own) => http(options.policy.now.config.grants)(own);
   }
 
-  #overHttp(own: HttpDefinition, filled: HttpDefinition["headers"]): HttpValues {
+  #overHttp(
+    own: HttpDefinition,
+    filled: Pick<HttpDefinition, "headers"> & { readonly oauth: { client_secret: string } },
+  ): HttpValues {
     const { name, url, isSse, tools, headers: written } = own;
-    const headers = this.#isFromRegistry ? withoutEmpty(filled, written) : filled;
+    const headers = this.#isFromRegistry ? withoutEmpty(filled.headers, written) : filled.headers;
+    const client_secret = filled.oauth.client_secret || undefined;
+    if (client_secret !== undefined) this.#options.redactor.register(client_secret);
+    const oauth = own.oauth && { ...own.oauth, client_secret };
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
     const named = this.#namedBy(own);
-    return { name, url, isSse, headers, written, named, tools, definition: own };
+    const certificates = certificatesOf(own, this.#options.policy);
+    const values = { name, url, isSse, headers, written, named, oauth, tools, certificates };
+    return { ...values, definition: own };
   }
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */

@@ -16,10 +16,12 @@ import type { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";
 import type { Machine } from "./machine.ts";
 import type { Meaning, MeaningOptions } from "./meaning.ts";
+import { proxyVariables } from "./network.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
 /** What finding needs from outside. */
-export interface FinderOptions extends Pick<MeaningOptions, "environment" | "log" | "mayInstall"> {
+export interface FinderOptions
+  extends Pick<MeaningOptions, "environment" | "log" | "mayInstall" | "proxyVariables"> {
   readonly catalog: Catalog;
   readonly servers: Pick<Servers, "has">;
   readonly policy: Pick<Policy, "now">;
@@ -156,6 +158,7 @@ export function finderOf(app: App): Finder {
   return new Finder({
     ...app.parts,
     environment: app.loaded().environment,
+    proxyVariables: () => proxyVariables(app.parts),
     catalog: app.catalog,
     servers: app.servers,
     registries: () => app.registries(),

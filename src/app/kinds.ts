@@ -5,6 +5,9 @@
  */
 
 import type { ServerDefinition } from "../config/servers.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { LIST_NAMES } from "../core/lists.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
@@ -15,6 +18,8 @@ import type { ModuleUse } from "../modules/loader.ts";
 import type { ModuleSource } from "../modules/module_files.ts";
 import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
+import type { OAuthServer } from "../oauth/sign_ins.ts";
+import type { HttpValues } from "../remote/http_servers.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
@@ -29,6 +34,7 @@ import {
 import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
 import { grantsOf } from "./entry.ts";
+import { Logins } from "./logins.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
@@ -64,6 +70,8 @@ interface Registered {
 export class Kinds {
   /** What runs them. */
   readonly machine: Machine;
+  /** Signs the person in at servers. */
+  readonly logins: Logins;
   readonly #options: KindsOptions;
   readonly #find: FindTool;
   readonly #opened = new WeakMap<Listing, Server>();
@@ -80,6 +88,21 @@ export class Kinds {
       ...options,
       values: this.#values,
       way: (name, isCloud) => this.#wayTo(name, isCloud),
+    });
+    const { policy, directory, servers } = options;
+    const { machine } = this;
+    this.logins = new Logins({
+      home: policy.now.config.home,
+      signIns: () => machine.signIns(),
+      serverOf: (name) => this.#signInAt(name),
+      starts: machine.starts,
+      closing: machine.closing,
+      waitMs: () => policy.now.config.limits.approvalMs,
+      onChange: (name, mark) => {
+        machine.addresses.renew(name, mark);
+        directory.at(name).forget();
+        for (const list of LIST_NAMES) servers.changes.note(name, list);
+      },
     });
   }
 
@@ -100,6 +123,22 @@ export class Kinds {
       this.#capabilities = (await this.#options.capabilities()).capabilities;
     }
     return this.#open(listing);
+  }
+
+  /** Returns a server to sign in at. Throws if nobody can sign in there. */
+  async #signInAt(name: string): Promise<OAuthServer> {
+    const listing = this.#options.directory.at(name);
+    const cannot = (code: ErrorCode, why: string) =>
+      new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
+    if (listing.kind !== "http") throw cannot("USAGE", "no server over HTTP has this name");
+    const blocked = listing.blocked();
+    if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
+    await this.open(listing);
+    const values = this.#wayTo(name, false).values as HttpValues; // it is of this kind
+    if (Object.keys(values.headers).some((header) => /^authorization$/i.test(header))) {
+      throw cannot("USAGE", "its definition has an Authorization header");
+    }
+    return values;
   }
 
   #open(listing: Listing): Server {
@@ -209,6 +248,9 @@ export class Kinds {
     values: DefinitionValues,
   ): Kind["make"] {
     const { machine } = this;
+    if (own.kind === "http" && this.#options.hasClient) {
+      this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
+    }
     const way = own.kind === "http"
       ? () => machine.addresses.of(values.http(own))
       : () => machine.programs.of(machine.tried(values.stdio(own)));

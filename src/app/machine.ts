@@ -31,6 +31,7 @@ import { Modules } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
+import type { SignIns } from "../oauth/sign_ins.ts";
 import type { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
@@ -39,6 +40,7 @@ import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
 import { type ServerScripts, StdioServers, type StdioValues } from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
+import { proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
 
 /** What the machine stands in. */
@@ -89,6 +91,7 @@ export class Machine implements AsyncDisposable {
   );
   readonly #closing = new AbortController();
   #network: Promise<GuardedFetch> | undefined;
+  #signIns: Promise<SignIns> | undefined;
 
   /** Takes what there is. */
   constructor(options: MachineOptions) {
@@ -102,7 +105,17 @@ export class Machine implements AsyncDisposable {
     const shared = this.#upstreamsOptions();
     this.programs = this.#openPrograms(shared);
     const limits = () => this.#config().limits;
-    this.addresses = new HttpServers({ fetch: this.fetch, limits, room: shared.room, home });
+    this.addresses = new HttpServers({
+      fetch: this.fetch,
+      limits,
+      room: shared.room,
+      home,
+      authorization: async (server) => {
+        // The person signed in, and an identity may be without the person's keys.
+        const isPoor = this.#config().identity?.keys === false;
+        return isPoor ? undefined : (await this.signIns()).of(server);
+      },
+    });
     this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
     this.cloud = this.#openCloud();
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
@@ -190,10 +203,18 @@ export class Machine implements AsyncDisposable {
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch()
+      new GuardedFetch({ proxy: () => proxyOf(this.#options) })
     );
     return await (await this.#network).fetch(url, options);
   };
+
+  /** Returns the sign-ins of the person, which are loaded by the first server over HTTP. */
+  signIns(): Promise<SignIns> {
+    this.#signIns ??= import("./open_sign_ins.ts").then(({ openSignIns }) =>
+      openSignIns({ ...this.#options, fetch: this.fetch, closing: this.closing })
+    );
+    return this.#signIns;
+  }
 
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -272,7 +293,10 @@ export class Machine implements AsyncDisposable {
       protection: protectedPaths,
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
-      installEnvironment: installEnvironment(environment),
+      installEnvironment: () => ({
+        ...installEnvironment(environment),
+        ...proxyVariables(this.#options),
+      }),
       groups: this.groups,
       packages: this.packages,
     });

@@ -33,6 +33,8 @@ export interface MeaningOptions {
   /** The folder of the model. */
   readonly folder: string;
   readonly environment: Environment;
+  /** Returns the variables that make an installer use the person's proxy. */
+  readonly proxyVariables?: () => Readonly<Record<string, string>>;
   readonly limits: () => Limits;
   readonly log: Log;
   /** Whether a search may have the library installed, as one of a process that stays may. */
@@ -85,6 +87,7 @@ export class Meaning implements Semantics, AsyncDisposable {
       environment: () => ({
         ...serverEnvironment(environment),
         ...installEnvironment(environment),
+        ...options.proxyVariables?.(),
       }),
       closing: this.#closing.signal,
       groups,

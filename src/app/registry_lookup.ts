@@ -5,27 +5,24 @@
  */
 
 import type { Log } from "../audit/log.ts";
-import type { Redactor } from "../audit/redact.ts";
 import type { RegistryEntry } from "../config/registries.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { Pins } from "../policy/pins.ts";
-import type { Policy } from "../policy/policy.ts";
 import { Cache } from "../registry/cache.ts";
 import { type Found, Registries } from "../registry/registries.ts";
 import { sourceOf } from "../registry/sources.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { misusedToken } from "./entry.ts";
+import { type NetworkOptions, proxyOf } from "./network.ts";
 
 /** How long a comparison with what is pinned waits for registries. */
 const COMPARED_MS = 4_000;
 
 /** What looking servers up needs. */
-export interface RegistryLookupOptions {
-  readonly policy: Policy;
+export interface RegistryLookupOptions extends NetworkOptions {
   readonly pins: Pins;
   readonly log: Log;
-  readonly redactor: Redactor;
   /** Tells whether a name stands for something else here, so that no registry learns it. */
   readonly isOther: (name: string) => boolean;
 }
@@ -34,7 +31,7 @@ export interface RegistryLookupOptions {
 export class RegistryLookup implements Disposable {
   readonly #options: RegistryLookupOptions;
   readonly #closing = new AbortController();
-  readonly #network = new GuardedFetch();
+  readonly #network = new GuardedFetch({ proxy: () => proxyOf(this.#options) });
   readonly #cache: Cache;
   /** What was looked up anew to be compared with what is pinned. */
   readonly #compared = new Map<string, Promise<Found | undefined>>();

@@ -7,7 +7,7 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import type { Answer, Call, ServerRequest } from "../core/call.ts";
+import { type Answer, type Call, type ServerRequest, waysBack } from "../core/call.ts";
 import type { Check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
@@ -131,9 +131,9 @@ export class Sampler {
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
   #run(signal: AbortSignal, { call, onSampled }: During): Run {
     const { path: { callTool }, policy } = this.#options;
-    const { request, onAsk, onMessage, onQuestion, sampling, depth = 0, actor } = call;
+    const { depth = 0, actor } = call;
     return new Run({
-      ...defined({ request, onAsk, onMessage, onQuestion, sampling }),
+      ...waysBack(call),
       id: crypto.randomUUID(),
       via: "sampling",
       actor,

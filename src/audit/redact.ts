@@ -13,12 +13,15 @@ import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 const SHORTEST_VALUE = 6;
 const SHORTEST_LINE = 16;
 const SHORTEST_SHIFTED = 8;
+/** A longer value is removed piece by piece. */
+const LONGEST_VALUE = 1_000;
+/** The platform takes no pattern that is much longer. */
+const LONGEST_PATTERN = 50_000;
 
 /** Removes registered values and known kinds of keys from texts. */
 export class Redactor {
   readonly #values = new Set<string>();
-  readonly #forms = new Set<string>();
-  #registered: RegExp | undefined;
+  #patterns: readonly RegExp[] | undefined;
 
   /**
    * Registers a secret, which is removed from every text from now on. Returns false if it is too
@@ -28,17 +31,21 @@ export class Redactor {
     if (value.length < SHORTEST_VALUE) return false;
     if (this.#values.has(value)) return true;
     this.#values.add(value);
-    for (const form of [value, ...linesOf(value)].flatMap(formsOf)) this.#forms.add(form);
-    // The longest forms come first: if one secret begins with another, all of it is removed.
-    const forms = [...this.#forms].sort((a, b) => b.length - a.length);
-    this.#registered = new RegExp(forms.map(escapedPattern).join("|"), "g");
+    this.#patterns = undefined;
     return true;
+  }
+
+  /** Forgets a secret that is worth nothing any more. */
+  forget(value: string): void {
+    this.#values.delete(value);
+    this.#patterns = undefined;
   }
 
   /** Returns a text without the secrets in it. */
   redact(text: string): string {
+    const patterns = this.#patterns ??= patternsOf(this.#values);
     return withoutKnownKeys(
-      this.#registered ? text.replace(this.#registered, REDACTED) : text,
+      patterns.reduce((rest, pattern) => rest.replace(pattern, REDACTED), text),
     );
   }
 
@@ -64,6 +71,29 @@ export class Redactor {
       );
     });
   }
+}
+
+/** Returns the patterns of values, in the order in which they are removed. */
+function patternsOf(values: Iterable<string>): readonly RegExp[] {
+  const all = [...values].flatMap((value) => [value, ...linesOf(value)])
+    .flatMap(piecesOf).flatMap(formsOf);
+  // The longest forms come first: if one secret begins with another, all of it is removed.
+  const forms = [...new Set(all)].sort((a, b) => b.length - a.length);
+  const groups: string[] = [];
+  for (const form of forms.map(escapedPattern)) {
+    const last = groups.at(-1);
+    const isFull = last === undefined || last.length + form.length > LONGEST_PATTERN;
+    if (isFull) groups.push(form);
+    else groups[groups.length - 1] = `${last}|${form}`;
+  }
+  return groups.map((group) => new RegExp(group, "g"));
+}
+
+/** Returns a value, or pieces of equal length of a long one. */
+function piecesOf(value: string): readonly string[] {
+  const count = Math.ceil(value.length / LONGEST_VALUE);
+  const length = Math.ceil(value.length / count);
+  return Array.from({ length: count }, (_, at) => value.slice(at * length, (at + 1) * length));
 }
 
 function linesOf(value: string): readonly string[] {

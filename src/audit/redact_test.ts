@@ -157,3 +157,25 @@ function timed(redactor: Redactor, text: string): number {
   redactor.redact(text);
   return performance.now() - since;
 }
+
+Deno.test("redact() removes all of a value of any length, in every encoding", () => {
+  const value = Array.from({ length: 2_000 }, (_, at) => `k${at}+/%"`).join("");
+  const redactor = new Redactor();
+  assert.ok(redactor.register(value));
+  const forms = [
+    value,
+    JSON.stringify(value),
+    encodeURIComponent(value),
+    btoa(value),
+    Buffer.from(value).toString("hex"),
+  ];
+  for (const form of forms) {
+    const left = redactor.redact(`before ${form} after`);
+    assert.match(left, /^before /);
+    assert.ok(
+      left.length < 600,
+      `${left.length} of ${form.length} are left: ${left.slice(0, 200)}`,
+    );
+    assert.doesNotMatch(left, /k\d{2}/);
+  }
+});

@@ -42,6 +42,9 @@ export interface Typed {
   readonly plan?: string;
   readonly parameter?: readonly string[];
   readonly description?: string;
+  readonly browser?: boolean;
+  readonly scope?: string;
+  readonly all?: boolean;
 }
 
 /** What a command works with while PML is open. */

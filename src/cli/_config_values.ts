@@ -28,8 +28,8 @@ export interface Value {
 type Flat = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the settings of the gateway, the model, the intent, and each limit that is not the
- * default.
+ * Returns the settings of the gateway, the model, the intent, each limit that is not the default,
+ * the proxy without its user and password, and the certificates of servers.
  */
 export function valuesOf(app: App): readonly Value[] {
   const { file, person } = app.loaded();
@@ -44,7 +44,23 @@ export function valuesOf(app: App): readonly Value[] {
     ...keys.map((key) => valueOf(key, { said, app })),
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
       .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
+    ...networkValues(app),
   ];
+}
+
+/** Returns the proxy, without its user and password, and the certificates of servers. */
+export function networkValues(app: App): readonly Value[] {
+  const { network, servers } = app.config();
+  const files = servers.flatMap((server) =>
+    (["ca", "cert", "key"] as const).map((name) => [
+      `mcpServers.${server.name}.${name}`,
+      server.kind === "http" ? server[name] : undefined,
+    ])
+  );
+  const proxy = network && new URL(network.proxy).origin;
+  return [["network.proxy", proxy], ["network.no_proxy", network?.no_proxy], ...files]
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ({ key: `${key}`, value, from: app.loaded().person.path }));
 }
 
 /** Returns warnings about settings that the person may not have meant. */

@@ -14,8 +14,10 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
+import { networkValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
+import { signInText } from "./_login.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
 
 /** Runs all checks. The exit code is 1 if one failed. */
@@ -48,7 +50,9 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
   return [
     await trust(app),
     await lock(app),
+    ...networkValues(app).map(({ key: name, value }) => ({ name, ok: true, said: `${value}` })),
     ...await servers(at),
+    ...await signIns(app),
     await context(app),
     ...await registries(app),
     await (await app.finder()).check(),
@@ -163,6 +167,16 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     ok: state !== "failed",
     said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : inset(why, 400)}`,
   }));
+}
+
+/** Returns where the person is signed in. */
+async function signIns(app: App): Promise<readonly Check[]> {
+  return (await (await (await app.callPath()).machine.signIns()).all()).map((one) => {
+    const ok = one.until === undefined || one.until > (one.isRenewed ? 0 : Date.now());
+    const said = `${ok ? "" : "expired: "}${signInText(one)}`;
+    const hint = ok ? {} : { hint: `Run \`pml login ${one.server}\`` };
+    return { name: `sign-in ${one.server}`, ok, said, ...hint };
+  });
 }
 
 /** This many searches are enough for an estimate. */

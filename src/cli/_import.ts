@@ -135,8 +135,15 @@ function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandConte
   ].join("\n");
 }
 
-function detailsOf({ left, variables }: ImportableServer): readonly string[] {
+function detailsOf({ left, variables, name, definition }: ImportableServer): readonly string[] {
+  const { url, headers = {}, oauth } = definition;
+  const isOpen = oauth !== undefined || Object.keys(headers).length === 0;
+  const port = oauth?.redirect_port;
   return [
+    ...(url !== undefined && isOpen
+      ? [`    if it wants you to sign in: \`pml login ${name}\``]
+      : []),
+    ...(port === undefined ? [] : [`    its client must allow http://127.0.0.1:${port}/callback`]),
     ...variables.flatMap(({ name, where, isSet }) => {
       const now = where === undefined ? "" : `; its value is in ${where}`;
       return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];

@@ -19,6 +19,7 @@ export interface ClientDefinition {
   readonly type?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly oauth?: Readonly<Record<string, unknown>>;
   readonly tools?: readonly string[];
 }
 
@@ -33,9 +34,10 @@ export type Converted =
 const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
 const KNOWN =
   "type command args env cwd url serverUrl httpUrl headers http_headers env_http_headers env_vars \
-bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout".split(
-    " ",
-  );
+bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout oauth \
+auth scopes".split(" ");
+/** What PML knows of a sign-in. */
+const SIGN_IN = ["client_id", "client_secret", "scopes", "redirect_port"];
 /** Variables that PML itself replaces. */
 const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
 const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator)$/;
@@ -53,7 +55,8 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   if (unknown.size > 0) {
     return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
   }
-  const left = Object.keys(said).filter((key) => !KNOWN.includes(key));
+  const left = [...Object.keys(said), ...signInOf(said).map(([key]) => key)]
+    .filter((key) => ![...KNOWN, ...SIGN_IN].includes(key));
   const cwd = definition.cwd === undefined ? undefined : resolve(place.root, definition.cwd);
   // A server without a folder of its own runs in the workspace.
   const { cwd: _, ...rest } = definition;
@@ -87,7 +90,22 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
     type: type === "sse" ? "sse" : undefined,
     url,
     headers: isObject(headers ?? {}) ? orNothing(all) : headers,
+    oauth: orNothing(
+      Object.fromEntries(signInOf(said).filter(([key]) => SIGN_IN.includes(key))),
+    ),
     tools: toolsOf(said),
+  });
+}
+
+/** Returns what a client says of signing in at a server, by the keys of PML. */
+function signInOf(
+  { oauth, auth = oauth, scopes }: ClientEntry["said"],
+): readonly (readonly [string, unknown])[] {
+  const all = { ...defined({ scopes }), ...(isObject(auth) ? auth : {}) };
+  return Object.entries(all).map(([key, value]) => {
+    const own = key.replace("callback", "redirect").replace(/[a-z](?=[A-Z])/g, "$&_").toLowerCase();
+    const isList = own === "scopes" && typeof value === "string";
+    return [SIGN_IN.includes(own) ? own : key, isList ? value.split(" ") : value];
   });
 }
 

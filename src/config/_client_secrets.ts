@@ -76,7 +76,7 @@ export class ImportVariables {
 
   /** Returns the definition with its keys replaced by variables. */
   withoutSecrets(definition: ClientDefinition, server: ServerPlace): ClientDefinition {
-    const { args, env, headers, url } = definition;
+    const { args, env, headers, url, oauth } = definition;
     const all = (values: Readonly<Record<string, string>>, kind: "env" | "headers") =>
       Object.fromEntries(
         Object.entries(values).map(([name, value]) => {
@@ -91,6 +91,15 @@ export class ImportVariables {
       ...(headers && { headers: all(headers, "headers") }),
       ...(url && {
         url: this.#clean(url, { ...server, called: "", wanted: "*KEY", key: "url" }),
+      }),
+      ...(typeof oauth?.client_secret === "string" && {
+        oauth: {
+          ...oauth,
+          client_secret: this.#clean(oauth.client_secret, {
+            ...{ ...server, called: "client_secret", wanted: "*CLIENT_SECRET" },
+            key: "oauth.client_secret",
+          }),
+        },
       }),
     };
   }

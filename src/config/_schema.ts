@@ -24,6 +24,10 @@ const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
+const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
+const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
+const PERSONAL = "nothing: certificates are set in your config.yaml";
 const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
 const MOST_TOKENS = 1_000_000;
@@ -51,7 +55,7 @@ export function workspaceSchema(zod: Zod) {
 
 /** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
-  const { object, number, text, list, flag } = words(zod);
+  const { object, number, text, list, flag, url } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
@@ -65,13 +69,19 @@ export function personSchema(zod: Zod) {
     journal: zod.enum(["required", "best_effort"]),
     memory: zod.union([flag, object({}, { enabled: flag })], "true, false, or { enabled: false }"),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
-    mcpServers: clientServersSchema(zod),
+    mcpServers: serverSections(zod, true).mcpServers,
+    network: object({
+      proxy: text("http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT", {
+        test: (said) => PROXY.test(said) && URL.canParse(said),
+      }),
+    }, { no_proxy: list(text(EXCEPTION, EXCEPTIONS), "hosts") }),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: samplingSchema(zod),
     toolsets: toolsetsSchema(zod),
     identities: identitiesSchema(zod),
+    oauth: object({}, { client_metadata_url: url("https://") }),
     telemetry: later,
   });
 }
@@ -172,8 +182,8 @@ export function clientServersSchema(zod: Zod) {
 /**
  * Returns the schemas of both sections of servers. Types of servers are distinguished by `type`.
  */
-function serverSections(zod: Zod) {
-  const { object, text, list, flag, filled, variable, url } = words(zod);
+function serverSections(zod: Zod, isPerson = false) {
+  const { object, text, list, flag, filled, number, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
   const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
   const texts = list(text(), "strings");
@@ -184,7 +194,20 @@ function serverSections(zod: Zod) {
   const address = { url: url("https://", "http://") };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);
-  const sent = { headers: zod.record(header, line), tools: tools.any };
+  const oauth = object({}, {
+    client_id: filled,
+    client_secret: filled,
+    scopes: list(text("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
+    redirect_port: number(1, 65_535),
+  }).refine(
+    ({ client_id, client_secret }) => client_secret === undefined || client_id !== undefined,
+    { error: "set only together with oauth.client_id", path: ["client_secret"] },
+  );
+  const file = isPerson ? path : zod.never(PERSONAL);
+  const sent = {
+    ...{ headers: zod.record(header, line), oauth, tools: tools.any },
+    ...{ ca: file, cert: file, key: file },
+  };
   const any = zod.unknown();
   // Keys that clients write and PML ignores: only rules decide which calls run.
   const beside = {
@@ -201,7 +224,11 @@ function serverSections(zod: Zod) {
   ]);
   const clients = zod.discriminatedUnion("type", [
     object({ ...type("stdio"), ...program }, { ...given, ...running, ...beside }),
-    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside }),
+    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside })
+      .refine(
+        ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
+        "cert and key together, and a url that begins https://",
+      ),
   ]);
   const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });
   return {

@@ -16,6 +16,12 @@ export function programEnvironment({ get, userHome }: Environment): EnvironmentV
   return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
 }
 
+/** Returns the environment of a process of PML itself: where Deno keeps the code. */
+export function ownEnvironment({ get, userHome }: Environment): EnvironmentVariables {
+  const names = ["DENO_DIR", "XDG_CACHE_HOME", "JSR_URL", "LOCALAPPDATA", "SystemRoot"];
+  return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
+}
+
 /** The variables that tell installers how to reach their registry. */
 const INSTALLING = [
   ...["NPM_CONFIG_REGISTRY", "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_CACHE"],
@@ -33,6 +39,16 @@ export function installEnvironment({ get }: Environment): EnvironmentVariables {
 export function serverEnvironment({ get, userHome }: Environment): EnvironmentVariables {
   const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
   return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
+}
+
+/** The variables that say where a browser shows a page, and which one. */
+const SHOWING =
+  "DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR XDG_CURRENT_DESKTOP DBUS_SESSION_BUS_ADDRESS \
+BROWSER WSL_INTEROP SYSTEMROOT".split(" ");
+
+/** Returns the environment of the program that opens a browser. */
+export function browserEnvironment(environment: Environment): EnvironmentVariables {
+  return { ...serverEnvironment(environment), ...taken(SHOWING, environment.get) };
 }
 
 /** Returns the certificate and proxy variables that every server gets. */

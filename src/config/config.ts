@@ -17,6 +17,7 @@ import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } fro
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Identity, Toolset } from "./identities.ts";
 import type { Limits } from "./limits.ts";
+import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { type Channel, type PersonConfig, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
@@ -90,6 +91,8 @@ export interface Config {
   readonly identity: Identity | undefined;
   /** The sets that a tool must be in to exist; none for all tools. */
   readonly toolsets: readonly Toolset[];
+  /** The proxy, if the person has one. */
+  readonly network: NetworkSection | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -161,6 +164,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     memory: person.memory,
     confidence: person.confidence,
     sampling: person.sampling,
+    network: person.network,
     intent,
     identity,
     toolsets: toolsetsThatHold(person, identity, sections),

@@ -10,7 +10,10 @@ import { quoted } from "../core/json.ts";
 /** The values of a definition as they were written, by the kind of place where they stand. */
 export type DefinitionTexts = Readonly<
   Partial<
-    Record<"args" | "env" | "headers" | "url" | "arguments", Readonly<Record<string, string>>>
+    Record<
+      "args" | "env" | "headers" | "oauth" | "url" | "arguments",
+      Readonly<Record<string, string>>
+    >
   >
 >;
 

@@ -11,6 +11,7 @@ import type { Report } from "./_problem.ts";
 import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
+import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
@@ -47,12 +48,16 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
+  /** The settings of sign-ins: the address of the person's client id metadata document. */
+  readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
   /** Others who may use this PML over HTTP, by their names. */
   readonly identities: ReadonlyMap<string, Identity>;
   /** The named sets of tools. */
   readonly toolsets: ReadonlyMap<string, Toolset>;
+  /** The proxy, if the person has one. */
+  readonly network: NetworkSection | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
@@ -91,6 +96,8 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling,
     identities,
     toolsets,
+    oauth,
+    network,
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -115,7 +122,9 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     servers,
     disabled: read === undefined ? [] : disabledIn(read),
     registries: registriesOf(registries),
+    oauth,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
+    network,
     workspaces: workspaces.map(pathOf),
     ...await namedIn({ identities, toolsets }, path),
   };

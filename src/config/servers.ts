@@ -6,6 +6,7 @@
 
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
+import type { OAuthSettings } from "../core/authorization.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
@@ -70,10 +71,18 @@ export interface HttpDefinition {
   readonly isSse?: boolean;
   /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
   readonly headers: Readonly<Record<string, string>>;
+  /** How one signs in. `${NAME}` in the secret is replaced. */
+  readonly oauth?: OAuthSettings | undefined;
   /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
   /** The settings for its tools. */
   readonly settings?: ToolSettings;
+  /** The file of authorities that are trusted for it as well; only in the person's file. */
+  readonly ca?: string;
+  /** The file of the certificate that PML shows it; only in the person's file. */
+  readonly cert?: string;
+  /** The file of the key of that certificate. */
+  readonly key?: string;
 }
 
 type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
@@ -143,9 +152,10 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
   if ("url" in entry) {
-    const { type, url, headers = {} } = entry;
+    const { type, url, headers = {}, oauth, ca, cert, key } = entry;
     const isSse = type === "sse" || undefined;
-    return { kind: "http", ...names, url, isSse, headers, tools, ...settings };
+    const at = { url, isSse, headers, oauth, ca, cert, key };
+    return { kind: "http", ...names, ...at, tools, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
   const { cwd, confine } = entry;

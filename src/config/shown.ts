@@ -88,8 +88,14 @@ export function serverText(server: ServerDefinition): string {
       }`;
     }
     case "http":
-      return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}`;
+      return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}${
+        given("sign-in settings", texts(server.oauth))
+      }`;
   }
+}
+
+function texts(values: object = {}): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, `${value}`]));
 }
 
 /** Returns a line for each tool of a server that has settings. */

@@ -26,7 +26,9 @@ interface KeyUse {
 
 /** Returns every variable that a server or a registry of the configuration names, in order. */
 export function wantedKeys(
-  { servers, grants, registries = [] }: Pick<Config, "servers" | "grants" | "registries">,
+  { servers, grants, registries = [], network }:
+    & Pick<Config, "servers" | "grants" | "registries">
+    & Partial<Pick<Config, "network">>,
   others: readonly { readonly server: string; readonly names: readonly string[] }[] = [],
 ): readonly WantedKey[] {
   const wishes: readonly KeyUse[] = [
@@ -37,6 +39,10 @@ export function wantedKeys(
     ...registries.flatMap(({ url, tokenEnv }) =>
       tokenEnv === undefined ? [] : [{ name: tokenEnv, by: url, isRequired: true }]
     ),
+    ...network
+      ? referencesIn({ url: { "": network.proxy } })
+        .map(({ name }) => ({ name, by: "network.proxy", isRequired: true }))
+      : [],
   ];
   return [...Map.groupBy(wishes, ({ name }) => name)].map(([name, all]) => ({
     name,
@@ -61,7 +67,11 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
   const given = server.kind === "http"
-    ? { url: { "": server.url }, headers: server.headers }
+    ? {
+      url: { "": server.url },
+      headers: server.headers,
+      oauth: { client_secret: server.oauth?.client_secret ?? "" },
+    }
     : { env: server.env, args: Object.fromEntries(server.args.entries()) };
   return [...referencesIn(given).map(wish), ...tools];
 }

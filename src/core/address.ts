@@ -42,22 +42,26 @@ export function isLoopback(host: string): boolean {
   return /^(localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
 }
 
+/** Returns whether an IP address lies in one of these ranges, all of them of its own family. */
+export async function isInRange(ip: string, ranges: readonly string[]): Promise<boolean> {
+  const { BlockList, isIPv6 } = await import("node:net");
+  const family = isIPv6(ip) ? "ipv6" : "ipv4";
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [net = "", bits] = range.split("/");
+    list.addSubnet(net, Number(bits), family);
+  }
+  return list.check(ip, family);
+}
+
 /** Returns whether an IP address is not public. */
 export async function isPrivate(address: string): Promise<boolean> {
-  const { BlockList, isIPv4, isIPv6 } = await import("node:net");
-  const inside = (ip: string, ranges: readonly string[], family: "ipv4" | "ipv6") => {
-    const list = new BlockList();
-    for (const range of ranges) {
-      const [net = "", bits] = range.split("/");
-      list.addSubnet(net, Number(bits), family);
-    }
-    return list.check(ip, family);
-  };
+  const { isIPv4, isIPv6 } = await import("node:net");
   // An address with a zone, such as `fe80::1%eth0`, belongs to one link only.
   if (address.includes("%")) return true;
   const ip = isIPv6(address) ? translated(address) ?? address : address;
-  if (isIPv4(ip)) return inside(ip, PRIVATE_IPV4, "ipv4");
-  return !isIPv6(ip) || !inside(ip, [PUBLIC_IPV6], "ipv6") || inside(ip, PRIVATE_IPV6, "ipv6");
+  if (isIPv4(ip)) return await isInRange(ip, PRIVATE_IPV4);
+  return !isIPv6(ip) || !await isInRange(ip, [PUBLIC_IPV6]) || await isInRange(ip, PRIVATE_IPV6);
 }
 
 /**

@@ -9,7 +9,20 @@ export interface Refusal {
   readonly response: Response;
   /** The value of the header `Authorization` that was sent; undefined if there was none. */
   readonly sent: string | undefined;
+  /** Whether the request was sent before, with another token. */
+  readonly isAgain: boolean;
   readonly signal: AbortSignal;
+}
+
+/** The key `oauth` beside the URL of a server. */
+export interface OAuthSettings {
+  /** The id of a client that the person registered. */
+  readonly client_id?: string | undefined;
+  readonly client_secret?: string | undefined;
+  /** The scopes to ask for, instead of those that the server names. */
+  readonly scopes?: readonly string[] | undefined;
+  /** The port of the address that the browser is sent back to; by default a free one. */
+  readonly redirect_port?: number | undefined;
 }
 
 /** What the requests to one server carry. It knows this server only. */

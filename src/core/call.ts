@@ -77,6 +77,15 @@ export interface ServerRequest {
   readonly signal: AbortSignal;
 }
 
+/** A page of others that the person has to open in a browser. */
+export interface Page {
+  readonly url: string;
+  /** PML's own text: what the page is for. */
+  readonly text: string;
+  /** Resolves when the person is done with it. */
+  readonly done: Promise<unknown>;
+}
+
 /** The way back to the client that made a request, while its server works on it. */
 export interface Meanwhile {
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
@@ -98,6 +107,33 @@ export interface Meanwhile {
   readonly onQuestion?:
     | ((question: Question, signal: AbortSignal) => Promise<Answer | undefined>)
     | undefined;
+  /**
+   * Has the client open a page for the person, and returns whether the person agreed to that.
+   * Undefined if the client cannot. Throws if nobody answers. Aborting takes it back.
+   */
+  readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
+}
+
+/** Returns the ways back to the client, and nothing else of a request. */
+export function waysBack(
+  { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling }: Meanwhile,
+): Meanwhile {
+  return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling };
+}
+
+/** The ways to ask the person. */
+export type Asking = Pick<Meanwhile, "onAsk" | "onQuestion" | "onOpen">;
+
+/** Returns the ways to ask the person, with `held` around each question. */
+export function heldAsking(
+  { onAsk, onQuestion, onOpen }: Asking,
+  held: <T>(ask: () => Promise<T>) => Promise<T>,
+): Asking {
+  return {
+    onAsk: onAsk && ((...asked) => held(() => onAsk(...asked))),
+    onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
+    onOpen: onOpen && ((...asked) => held(() => onOpen(...asked))),
+  };
 }
 
 /** The client's wishes about tasks. In revision 2026-07-28 the server decides. */

@@ -5,6 +5,18 @@
  * @module
  */
 
+/** The certificates for one server: absolute paths of PEM files, which are read when they are used. */
+export interface Certificates {
+  /** The origin of the server. Requests to other origins do not use the files. */
+  readonly origin: string;
+  /** Authorities that are trusted as well as the usual ones. */
+  readonly ca?: string | undefined;
+  /** The certificate that PML shows to the server. */
+  readonly cert?: string | undefined;
+  /** The key of that certificate. */
+  readonly key?: string | undefined;
+}
+
 /** The options of a request to the network. */
 export interface FetchOptions {
   readonly method?: string;
@@ -16,6 +28,8 @@ export interface FetchOptions {
    * hosts must be on the internet and use TLS.
    */
   readonly named: ReadonlySet<string>;
+  /** The certificates for a server. They may be given with a request to any origin. */
+  readonly certificates?: Certificates | undefined;
 }
 
 /**

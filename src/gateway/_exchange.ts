@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
-import { answerOf, ask, askMeanwhile, askNow, canAsk, relay } from "./asking.ts";
+import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import { isAtLeast } from "../core/levels.ts";
 
 /** A request of a client. */
@@ -100,7 +100,8 @@ export class Exchange implements Disposable {
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client: { isModern, party }, capabilities, signal } = from;
+    const { ask: askClient, client, capabilities, signal } = from;
+    const { isModern, party } = client;
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
@@ -115,7 +116,10 @@ export class Exchange implements Disposable {
     };
     const request = JSON.stringify(from.first.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const ways = { request, onAsk, onQuestion, able: capabilities, sampling };
+    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
+      ? (page, signal) => openPage(page, { client, askClient, signal })
+      : undefined;
+    const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
     let answer = this.#own(answerOf(from.first), party);
     for (let round = 1;; round++) {

@@ -5,7 +5,7 @@
  */
 
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { Answer, CallTool, Question, Reply, ServerRequest } from "../core/call.ts";
+import type { Answer, CallTool, Page, Question, Reply, ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import {
   defined,
@@ -17,6 +17,7 @@ import {
   visible,
 } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import type { Client } from "./_clients.ts";
 import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
 const ROUNDS = 3;
@@ -88,6 +89,30 @@ export function canAsk({ elicitation }: JsonObject): boolean {
   return modes.length === 0 || modes.includes("form");
 }
 
+/** Returns whether a client can open a page for its person. */
+export function canOpen({ elicitation }: JsonObject): boolean {
+  return isObject(elicitation) && "url" in elicitation;
+}
+
+/** Has a client open a page, and tells one of an older revision when the person is done with it. */
+export async function openPage(
+  { url, text: message, done }: Page,
+  { client, askClient, signal }: {
+    readonly client: Client;
+    readonly askClient: AskClient;
+    readonly signal: AbortSignal;
+  },
+): Promise<boolean> {
+  const elicitationId = crypto.randomUUID();
+  const { isModern, server } = client;
+  const over = { method: "notifications/elicitation/complete", params: { elicitationId } };
+  // A page that was given up is never complete.
+  if (!isModern) done.then(() => server.notification(over)).catch(() => {});
+  const id: JsonObject = isModern ? {} : { elicitationId };
+  const params = { mode: "url", message, url, ...id };
+  return (await askClient({ method: "elicitation/create", params, signal })).action === "accept";
+}
+
 /** What puts a server's request to the client needs. */
 export interface RelayOptions {
   readonly callTool: CallTool;
@@ -131,7 +156,7 @@ function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject
     ? isObject(can.sampling)
     : isForm
     ? canAsk(can)
-    : isObject(can.elicitation) && "url" in can.elicitation;
+    : canOpen(can);
   if (able) return;
   const what = method === "sampling/createMessage"
     ? "have its model asked"

@@ -5,7 +5,7 @@
  */
 
 import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
-import { textResult } from "../core/call.ts";
+import { textResult, waysBack } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import {
@@ -292,13 +292,6 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
     return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
   }
   return isLoose ? ["These share few words with the query; other words may find better ones"] : [];
-}
-
-/** Returns the ways back to the client, and nothing else of its request. */
-function waysBack(
-  { request, onProgress, onMessage, onAsk, onQuestion, sampling }: Meanwhile,
-): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion, sampling };
 }
 
 /** Makes the result that stands for one which is outside: how to read it, for models and clients. */

@@ -44,6 +44,8 @@ export interface UpstreamServer {
   readonly tools: readonly string[] | undefined;
   /** Its definition without the values of variables. */
   readonly definition: unknown;
+  /** What it is reached with, if that is an address. */
+  readonly values?: unknown;
   /** Whether its lists are kept in files for other processes. */
   readonly isKept: boolean;
   /** Whether a connection may take long to fail, so that failures are remembered. */

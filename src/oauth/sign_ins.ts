@@ -4,18 +4,12 @@
  * @module
  */
 
-import type { Authorization } from "../core/authorization.ts";
-
-/** The values of the key `oauth` beside the URL of a server. Variables are replaced. */
-export interface OAuthSettings {
-  /** The id of a client that the person registered. */
-  readonly client_id?: string;
-  readonly client_secret?: string;
-  /** The scopes to ask for, instead of those that the server names. */
-  readonly scopes?: readonly string[];
-  /** The port of the address that the browser is sent back to; by default a free one. */
-  readonly redirect_port?: number;
-}
+import type { Authorization, OAuthSettings } from "../core/authorization.ts";
+import type { Certificates } from "../core/fetch.ts";
+import { SignedInServer } from "./_authorization.ts";
+import type { Way } from "./_protocol.ts";
+import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
+import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
 
 /** A server to sign in at. */
 export interface OAuthServer {
@@ -24,6 +18,8 @@ export interface OAuthServer {
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
   readonly oauth?: OAuthSettings | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
 }
 
 /** A sign-in that waits for the person. Disposing gives it up. */
@@ -44,23 +40,99 @@ export interface SignedIn {
   readonly url: string;
   readonly issuer: string;
   readonly scopes: readonly string[];
+  /** The id of the client that PML is there. */
+  readonly client: string;
   /** When the access token expires, in milliseconds since 1970; undefined if nobody said. */
   readonly until: number | undefined;
   /** Whether it is renewed without the person. */
   readonly isRenewed: boolean;
 }
 
+/** What sign-ins need. */
+export interface SignInsOptions extends Way {
+  /** The folder that they are kept in. */
+  readonly folder: string;
+  /** Returns the address of the person's client id metadata document, if there is one. */
+  readonly document: () => string | undefined;
+  /** Registers secrets, which are removed from every text from now on, and forgets others. */
+  readonly register: (secrets: readonly string[], over: readonly string[]) => void;
+  readonly warn: (message: string) => void;
+  /** Returns the process that refreshes a sign-in. */
+  readonly refresh: () => Promise<RefreshProgram>;
+  /** Aborts when PML ends. */
+  readonly closing: AbortSignal;
+}
+
 /** The sign-ins of the person. */
-export interface SignIns {
+export class SignIns {
+  readonly #options: SignInsOptions;
+  readonly #store: TokenStore;
+  readonly #servers = new Map<string, SignedInServer>();
+
+  /** Reads nothing yet. */
+  constructor(options: SignInsOptions) {
+    this.#options = options;
+    this.#store = new FileTokenStore(options.folder, options.warn);
+  }
+
   /** Returns what the requests to a server carry: the same object for the same server. */
-  of(server: OAuthServer): Authorization;
+  of(server: OAuthServer): Authorization {
+    const key = keyOf(server);
+    const known = this.#servers.get(key) ?? new SignedInServer(server, {
+      ...this.#options,
+      key,
+      store: this.#store,
+      refresh: async ({ oauth, named, certificates }, spent) =>
+        await refreshBeside({
+          folder: this.#options.folder,
+          key,
+          spent,
+          secret: oauth?.client_secret,
+          named: [...named],
+          certificates,
+        }, { ...await this.#options.refresh(), closing: this.#options.closing }),
+    });
+    known.server = server;
+    this.#servers.set(key, known);
+    return known;
+  }
+
   /** Begins a sign-in. Asks for `scopes` too, if a call needed them. */
-  begin(
+  async begin(
     server: OAuthServer,
-    options: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
-  ): Promise<SignIn>;
+    { scopes = [], signal }: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
+  ): Promise<SignIn> {
+    const { beginSignIn } = await import("./_sign_in.ts");
+    return await beginSignIn({
+      ...this.#options,
+      store: this.#store,
+      server,
+      more: scopes,
+      signal,
+    });
+  }
+
   /** Revokes the tokens where the server can, and removes them. Returns what was done. */
-  end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked">;
+  async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
+    const key = keyOf(server);
+    const store = this.#store;
+    const kept = store.read(key);
+    if (kept === undefined) return "none";
+    const { endSignIn } = await import("./_sign_out.ts");
+    return await endSignIn(kept, { ...this.#options, key, store, server, signal });
+  }
+
   /** Returns all sign-ins that are kept, sorted by server. */
-  all(): Promise<readonly SignedIn[]>;
+  all(): Promise<readonly SignedIn[]> {
+    const all = this.#store.all().map((kept) => ({
+      server: kept.server,
+      url: kept.url,
+      issuer: kept.issuer,
+      scopes: kept.scopes,
+      client: kept.client.client_id,
+      until: kept.accessToken === undefined ? 0 : kept.until,
+      isRenewed: kept.refreshToken !== undefined,
+    }));
+    return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));
+  }
 }

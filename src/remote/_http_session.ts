@@ -5,7 +5,7 @@
  */
 
 import type { Authorization } from "../core/authorization.ts";
-import type { Fetch } from "../core/fetch.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
@@ -16,6 +16,7 @@ import {
   ERROR_BYTES,
   EVENTS_TYPE,
   JSON_TYPE,
+  leave,
   readStart,
   type StreamEvent,
   typeOf,
@@ -34,6 +35,8 @@ export interface HttpWireOptions extends Named {
   readonly named: ReadonlySet<string>;
   /** The sign-in of the server; undefined if its definition has a header `Authorization`. */
   readonly authorization?: Authorization | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
   readonly fetch: Fetch;
   readonly limits: BodyLimits;
   readonly room?: Room | undefined;
@@ -50,6 +53,13 @@ const SESSION = /session/i;
 const SESSION_CODES = [-32600, -32000, -32001];
 /** What can go back as the place in a stream. */
 const PLACE = /^[\x20-\x7e]{1,4096}$/;
+
+/** What is sent. */
+interface Sending {
+  readonly message?: JsonObject;
+  readonly last?: string | undefined;
+  readonly signal: AbortSignal;
+}
 
 /** Sends what goes to one server, with what the server has to know each time. */
 export class HttpSession {
@@ -117,31 +127,49 @@ export class HttpSession {
       (status === undefined ? mayHaveRun === false : status === 503 && this.isKept);
   }
 
-  /** Sends a message, or asks for a stream, from a place in it if one is named. */
-  fetch(
+  /**
+   * Sends a message, or asks for a stream, from a place in it if one is named. What is refused is
+   * sent once more if the sign-in has another token.
+   */
+  async fetch(method: string, options: Sending): Promise<Response> {
+    const { authorization } = this.#options;
+    if (authorization === undefined) return await this.#send(method, options);
+    const { signal } = options;
+    for (let isAgain = false;; isAgain = true) {
+      const sent = await authorization.header(signal);
+      const response = await this.#send(method, { ...options, token: sent });
+      if (response.status !== 401 && response.status !== 403) return response;
+      try {
+        const mayAgain = await authorization.refused({ response, sent, signal, isAgain });
+        if (!mayAgain || isAgain) return response;
+      } catch (error) {
+        await leave(response);
+        throw error;
+      }
+      await leave(response);
+    }
+  }
+
+  #send(
     method: string,
-    { message, last, signal }: {
-      readonly message?: JsonObject;
-      readonly last?: string | undefined;
-      readonly signal: AbortSignal;
-    },
+    { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
-    const { url, fetch, headers, keyHeaders, named } = this.#options;
+    const { url, fetch, headers, keyHeaders, named, certificates } = this.#options;
     const own = {
       ...lowered(headers),
+      ...(token !== undefined && { authorization: token }),
       ...(message?.method === "tools/call" && lowered(keyHeaders ?? {})),
       "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
       ...(this.id !== undefined && { "mcp-session-id": this.id }),
       ...(this.version !== undefined && { "mcp-protocol-version": this.version }),
       ...(last !== undefined && { "last-event-id": last }),
     };
-    if (message === undefined) return fetch(url, { method, headers: own, signal, named });
+    const way = { method, signal, named, certificates };
+    if (message === undefined) return fetch(url, { ...way, headers: own });
     return fetch(this.address ?? url, {
-      method,
+      ...way,
       headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-      signal,
-      named,
     });
   }
 }

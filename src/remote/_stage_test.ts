@@ -17,10 +17,10 @@ import { toolId } from "../core/tool_id.ts";
 import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
-import { HttpServers, type HttpValues } from "./http_servers.ts";
+import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
 
 /** The options of the stage. */
-export interface StageOptions {
+export interface StageOptions extends Pick<HttpServersOptions, "authorization"> {
   readonly server?: Partial<HttpValues>;
   readonly limits?: { readonly startMs?: number; readonly lineBytes?: number };
   readonly able?: JsonObject;
@@ -45,7 +45,14 @@ export class Stage implements AsyncDisposable {
       ...options.limits,
     };
     const idle = { idleMs: 60_000, idleChildren: 8 };
-    const http = new HttpServers({ fetch: this.#network.fetch, limits: () => limits, home });
+    const { authorization } = options;
+    const { fetch } = this.#network;
+    const http = new HttpServers({
+      fetch,
+      limits: () => limits,
+      home,
+      ...authorization && { authorization },
+    });
     const server: HttpValues = {
       name: "far",
       url,

@@ -9,13 +9,15 @@
  */
 
 import type { LookupAddress } from "node:dns";
-import type { Agent, ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { after, onAbort } from "../io/waiting.ts";
+import { Agents, type Connecting } from "./_agents.ts";
+import { isDirect, type Proxy } from "./proxy.ts";
 
 /** The options of `GuardedFetch`; tests use them. */
 export interface GuardedFetchOptions {
@@ -25,15 +27,14 @@ export interface GuardedFetchOptions {
   readonly connectMs?: number;
   /** A certificate that is trusted instead of the usual ones. */
   readonly ca?: string;
+  /** Returns the proxy of the person, if there is one now. */
+  readonly proxy?: () => Proxy | undefined;
 }
 
 /** Where a request goes. What can be checked without the network was checked. */
-interface Target {
-  readonly url: URL;
+interface Target extends Connecting {
   /** The host without the brackets and the dot at the end that a URL may have. */
   readonly host: string;
-  readonly isNamed: boolean;
-  readonly isSecure: boolean;
 }
 
 /** A request that is being sent. */
@@ -41,14 +42,6 @@ interface OutgoingRequest extends FetchOptions {
   readonly target: Target;
 }
 
-/**
- * The number of idle connections that are kept for each host. With fewer, a burst of calls would
- * open new ones.
- */
-const IDLE_CONNECTIONS = 64;
-const IDLE_MS = 60_000;
-/** Enough for the calls that can run at the same time, and for streams. */
-const CONNECTIONS = 512;
 /** How long a connection may take. */
 const CONNECT_MS = 10_000;
 /** The number of bytes of a body that are read before somebody asks for them. */
@@ -61,48 +54,61 @@ const BODYLESS = [204, 205, 304];
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
-    const target = targetOf(url, options.named);
+    const target = await this.#through(targetOf(url, options.named));
     await admit(target);
     const headers = headersOf(target, options);
     return await this.#exchange({ ...options, target, headers });
   };
   readonly #options: GuardedFetchOptions;
-  readonly #agents = new Map<string, Agent>();
+  readonly #agents: Agents;
   #isClosed = false;
 
   /** Opens nothing yet. */
   constructor(options: GuardedFetchOptions = {}) {
     this.#options = options;
+    this.#agents = new Agents(options.ca);
   }
 
   /** Closes the connections; nothing is sent any more. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
-    for (const agent of this.#agents.values()) agent.destroy();
-    this.#agents.clear();
+    this.#agents[Symbol.dispose]();
+  }
+
+  /** Adds the proxy to a target that is reached through it: never one on this machine. */
+  async #through(target: Target): Promise<Target> {
+    const proxy = target.isSecure ? this.#options.proxy?.() : undefined;
+    if (proxy === undefined) return target;
+    return await isDirect(proxy, target) ? target : { ...target, proxy };
   }
 
   async #exchange(sending: OutgoingRequest): Promise<Response> {
     const { target, signal, body } = sending;
     const { request } = target.isSecure ? await import("node:https") : await import("node:http");
-    const options = await this.#requestOptions(sending);
+    const over = new AbortController();
+    const options = { ...await this.#requestOptions(sending), over: over.signal };
     signal.throwIfAborted();
     if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot send a request: PML is ending");
     const asked = request(options);
     const state = { sent: false };
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const end = (reason: unknown) => {
+      reject(reason);
+      late[Symbol.dispose]();
+      aborting[Symbol.dispose]();
+      asked.destroy();
+      // Without a connection, nothing else tells that it is over.
+      over.abort();
+    };
     const late = after(
       this.#options.connectMs ?? CONNECT_MS,
-      () => asked.destroy(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+      () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
     );
     followed(asked, target, () => {
       state.sent = true;
       late[Symbol.dispose]();
     });
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const aborting = onAbort(signal, () => {
-      reject(signal.reason);
-      asked.destroy();
-    });
+    const aborting = onAbort(signal, () => end(signal.reason));
     asked.once("response", resolve);
     // After the answer has begun, its body reports errors.
     asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
@@ -121,7 +127,7 @@ export class GuardedFetch implements Disposable {
   }
 
   async #requestOptions(
-    { target, method = "GET", headers }: OutgoingRequest,
+    { target, method = "GET", headers, certificates }: OutgoingRequest,
   ): Promise<RequestOptions> {
     const { url, host } = target;
     return {
@@ -131,7 +137,7 @@ export class GuardedFetch implements Disposable {
       path: url.pathname + url.search,
       headers,
       setHost: false,
-      agent: await this.#agentOf(target),
+      agent: await this.#agents.of(target, certificates),
       lookup: (_host, { all }, done) => {
         this.#look(target).then(
           (found) => {
@@ -156,31 +162,11 @@ export class GuardedFetch implements Disposable {
     }
     return found;
   }
-
-  /**
-   * A connection to an address that the person named must not be used by a request that may not go
-   * there.
-   */
-  async #agentOf({ isNamed, isSecure }: Target): Promise<Agent> {
-    const key = `${isNamed} ${isSecure}`;
-    const { Agent } = isSecure ? await import("node:https") : await import("node:http");
-    const settings = {
-      keepAlive: true,
-      maxSockets: CONNECTIONS,
-      maxFreeSockets: IDLE_CONNECTIONS,
-      timeout: IDLE_MS,
-      // No environment variable changes these, because a proxy would resolve names again.
-      rejectUnauthorized: true,
-      proxyEnv: {},
-      ...(this.#options.ca === undefined ? {} : { ca: this.#options.ca }),
-    };
-    const agent = this.#agents.get(key) ?? new Agent(settings);
-    this.#agents.set(key, agent);
-    return agent;
-  }
 }
 
 const PRIVATE = "its address is not public";
+/** Names that no public server has. */
+const LOCAL_NAME = /^[^.]+$|\.(?:local|localhost|internal|lan|home\.arpa)$/;
 
 function targetOf(text: string, named: ReadonlySet<string>): Target {
   const url = URL.parse(text);
@@ -199,9 +185,12 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
   return { url, host, isNamed, isSecure };
 }
 
-/** An IP address is not resolved, so it is checked here. */
-async function admit({ url, host, isNamed }: Target): Promise<void> {
-  if (!isNamed && isLiteral(url.hostname) && await isPrivate(host)) throw refused(host, PRIVATE);
+/** An IP address is not resolved, and a name that goes to a proxy is not, so they are checked here. */
+async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
+  if (isNamed) return;
+  if (isLiteral(url.hostname) ? await isPrivate(host) : proxy && LOCAL_NAME.test(host)) {
+    throw refused(host, PRIVATE);
+  }
 }
 
 function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Record<string, string> {
@@ -227,12 +216,13 @@ function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Recor
 /**
  * Calls `sent` when there is a connection. Before that, no part of a request can have been read.
  */
-function followed(asked: ClientRequest, { isSecure }: Target, sent: () => void): void {
+function followed(asked: ClientRequest, { isSecure, proxy }: Target, sent: () => void): void {
   asked.once("socket", (socket) => {
-    const isKept = asked.reusedSocket;
+    // Through a proxy, TLS is there already.
+    const isReady = asked.reusedSocket || proxy;
     // Deno would send it again where a kept connection breaks, and even where it is given up.
     asked.reusedSocket = false;
-    if (isKept) sent();
+    if (isReady) sent();
     else socket.once(isSecure ? "secureConnect" : "connect", sent);
   });
 }
@@ -319,20 +309,33 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it could not be connected to in time",
 };
 
+/** What a server says of TLS that refuses the certificate of PML, or wants one. */
+const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
+
 /** The platform's error is not the cause, because it may repeat what was sent. */
 function failure(
   error: unknown,
-  { target: { host }, sent }: { readonly target: Target; readonly sent: boolean },
+  { target: { host, proxy }, sent: wasSent }: {
+    readonly target: Target;
+    readonly sent: boolean;
+  },
 ): PmlError {
   if (error instanceof PmlError) return error;
   const { code = "", errors: [first] = [] } = Object(error);
   const said: string = code || (first?.code ?? "");
+  const isUnwanted = WANTS_CERTIFICATE.test(said);
+  const sent = wasSent && !isUnwanted;
   const why = REASONS[said] ??
-    (/CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
+    (isUnwanted
+      ? `it wants a certificate of PML that it knows (${said})`
+      : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
       ? `its certificate is not valid (${said})`
       : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
-  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}: ${why}`, {
-    hint: sent
+  const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
+    hint: isUnwanted
+      ? "Set cert and key beside its url in your config.yaml"
+      : sent
       ? "The request may have arrived; check before you send it again"
       : "Nothing was sent; try again when the network and the server can be reached",
     detail: { may_have_run: sent },

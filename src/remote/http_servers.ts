@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Fetch } from "../core/fetch.ts";
+import type { Authorization, OAuthSettings } from "../core/authorization.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { memoized } from "../core/memo.ts";
 import type { Room } from "../io/backlog.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
@@ -25,6 +26,10 @@ export interface HttpValues {
   readonly named: ReadonlySet<string>;
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
+  /** Settings of the sign-in, with the values of variables. */
+  readonly oauth?: OAuthSettings | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
   /** Its definition as it was written, without the values of variables. */
   readonly definition: unknown;
 }
@@ -36,6 +41,8 @@ export interface HttpServersOptions {
   readonly room?: Room | undefined;
   /** The PML home, where it is remembered which addresses are of HTTP+SSE. */
   readonly home: string;
+  /** Returns the sign-in of a server. */
+  readonly authorization?: (server: HttpValues) => Promise<Authorization | undefined>;
 }
 
 /** Reaches servers over HTTP. */
@@ -43,10 +50,17 @@ export class HttpServers {
   /** Returns the way to a server. Equal servers give the same object. */
   readonly of: (server: HttpValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: HttpServersOptions;
+  /** A mark that is another one when the person signed in at a server, or out. */
+  readonly #marks = new Map<string, unknown>();
 
   /** Sends nothing yet. */
   constructor(options: HttpServersOptions) {
     this.#options = options;
+  }
+
+  /** Has a server reached anew: the person signed in there, or out. */
+  renew(name: string, mark: unknown): void {
+    this.#marks.set(name, mark);
   }
 
   #made(server: HttpValues): UpstreamServer {
@@ -54,14 +68,19 @@ export class HttpServers {
     const key = JSON.stringify({ ...server, named: [...server.named] });
     return {
       name,
+      values: server,
       tools,
       definition,
       isKept: true,
       isRemote: true,
-      version: () => key,
+      version: () => `${key}${this.#marks.get(name)}`,
       way: async () => {
         const { openTransport } = await import("./transports.ts");
-        return openTransport(server, this.#options);
+        const { authorization } = this.#options;
+        // Who writes that header says what goes in it.
+        const isOwn = Object.keys(server.headers).some((each) => /^authorization$/i.test(each));
+        const signIn = isOwn ? undefined : await authorization?.(server);
+        return openTransport({ ...server, authorization: signIn }, this.#options);
       },
     };
   }

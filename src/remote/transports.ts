@@ -11,6 +11,7 @@ import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
 import { drop, keep, readKept } from "../io/kept.ts";
 import { type OpenWire, SessionLost } from "../mcp_client/wire.ts";
+import type { HttpWireOptions } from "./_http_session.ts";
 import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
 import { HttpWire } from "./http_wire.ts";
 import { SseWire } from "./sse_wire.ts";
@@ -29,7 +30,10 @@ export interface AddressFacts {
 const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
 
 /** Returns the way to a server, by the transport that it is known to have. */
-export function openTransport(server: HttpValues, shared: HttpServersOptions): OpenWire {
+export function openTransport(
+  server: HttpValues & Pick<HttpWireOptions, "authorization">,
+  shared: HttpServersOptions,
+): OpenWire {
   return (ends) => {
     const { fetch, limits, room } = shared;
     const transport = new TransportChoice(server, shared);

@@ -48,7 +48,7 @@ export class Launch {
       home,
       environment: () => {
         const path = this.#path().join(delimiter);
-        return { ...environment, ...installEnvironment, PATH: path, PML_RUN: `${groups.mark}.` };
+        return { ...environment, ...installEnvironment(), PATH: path, PML_RUN: `${groups.mark}.` };
       },
       groups,
       closing,

@@ -42,8 +42,8 @@ export interface StdioServersOptions
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Additional variables of installers: how the person's registry is reached. */
-  readonly installEnvironment: Readonly<Record<string, string>>;
+  /** Returns additional variables of installers: how the person's registry is reached. */
+  readonly installEnvironment: () => Readonly<Record<string, string>>;
   /** Returns the layer that should confine install scripts. */
   readonly osLayer: () => OsLayerChoice;
   readonly limits: () => StdioWireOptions["limits"];

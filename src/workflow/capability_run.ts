@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Call, type CallTool, textResult, type ToolResult } from "../core/call.ts";
+import { type Call, type CallTool, textResult, type ToolResult, waysBack } from "../core/call.ts";
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type Capability, capabilityHash } from "./capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
@@ -41,8 +41,8 @@ export async function runCapability(
   { call, id, depth, calls, callTool }: CapabilityCall,
   house: CapabilityHouse,
 ): Promise<ToolResult> {
-  const { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling } = call;
-  const given = { actor, signal, request, onProgress, onMessage, onAsk, onQuestion, sampling };
+  const { actor, signal } = call;
+  const given = { actor, signal, ...waysBack(call) };
   const about = defined({
     tool: call.id,
     hash: capabilityHash({ kind, text, ...rest }),

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { CallTool, Meanwhile } from "../core/call.ts";
+import { type Asking, type CallTool, heldAsking, type Meanwhile } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
@@ -86,19 +86,20 @@ export interface Timed extends Meanwhile {
  * stop the time.
  */
 export async function inTime<T>(
-  { signal, ms, onAsk, onQuestion, during = (ask) => ask() }: Timed,
+  { signal, ms, during = (ask) => ask(), ...ways }: Timed,
   over: () => PmlError,
   work: (
-    during: Pick<Meanwhile, "onAsk" | "onQuestion"> & { readonly signal: AbortSignal },
+    during: Asking & { readonly signal: AbortSignal },
   ) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new Clock(ms, () => abort.abort(over()));
+  const { onAsk } = ways;
   const held = <A>(ask: () => Promise<A>) => during(() => clock.held(ask));
   try {
     return await work({
-      onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
+      ...heldAsking(ways, held),
       // A model answers by itself: that takes no place of what waits for the person.
       onAsk: onAsk && ((asked) => {
         const ask = () => onAsk(asked);

@@ -17,6 +17,9 @@ export interface Asked {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Answers a request instead of the server; undefined lets it pass. */
+export type HttpGuard = (request: Request) => Promise<Response | undefined>;
+
 /** The server, and what it saw. */
 export class FullHttp implements AsyncDisposable {
   /** What it did, a line each. */
@@ -27,9 +30,11 @@ export class FullHttp implements AsyncDisposable {
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #modern: McpHttpHandler | undefined;
   readonly #make: ReturnType<typeof fullServer>;
+  readonly #guard: HttpGuard | undefined;
 
   /** Listens on a free port of 127.0.0.1, for one era. */
-  constructor(kind: "legacy" | "modern") {
+  constructor(kind: "legacy" | "modern", { guard }: { readonly guard?: HttpGuard } = {}) {
+    this.#guard = guard;
     const note = (line: string) => void this.ledger.push(line);
     const isModern = kind === "modern";
     const tell = {
@@ -39,10 +44,14 @@ export class FullHttp implements AsyncDisposable {
     this.#make = fullServer({ isModern, note, ...(isModern && { tell }) });
     this.#modern = isModern ? createMcpHandler(this.#make, { legacy: "reject" }) : undefined;
     const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
-    this.#server = Deno.serve(options, async (request) => {
-      this.asked.push({ method: request.method, headers: Object.fromEntries(request.headers) });
-      return await (this.#modern?.fetch(request) ?? this.#older(request));
-    });
+    this.#server = Deno.serve(options, (request) => this.serve(request));
+  }
+
+  /** Answers a request. */
+  async serve(request: Request): Promise<Response> {
+    this.asked.push({ method: request.method, headers: Object.fromEntries(request.headers) });
+    const guarded = await this.#guard?.(request);
+    return guarded ?? await (this.#modern?.fetch(request) ?? this.#older(request));
   }
 
   /** Its address. */

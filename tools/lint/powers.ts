@@ -67,7 +67,8 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Standard output",
-    owners: ["src/serve/_pipes.ts", "src/cli/out.ts"],
+    // The refresh answers the PML that started it.
+    owners: ["src/serve/_pipes.ts", "src/cli/out.ts", "src/app/refresh_child.ts"],
     spelled: ["Deno.stdout", "process.stdout"],
   },
   {

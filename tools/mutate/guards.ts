@@ -10,14 +10,17 @@ import { CODE } from "./code.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
+import { LOGINS } from "./logins.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
+import { NETWORK } from "./network.ts";
 import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { STREAMS } from "./streams.ts";
+import { SIGNING_IN } from "./signing_in.ts";
 import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
@@ -30,10 +33,13 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Hashes", mutants: HASHES },
   { title: "Paths", mutants: PATHS },
   { title: "Files of PML's own", mutants: FILES },
+  { title: "Signing in: commands, and questions of calls", mutants: LOGINS },
   { title: "Code that calls tools", mutants: CODE },
   { title: "Memory of use, and plans of intents", mutants: LEARNING },
   { title: "Sampling", mutants: SAMPLING },
   { title: "Streams of servers", mutants: STREAMS },
   { title: "Types of code", mutants: TYPES },
   { title: "Capabilities", mutants: CAPABILITIES },
+  { title: "The network", mutants: NETWORK },
+  { title: "Sign-ins", mutants: SIGNING_IN },
 ];

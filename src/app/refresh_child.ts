@@ -1,0 +1,36 @@
+/**
+ * The process that refreshes one sign-in, told on its input. It writes `{}`, or its error.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../core/errors.ts";
+import { type RefreshRequest, refreshSignIn } from "../oauth/refreshing.ts";
+import { FileTokenStore } from "../oauth/token_store.ts";
+import { GuardedFetch } from "../remote/guarded_fetch.ts";
+
+/** The URL of this code. Whoever imports it has all of it installed, too. */
+export const REFRESH_CODE: string = import.meta.url;
+
+const MOST_MS = 30_000;
+
+async function main(): Promise<object> {
+  const { folder, proxy, ...request }: RefreshRequest = await new Response(Deno.stdin.readable)
+    .json();
+  const way = proxy && { ...proxy, url: new URL(proxy.url) };
+  using network = new GuardedFetch({ proxy: () => way });
+  try {
+    const store = new FileTokenStore(folder, () => {});
+    const signal = AbortSignal.timeout(MOST_MS);
+    await refreshSignIn(request, { store, send: network.fetch, signal });
+    return {};
+  } catch (error) {
+    const { code, message, hint, detail } = asPmlError(error);
+    return { code, message, hint, detail };
+  }
+}
+
+if (import.meta.main) {
+  const said = JSON.stringify(await main());
+  await new Response(said).body?.pipeTo(Deno.stdout.writable).catch(() => {}); // PML may be gone
+}

@@ -1,0 +1,204 @@
+/**
+ * What the requests to one server carry of the sign-in there.
+ *
+ * @module
+ */
+
+import type { Authorization, Refusal } from "../core/authorization.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { unlessAborted } from "../io/waiting.ts";
+import { challenged, discover, resourceOf } from "./_discovery.ts";
+import { Protocol } from "./_protocol.ts";
+import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
+import type { Kept, TokenStore } from "./token_store.ts";
+
+/** What the sign-in of a server is found in. */
+export interface AuthorizationOptions extends Pick<SignInsOptions, "fetch" | "clean" | "register"> {
+  readonly key: string;
+  readonly store: TokenStore;
+  /** Has another process refresh the sign-in whose token is over. */
+  readonly refresh: (server: OAuthServer, spent: string) => Promise<void>;
+}
+
+/** A token is refreshed as long before it expires, or after four fifths of its life. */
+const AHEAD_MS = 60_000;
+/** After a refresh that failed, the token is used as long as it lives. */
+const AGAIN_MS = 10_000;
+const USELESS_MS = 60_000;
+const [STEPS, STEPS_MS] = [2, 600_000];
+
+/** The sign-in of one server. */
+export class SignedInServer implements Authorization {
+  /** The server, as it is defined now. */
+  server: OAuthServer;
+  readonly #options: AuthorizationOptions;
+  #kept: Kept | undefined;
+  #stamp: string | undefined;
+  #refreshing: Promise<void> | undefined;
+  #failed = 0;
+  #secrets: readonly string[] = [];
+  #over: readonly string[] = [];
+  /** The last new tokens that were refused. */
+  #useless: readonly { readonly sent: string; readonly at: number }[] = [];
+  /** When the server asked for more scopes, and for which. */
+  #steps: readonly { readonly at: number; readonly wanted: readonly string[] }[] = [];
+
+  /** Reads nothing yet. */
+  constructor(server: OAuthServer, options: AuthorizationOptions) {
+    this.server = server;
+    this.#options = options;
+  }
+
+  async header(signal: AbortSignal): Promise<string | undefined> {
+    let kept = this.#now();
+    if (kept === undefined) return undefined;
+    const { accessToken, since, until = Infinity } = kept;
+    if (accessToken === undefined) throw this.#loginRequired("your sign-in is over");
+    const left = until - Date.now();
+    if (left < Math.min(AHEAD_MS, (until - since) / 5)) {
+      const isDue = left <= 0 || Date.now() - this.#failed > AGAIN_MS;
+      if (isDue) kept = await this.#refreshed(kept, { signal, mayFail: left > 0 });
+    }
+    return headerOf(kept);
+  }
+
+  async refused({ response, sent, signal, isAgain }: Refusal): Promise<boolean> {
+    const challenge = response.headers.get("www-authenticate") ?? undefined;
+    const kept = this.#now();
+    const isSame = sent !== undefined && headerOf(kept) === sent;
+    if (!isSame && !isAgain && kept?.accessToken !== undefined) return true;
+    if (sent === undefined) {
+      if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
+      const scopes = challenged(challenge, "scope")?.split(" ");
+      throw this.#loginRequired("it wants you to sign in", scopes);
+    }
+    if (kept === undefined) throw this.#loginRequired("you were signed out");
+    if (challenged(challenge, "error") === "insufficient_scope") {
+      throw await this.#stepUp(kept, challenged(challenge, "scope")?.split(" ") ?? []);
+    }
+    if (response.status !== 401) return false;
+    await this.#assertIssuer(kept, { challenge, signal });
+    // A new token that is refused may be over already. Two in a row are of no use, and they are not
+    // refreshed for each call.
+    const last = this.#useless.at(-1);
+    if (isAgain && last?.sent !== sent) {
+      this.#useless = [...last ? [last] : [], { sent, at: Date.now() }];
+    }
+    const [first, second] = this.#useless;
+    const isUseless = second !== undefined && Date.now() - (first?.at ?? 0) < USELESS_MS;
+    const next = isAgain || isUseless
+      ? kept
+      : await this.#refreshed(kept, { signal, mayFail: false });
+    if (headerOf(next) === sent) throw this.#loginRequired("it does not take your sign-in");
+    return true;
+  }
+
+  /** Returns the sign-in. Its file is read only when it was changed. */
+  #now(): Kept | undefined {
+    const { store, key, register } = this.#options;
+    const stamp = store.stamp(key);
+    if (stamp === this.#stamp) return this.#kept;
+    this.#stamp = stamp;
+    const kept = this.#kept = stamp === undefined ? undefined : store.read(key);
+    const secrets = secretsOf(kept);
+    // The last ones may still stand in an answer.
+    register(secrets, this.#over.filter((each) => !secrets.includes(each)));
+    this.#over = this.#secrets;
+    this.#secrets = secrets;
+    return kept;
+  }
+
+  async #refreshed(
+    kept: Kept,
+    { signal, mayFail }: { readonly signal: AbortSignal; readonly mayFail: boolean },
+  ): Promise<Kept | undefined> {
+    const { refreshToken, accessToken = "" } = kept;
+    if (refreshToken === undefined) return kept;
+    this.#refreshing ??= this.#refresh(accessToken).finally(() => this.#refreshing = undefined);
+    try {
+      await unlessAborted(this.#refreshing, signal);
+    } catch (error) {
+      this.#failed = Date.now();
+      if (!mayFail || signal.aborted) throw error;
+    }
+    const now = this.#now();
+    if (now?.accessToken === undefined) throw this.#loginRequired("your sign-in is over");
+    return now;
+  }
+
+  async #refresh(spent: string): Promise<void> {
+    const { store, key, refresh } = this.#options;
+    // Only one process at a time has it refreshed; the others find it done.
+    await store.locked(`${key}.queue`, async () => {
+      if (store.read(key)?.accessToken === spent) await refresh(this.server, spent);
+    });
+  }
+
+  /** Returns whether one can sign in. A server that only wants a key says nothing of OAuth. */
+  async #mayBegin(challenge: string | undefined, signal: AbortSignal): Promise<boolean> {
+    if (challenged(challenge, "resource_metadata") !== undefined) return true;
+    try {
+      const protocol = await Protocol.open(this.server, this.#options);
+      return await discover(protocol, { challenge, signal }) !== undefined;
+    } catch {
+      return false; // the server's own answer says more
+    }
+  }
+
+  /** Throws if the server names another authorization server than the one that gave the token. */
+  async #assertIssuer(
+    { issuer }: Kept,
+    looking: { readonly challenge: string | undefined; readonly signal: AbortSignal },
+  ): Promise<void> {
+    if (challenged(looking.challenge, "resource_metadata") === undefined) return;
+    const protocol = await Protocol.open(this.server, this.#options);
+    const found = await protocol.act(() => resourceOf(protocol, looking), looking.signal);
+    if (found?.issuer === undefined || found.issuer === issuer) return;
+    throw this.#loginRequired(`it has another authorization server now: ${quoted(found.issuer)}`);
+  }
+
+  /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */
+  async #stepUp(kept: Kept, asked: readonly string[]): Promise<PmlError> {
+    const { store, key } = this.#options;
+    const missing = asked.filter((scope) => !kept.scopes.includes(scope));
+    const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
+    const recent = this.#steps.filter(({ at }) => Date.now() - at < STEPS_MS);
+    const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
+    const isGranted = asked.length > 0 && missing.length === 0;
+    if (isGranted || !isKnown && recent.length >= STEPS) {
+      const why = isGranted ? "scopes that it was given" : "ever more scopes";
+      const name = quoted(this.server.name);
+      return new PmlError("PERMISSION_DENIED", `Cannot use ${name}: it asks for ${why}`, {
+        hint: "Tell the operator of the server; a new sign-in would not help",
+        detail: { server: this.server.name, scopes: asked, may_have_run: false },
+      });
+    }
+    if (!isKnown) this.#steps = [...recent, { at: Date.now(), wanted }];
+    await store.locked(key, async () => {
+      const now = store.read(key);
+      if (now !== undefined) await store.write(key, { ...now, wanted });
+    });
+    return this.#loginRequired("it wants you to allow more", wanted);
+  }
+
+  #loginRequired(why: string, scopes?: readonly string[]): PmlError {
+    const { name } = this.server;
+    const command = `pml login ${name}`;
+    // Lists of servers show the message alone.
+    return new PmlError("LOGIN_REQUIRED", `Cannot use ${quoted(name)}: ${why} (${command})`, {
+      hint: `Run: ${command}`,
+      detail: { server: name, ...(scopes && { scopes }), may_have_run: false },
+    });
+  }
+}
+
+/** Returns what no text may contain. */
+export function secretsOf(kept: Kept | undefined): readonly string[] {
+  const { accessToken, refreshToken, client } = kept ?? {};
+  return [accessToken, refreshToken, client?.client_secret].filter((each) => each !== undefined);
+}
+
+function headerOf(kept: Kept | undefined): string | undefined {
+  return kept?.accessToken && `Bearer ${kept.accessToken}`;
+}

@@ -1,0 +1,114 @@
+/**
+ * Finds the client that PML is for an authorization server.
+ *
+ * @module
+ */
+
+import type { AuthorizationServer, ClientAuth } from "oauth4webapi";
+import { quoted } from "../core/json.ts";
+import type { Protocol } from "./_protocol.ts";
+import type { OAuthServer } from "./sign_ins.ts";
+import { clientKey, type KeptClient, type Registration, type TokenStore } from "./token_store.ts";
+
+/** What a client is found in. */
+export interface ClientOptions {
+  readonly protocol: Protocol;
+  readonly as: AuthorizationServer;
+  readonly store: TokenStore;
+  readonly server: OAuthServer;
+  /** The address of a client id metadata document, if the person has one. */
+  readonly document: string | undefined;
+}
+
+const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
+
+/** Returns the registration at an authorization server that was made before. */
+export function registered({ store, as }: Pick<ClientOptions, "store" | "as">) {
+  const known = store.read<Registration>(clientKey(as.issuer));
+  const isOver = known?.until !== undefined && known.until <= Date.now();
+  return isOver ? undefined : known;
+}
+
+/** Returns the client for a redirect address. Registers one if there is none. */
+export async function clientFor(
+  options: ClientOptions,
+  { redirect, scopes, signal }: {
+    readonly redirect: string;
+    readonly scopes: readonly string[];
+    readonly signal: AbortSignal;
+  },
+): Promise<KeptClient> {
+  const { protocol, as, server: { oauth = {}, name }, document, store } = options;
+  const { client_id, client_secret } = oauth;
+  if (client_id !== undefined) {
+    const methods = as.token_endpoint_auth_methods_supported ?? [BASIC];
+    const method = methods.includes(BASIC) ? BASIC : POST;
+    return { client_id, method: client_secret === undefined ? "none" : method };
+  }
+  if (document !== undefined && as.client_id_metadata_document_supported) {
+    return { client_id: document, method: "none" };
+  }
+  const known = registered(options);
+  if (known?.redirect === redirect) return known.client;
+  if (as.registration_endpoint === undefined) {
+    throw protocol.error(
+      "CONFIG_INVALID",
+      `${quoted(as.issuer)} lets no client register itself`,
+      `Register a client there, and write "oauth": {"client_id": "…"} beside the url of ${name}`,
+    );
+  }
+  const made = await register(options, { redirect, scopes, signal });
+  await store.write(clientKey(as.issuer), made);
+  return made.client;
+}
+
+async function register(
+  { protocol, as }: ClientOptions,
+  { redirect, scopes, signal }: Parameters<typeof clientFor>[1],
+): Promise<Registration> {
+  const { library } = protocol;
+  const methods = as.token_endpoint_auth_methods_supported ?? ["none"];
+  const wanted = ["none", BASIC, POST].find((each) => methods.includes(each)) ?? "none";
+  const answer = await library.dynamicClientRegistrationRequest(as, {
+    client_name: "PML",
+    redirect_uris: [redirect],
+    grant_types: ["authorization_code", "refresh_token"],
+    response_types: ["code"],
+    token_endpoint_auth_method: wanted,
+    application_type: "native",
+    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+  }, protocol.options<"POST", string>(signal));
+  // Some servers do not say that it was made, nor when a secret expires.
+  const said = answer.ok
+    ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })
+    : answer;
+  const found = await library.processDynamicClientRegistrationResponse(said);
+  const { client_id, client_secret: secret, client_secret_expires_at: until } = found;
+  const client_secret = typeof secret === "string" ? secret : undefined;
+  const method = client_secret === undefined
+    ? "none"
+    : found.token_endpoint_auth_method === POST
+    ? POST
+    : BASIC;
+  return {
+    redirect,
+    client: { client_id, client_secret, method },
+    until: until ? Number(until) * 1_000 : undefined,
+  };
+}
+
+/** Returns how a client proves who it is. */
+export function clientAuth(
+  { library }: Protocol,
+  { method, client_secret }: KeptClient,
+  configured: string | undefined,
+): ClientAuth {
+  const secret = client_secret ?? configured ?? "";
+  if (method === "none" || secret === "") return library.None();
+  if (method === POST) return library.ClientSecretPost(secret);
+  // The library escapes letters that forms do not escape, and some servers do not undo that.
+  return (...[, { client_id }, , headers]) => {
+    const [id, key] = [client_id, secret].map((each) => `${new URLSearchParams([["", each]])}`);
+    headers.set("authorization", `Basic ${btoa(`${id?.slice(1)}:${key?.slice(1)}`)}`);
+  };
+}

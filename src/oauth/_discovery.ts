@@ -1,0 +1,141 @@
+/**
+ * Finds out where one signs in at a server.
+ *
+ * @module
+ */
+
+import type { AuthorizationServer } from "oauth4webapi";
+import { isObject, quoted, textOf } from "../core/json.ts";
+import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
+import type { Protocol } from "./_protocol.ts";
+
+/** Where one signs in at a server. */
+export interface Discovered {
+  readonly as: AuthorizationServer;
+  /** The server, as it names itself to its authorization server. */
+  readonly resource: string;
+  /** The scopes that it knows. */
+  readonly scopes: readonly string[];
+}
+
+/** What a server says of its own protection. */
+interface ResourceMetadata extends Omit<Discovered, "as"> {
+  readonly issuer: string | undefined;
+}
+
+/** How it is looked for. */
+export interface Looking {
+  /** The header of the server's refusal. */
+  readonly challenge: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+const KNOWN = "/.well-known/";
+
+/** Returns where one signs in; undefined if nobody says. Throws if what is said is not valid. */
+export async function discover(
+  protocol: Protocol,
+  looking: Looking,
+): Promise<Discovered | undefined> {
+  const { url } = protocol.server;
+  const found = await resourceOf(protocol, looking);
+  const issuer = found?.issuer ?? new URL(url).origin;
+  const as = await authorizationServer(protocol, issuer, looking.signal);
+  if (as === undefined) {
+    if (found?.issuer === undefined) return undefined;
+    throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no metadata of OAuth`);
+  }
+  if (!as.code_challenge_methods_supported?.includes("S256")) {
+    throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} does not support PKCE with S256`);
+  }
+  return { as, resource: found?.resource ?? plain(url), scopes: found?.scopes ?? [] };
+}
+
+/** Returns the addresses of the revision 2025-03-26, for a server without any metadata. */
+export function assumed({ server: { url } }: Protocol): Discovered {
+  const { origin } = new URL(url);
+  const as = {
+    issuer: origin,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+  };
+  return { as, resource: plain(url), scopes: [] };
+}
+
+/** Reads a parameter of the header WWW-Authenticate. */
+export function challenged(header: string | null | undefined, name: string): string | undefined {
+  const found = new RegExp(`[\\s,]${name}\\s*=\\s*(?:"([^"]*)"|([^\\s,"]+))`, "i")
+    .exec(header ?? "");
+  return found?.[1] ?? found?.[2];
+}
+
+/** Reads what a server says of its own protection; undefined if it says nothing. */
+export async function resourceOf(
+  protocol: Protocol,
+  { challenge, signal }: Looking,
+): Promise<ResourceMetadata | undefined> {
+  const { origin, pathname } = new URL(protocol.server.url);
+  const told = challenged(challenge, "resource_metadata");
+  const at = told === undefined ? undefined : URL.parse(told);
+  if (at !== undefined && at?.origin !== origin) {
+    throw protocol.error("PERMISSION_DENIED", `its metadata are at ${quoted(told ?? "")}`);
+  }
+  const base = `${origin}${KNOWN}oauth-protected-resource`;
+  const places = [at?.href, base + pathname.replace(/\/$/, ""), base];
+  const said = await first(protocol, places, signal);
+  if (said === undefined) return undefined;
+  const { resource, authorization_servers: servers, scopes_supported: scopes } = said.json;
+  const own = URL.parse(textOf(resource));
+  const folder = own?.pathname.replace(/\/?$/, "/") ?? "";
+  if (own?.origin !== origin || !`${pathname}/`.startsWith(folder)) {
+    const why = `its metadata are those of ${quoted(textOf(resource))}`;
+    throw protocol.error("UPSTREAM_PROTOCOL", why);
+  }
+  const [issuer] = texts(servers);
+  return { resource: textOf(resource), issuer, scopes: texts(scopes) };
+}
+
+async function authorizationServer(
+  protocol: Protocol,
+  issuer: string,
+  signal: AbortSignal,
+): Promise<AuthorizationServer | undefined> {
+  const { library } = protocol;
+  const url = URL.parse(issuer);
+  if (url === null) throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} is no URL`);
+  const { origin } = url;
+  const path = url.pathname.replace(/\/$/, "");
+  const openId = `${KNOWN}openid-configuration`;
+  const said = await first(protocol, [
+    `${origin}${KNOWN}oauth-authorization-server${path}`,
+    `${origin}${openId}${path}`,
+    `${origin}${path}${openId}`,
+  ], signal);
+  return said && await library.processDiscoveryResponse(url, said.response);
+}
+
+/** Reads the first of some documents that there is. */
+async function first(
+  protocol: Protocol,
+  places: readonly (string | undefined)[],
+  signal: AbortSignal,
+): Promise<{ readonly response: Response; readonly json: Record<string, unknown> } | undefined> {
+  for (const place of new Set(places)) {
+    if (place === undefined) continue;
+    const response = await protocol.ask(place, { headers: { accept: JSON_TYPE }, signal });
+    if (response.status !== 200 || typeOf(response) !== JSON_TYPE) continue;
+    const json: unknown = await response.clone().json();
+    if (isObject(json)) return { response, json };
+  }
+  return undefined;
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
+function plain(url: string): string {
+  const { href } = Object.assign(new URL(url), { hash: "" });
+  return href;
+}

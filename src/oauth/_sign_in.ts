@@ -1,0 +1,209 @@
+/**
+ * Signs the person in: leads a browser to the authorization server, and takes what it comes back
+ * with.
+ *
+ * @module
+ */
+
+import type { AuthorizationServer } from "oauth4webapi";
+import { isObject } from "../core/json.ts";
+import { unlessAborted } from "../io/waiting.ts";
+import { secretsOf } from "./_authorization.ts";
+import { clientAuth, clientFor, registered } from "./_client.ts";
+import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
+import { Protocol } from "./_protocol.ts";
+import { RedirectPage } from "./_redirect_page.ts";
+import { tokensOf } from "./_tokens.ts";
+import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
+import { clientKey, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
+
+/** What signing in needs. */
+export interface SigningIn extends SignInsOptions {
+  readonly store: TokenStore;
+  readonly server: OAuthServer;
+  /** The scopes that a call needed. */
+  readonly more: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** What is known when the browser is sent away. */
+interface Asked {
+  readonly found: Discovered;
+  readonly client: KeptClient;
+  readonly scopes: readonly string[];
+  readonly state: string;
+  readonly verifier: string;
+}
+
+/** The most characters of an address that a browser is sent to. */
+const LONGEST_PAGE = 4_000;
+/** A request that does nothing, to be refused. */
+const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+
+/** Begins a sign-in. */
+export async function beginSignIn(options: SigningIn): Promise<SignIn> {
+  const { server, signal } = options;
+  const protocol = await Protocol.open(server, options);
+  return await protocol.act(() => opened(protocol, options), signal);
+}
+
+async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
+  const { store, server, signal, document } = options;
+  const { library } = protocol;
+  const challenge = await refusalOf(protocol, signal);
+  const found = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
+  const { as } = found;
+  const scopes = scopesFor(options, { found, challenge });
+  const address = await protocol.forBrowser(as);
+  const state = library.generateRandomState();
+  await using stack = new AsyncDisposableStack();
+  const page = stack.use(await listening(protocol, options, { as, state }));
+  const redirect = page.url;
+  const client = await clientFor({ protocol, as, store, server, document: document() }, {
+    redirect,
+    scopes,
+    signal,
+  });
+  const verifier = library.generateRandomCodeVerifier();
+  const query = {
+    response_type: "code",
+    client_id: client.client_id,
+    redirect_uri: redirect,
+    code_challenge: await library.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: "S256",
+    state,
+    resource: found.resource,
+    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
+    ...(scopes.includes("offline_access") && { prompt: "consent" }),
+  };
+  const url = pageOf(address, { protocol, query });
+  const over = new AbortController();
+  const until = AbortSignal.any([signal, over.signal]);
+  const asked = { found, client, scopes, state, verifier };
+  const done = protocol.act(
+    () => finished(protocol, page, { ...options, asked, signal: until }),
+    until,
+  );
+  done.catch(() => {}); // whoever waits for it is told
+  const open = stack.move();
+  return {
+    url,
+    issuer: new URL(as.issuer).origin,
+    done,
+    paste: (pasted) => {
+      const url = URL.parse(pasted.trim());
+      if (url !== null && page.take(url)) return;
+      throw protocol.error(
+        "BAD_ARGUMENTS",
+        "that is not the address that the browser was sent to",
+        `Copy all of it: it begins ${redirect}`,
+      );
+    },
+    [Symbol.asyncDispose]: async () => {
+      over.abort(protocol.error("CANCELLED", "it was given up", "Begin again"));
+      await done.catch(() => {});
+      await open[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Returns the address of the page. Throws if it is too long to be looked at. */
+function pageOf(
+  address: URL,
+  { protocol, query }: {
+    readonly protocol: Protocol;
+    readonly query: Readonly<Record<string, string>>;
+  },
+): string {
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value);
+  if (address.href.length <= LONGEST_PAGE) return address.href;
+  throw protocol.error("UPSTREAM_PROTOCOL", "the address of its page is too long");
+}
+
+/** Waits for the browser, and gets tokens for the code that it brings. */
+async function finished(
+  protocol: Protocol,
+  page: RedirectPage,
+  { asked, server, store, signal, register }: SigningIn & { readonly asked: Asked },
+): Promise<void> {
+  const { library } = protocol;
+  const { found: { as, resource }, client, scopes, state, verifier } = asked;
+  try {
+    const answer = await unlessAborted(page.answer, signal);
+    const parameters = library.validateAuthResponse(as, client, answer.searchParams, state);
+    const auth = clientAuth(protocol, client, server.oauth?.client_secret);
+    const response = await library.authorizationCodeGrantRequest(
+      ...[as, client, auth, parameters, page.url, verifier] as const,
+      { ...protocol.options<"POST">(signal), additionalParameters: { resource } },
+    );
+    const said = await library.processAuthorizationCodeResponse(as, client, response);
+    const kept: Kept = {
+      server: server.name,
+      url: server.url,
+      issuer: as.issuer,
+      tokenEndpoint: as.token_endpoint ?? "",
+      revocationEndpoint: as.revocation_endpoint,
+      resource,
+      client,
+      ...tokensOf(protocol, said, { refreshToken: undefined, scopes }),
+    };
+    register(secretsOf(kept), []);
+    const key = keyOf(server);
+    await store.locked(key, () => store.write(key, kept));
+    page.tell(true);
+  } catch (error) {
+    // It may be that the client is not known there any more.
+    await store.remove(clientKey(as.issuer));
+    throw error;
+  } finally {
+    page.tell(false);
+  }
+}
+
+/** Returns the header of the server's refusal; undefined if it refuses nothing. */
+async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
+  const accept = "application/json, text/event-stream";
+  const headers = { accept, "content-type": "application/json" };
+  const { url } = protocol.server;
+  const response = await protocol.ask(url, { method: "POST", headers, body: PING, signal });
+  return response.headers.get("www-authenticate") ?? undefined;
+}
+
+function scopesFor(
+  { server, store, more }: SigningIn,
+  { found, challenge }: { readonly found: Discovered; readonly challenge: string | undefined },
+): readonly string[] {
+  const { as: { scopes_supported: known }, scopes: supported } = found;
+  const kept = store.read(keyOf(server));
+  // What was granted is asked for again only together with what was missing.
+  const wanted = [...more, ...kept?.wanted ?? []];
+  const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];
+  const said = challenged(challenge, "scope")?.split(" ");
+  const own = server.oauth?.scopes ?? said ?? supported;
+  const scopes = new Set([...own, ...granted, ...wanted].filter((each) => each !== ""));
+  const isOffline = server.oauth?.scopes === undefined && known?.includes("offline_access");
+  if (isOffline && scopes.size > 0) scopes.add("offline_access");
+  return [...scopes];
+}
+
+/** Listens where a client was registered for, if that port is free, and where the person says. */
+async function listening(
+  protocol: Protocol,
+  { server, store }: SigningIn,
+  { as, state }: { readonly as: AuthorizationServer; readonly state: string },
+): Promise<RedirectPage> {
+  const own = server.oauth?.redirect_port;
+  const known = registered({ store, as })?.redirect;
+  const port = own ?? Number(URL.parse(known ?? "")?.port ?? 0);
+  try {
+    return await RedirectPage.open(state, port);
+  } catch (error) {
+    if (own === undefined) return await RedirectPage.open(state, 0);
+    const why = isObject(error) ? `${error.code}` : `${error}`;
+    throw protocol.error(
+      "CONFIG_INVALID",
+      `port ${own} of this machine cannot be used: ${why}`,
+      "Close the program that uses it, or change oauth.redirect_port",
+    );
+  }
+}

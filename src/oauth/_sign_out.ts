@@ -1,0 +1,41 @@
+/**
+ * Ends a sign-in.
+ *
+ * @module
+ */
+
+import { clientAuth } from "./_client.ts";
+import { Protocol } from "./_protocol.ts";
+import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
+import { clientKey, type Kept, type TokenStore } from "./token_store.ts";
+
+/** Revokes the tokens where the authorization server can, and removes them. */
+export async function endSignIn(
+  { issuer, client, revocationEndpoint }: Kept,
+  { key, store, server, signal, fetch }: SignInsOptions & {
+    readonly key: string;
+    readonly store: TokenStore;
+    readonly server: OAuthServer;
+    readonly signal: AbortSignal;
+  },
+): Promise<"removed" | "revoked"> {
+  return await store.locked(key, async () => {
+    const { refreshToken, accessToken } = store.read(key) ?? {};
+    const token = refreshToken ?? accessToken;
+    await store.remove(key);
+    await store.remove(clientKey(issuer));
+    if (revocationEndpoint === undefined || token === undefined) return "removed";
+    try {
+      const protocol = await Protocol.open(server, { fetch });
+      const { library } = protocol;
+      const as = { issuer, revocation_endpoint: revocationEndpoint };
+      const auth = clientAuth(protocol, client, server.oauth?.client_secret);
+      const options = protocol.options<"POST">(signal);
+      const response = await library.revocationRequest(as, client, auth, token, options);
+      await library.processRevocationResponse(response);
+      return "revoked";
+    } catch {
+      return "removed"; // the server could not be asked: nobody has the tokens any more
+    }
+  });
+}

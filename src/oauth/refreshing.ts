@@ -1,0 +1,117 @@
+/**
+ * Refreshes a sign-in. A process of its own does it, which ends by itself: a refresh token may be
+ * used once, and what comes for it would be lost with a PML that is killed meanwhile.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
+import { onAbort } from "../io/waiting.ts";
+import { DENO_QUIET } from "../sandbox/alone.ts";
+import { startProcess } from "../sandbox/process.ts";
+import { clientAuth } from "./_client.ts";
+import { Protocol } from "./_protocol.ts";
+import { tokensOf } from "./_tokens.ts";
+import { clientKey, type TokenStore } from "./token_store.ts";
+
+/** What the process is told on its input. */
+export interface RefreshRequest {
+  readonly folder: string;
+  readonly key: string;
+  /** The access token that is over. */
+  readonly spent: string;
+  /** The secret of a configured client. */
+  readonly secret: string | undefined;
+  /** The hosts that the person named. */
+  readonly named: readonly string[];
+  readonly certificates: Certificates | undefined;
+  /** The proxy of the person. */
+  readonly proxy?: { readonly url: string; readonly except: readonly string[] } | undefined;
+}
+
+/** How the process is started. */
+export interface RefreshProgram extends Pick<RefreshRequest, "proxy"> {
+  /** The URL of its code. */
+  readonly code: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The program, and when nobody waits for it any more. */
+interface Running extends RefreshProgram {
+  readonly closing: AbortSignal;
+}
+
+/** The errors after which a sign-in is over. */
+const OVER = /^(invalid_grant|invalid_client|unauthorized_client)$/;
+
+const KILLED = "Cannot refresh the sign-in: its process ended";
+
+/** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
+export async function refreshBeside(
+  request: RefreshRequest,
+  { code, env, proxy, closing }: Running,
+): Promise<void> {
+  const isFile = code.startsWith("file:");
+  const child = startProcess({
+    file: Deno.execPath(),
+    args: [
+      ...["run", "--quiet", "--allow-all", "--no-lock", "--cached-only"],
+      ...(isFile ? [] : ["--no-config"]),
+      code,
+    ],
+    cwd: request.folder,
+    env: { ...env, ...DENO_QUIET },
+  });
+  const { stdin, stdout, stderr, status } = child;
+  // It goes on without PML, which need not wait.
+  using _ = onAbort(closing, () => child.unref());
+  const input = new Response(JSON.stringify({ ...request, proxy })).body?.pipeTo(stdin).catch(
+    () => {},
+  );
+  const [said, problems] = await Promise.all([
+    new Response(stdout).text(),
+    new Response(stderr).text(),
+    ...[status, input],
+  ]);
+  if (said === "{}") return;
+  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...more } = JSON.parse(said || "{}");
+  throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...more });
+}
+
+/** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */
+export async function refreshSignIn(
+  { key, spent, secret, named, certificates }: Omit<RefreshRequest, "folder">,
+  { store, send, signal }: {
+    readonly store: TokenStore;
+    readonly send: Fetch;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  await store.locked(key, async () => {
+    const kept = store.read(key);
+    if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
+    const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
+    const server = { name, url, named: new Set(named), certificates };
+    const protocol = await Protocol.open(server, { fetch: send });
+    const { library } = protocol;
+    const as = { issuer, token_endpoint: tokenEndpoint };
+    const auth = clientAuth(protocol, client, secret);
+    await protocol.act(async () => {
+      try {
+        const response = await library.refreshTokenGrantRequest(as, client, auth, refreshToken, {
+          ...protocol.options<"POST">(signal),
+          additionalParameters: { resource },
+        });
+        const said = await library.processRefreshTokenResponse(as, client, response);
+        await store.write(key, { ...kept, ...tokensOf(protocol, said, kept) });
+      } catch (error) {
+        const why = Object(error).error;
+        if (!OVER.test(why)) throw error;
+        if (why !== "invalid_grant") await store.remove(clientKey(issuer));
+        // JSON leaves out what is undefined.
+        await store.write(key, { ...kept, accessToken: undefined, refreshToken: undefined });
+      }
+    }, signal);
+  });
+}

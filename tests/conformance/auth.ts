@@ -1,0 +1,123 @@
+/**
+ * `deno task conformance:auth`: runs the client scenarios about sign-in of MCP's conformance suite
+ * against PML, and prints what passes.
+ *
+ *     deno task conformance:auth [SCENARIO...]
+ *
+ * @module
+ */
+
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { denoCommand } from "../kit/pml_command.ts";
+
+const SUITE = "npm:@modelcontextprotocol/conformance@0.2.0-alpha.12";
+/** The suite's names of the revisions, and those of its scenarios that no set requires. */
+const REVISIONS: Readonly<Record<string, readonly string[]>> = {
+  "2025-03-26": [
+    "auth/2025-03-26-oauth-metadata-backcompat",
+    "auth/2025-03-26-oauth-endpoint-fallback",
+  ],
+  "2025-11-25": [],
+  "2026-07-28": [],
+};
+const AT_ONCE = 2;
+
+/** How one scenario went. */
+export interface Scored {
+  readonly revision: string;
+  readonly scenario: string;
+  readonly isPassed: boolean;
+  /** The checks that failed or warned, a line each. */
+  readonly told: readonly string[];
+  /** What the client said, for failures. */
+  readonly said: string;
+}
+
+interface Check {
+  readonly id: string;
+  readonly status: string;
+  readonly description: string;
+}
+
+/** Returns the scenarios about sign-in that a revision requires. */
+export async function scenariosOf(revision: string): Promise<readonly string[]> {
+  const more = REVISIONS[revision] ?? [];
+  if (more.length > 0) return more;
+  const listed = (await suite(["list", "--requirements", revision])).split("\n");
+  // What is never scored stands below.
+  const end = listed.findIndex((line) => line.startsWith("Run and reported"));
+  return listed.slice(0, end < 0 ? undefined : end).flatMap((line) =>
+    /^ *- (auth\/\S+)/.exec(line)?.[1] ?? []
+  );
+}
+
+/** Runs scenarios, two at a time. */
+export async function runScenarios(
+  revision: string,
+  scenarios: readonly string[],
+): Promise<readonly Scored[]> {
+  const waiting = [...scenarios];
+  const done: Scored[] = [];
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      done.push(await runScenario(revision, next));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return done.sort((a, b) => scenarios.indexOf(a.scenario) - scenarios.indexOf(b.scenario));
+}
+
+async function runScenario(revision: string, scenario: string): Promise<Scored> {
+  const folder = await Deno.makeTempDir({ prefix: "pml-conformance-" });
+  try {
+    const command = denoCommand("tests/conformance/client.ts").join(" ");
+    const what = ["--scenario", scenario, "--spec-version", revision];
+    const printed = await suite(["client", "--command", command, ...what, "-o", folder]);
+    const isPassed = /OVERALL: PASSED/.test(printed);
+    const files = await readdir(folder, { recursive: true });
+    const read = async (name: string) => {
+      const found = files.find((file) => file.endsWith(name));
+      return found === undefined ? "" : await readFile(join(folder, found), "utf8");
+    };
+    const checks = JSON.parse(await read("checks.json") || "[]") as readonly Check[];
+    const told = checks.filter(({ status }) => status === "FAILURE" || status === "WARNING")
+      .map(({ id, status, description }) => `${status} ${id}: ${description}`);
+    const said = isPassed ? "" : printed + await read("stdout.txt") + await read("stderr.txt");
+    return { revision, scenario, isPassed: isPassed && told.length === 0, told, said };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Runs the suite, and returns what it printed. */
+async function suite(args: readonly string[]): Promise<string> {
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", "--no-lock", "--no-config", SUITE, ...args],
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+}
+
+/** Runs the scenarios of a revision, and prints how they went. Returns how many failed. */
+async function tell(revision: string, only: readonly string[]): Promise<number> {
+  const all = await scenariosOf(revision);
+  const chosen = all.filter((name) => only.length === 0 || only.includes(name));
+  const since = performance.now();
+  const scored = await runScenarios(revision, chosen);
+  for (const { scenario, isPassed, told, said } of scored) {
+    console.log(`${isPassed ? "pass" : "FAIL"} ${revision} ${scenario}`);
+    for (const line of told) console.log(`     ${line}`);
+    if (only.length > 0) console.log(said);
+  }
+  const s = ((performance.now() - since) / 1_000).toFixed(1);
+  console.log(`${revision}: ${chosen.length} scenarios in ${s} s`);
+  return scored.filter(({ isPassed }) => !isPassed).length;
+}
+
+if (import.meta.main) {
+  let failed = 0;
+  for (const revision of Object.keys(REVISIONS)) failed += await tell(revision, Deno.args);
+  Deno.exitCode = failed === 0 ? 0 : 1;
+}

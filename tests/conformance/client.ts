@@ -1,0 +1,74 @@
+/**
+ * The client that the conformance suite of MCP starts: PML with its server behind it. It calls a
+ * tool, and whenever PML says which command signs the person in, it runs that command and goes
+ * through the browser.
+ *
+ *     deno run -A tests/conformance/client.ts URL
+ *
+ * @module
+ */
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import { textOf } from "../attacks/oracles.ts";
+import type { Era } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { signIn } from "../kit/sign_in.ts";
+import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
+
+/** Where the document of the client is, by the words of the suite. Nobody reads it there. */
+const DOCUMENT = "https://conformance-test.local/client-metadata.json";
+/** How often a person would sign in anew for the same call. */
+const PATIENCE = 5;
+
+const { MCP_CONFORMANCE_SCENARIO: scenario = "", MCP_CONFORMANCE_CONTEXT: context = "{}" } =
+  process.env;
+const url = process.argv.at(-1) ?? "";
+const isOlder = (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2026-07-28") < "2026-07-28";
+const era: Era = isOlder ? "2025-11-25" : "2026-07-28";
+const { client_id, client_secret } = JSON.parse(context);
+
+async function main(): Promise<number> {
+  const oauth = { client_id, client_secret: client_secret && "${CLIENT_SECRET}" };
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      permissions: { allow: ["suite:*"] },
+      mcpServers: { suite: { type: "http", url, ...(client_id && { oauth }) } },
+    },
+    env: client_secret ? { CLIENT_SECRET: client_secret } : {},
+  });
+  if (scenario === "auth/basic-cimd") {
+    await writeFile(join(ws.home, "config.yaml"), `oauth:\n  client_metadata_url: ${DOCUMENT}\n`);
+  }
+  await using pml = new RawStdio(ws, { era });
+  await pml.open();
+  // The second call is one of a person who is signed in; servers may have changed by then.
+  for (let call = 0; call < 2; call++) {
+    const said = await calledSignedIn(pml, ws);
+    console.error(`call ${call}: ${said}`);
+    if (said !== undefined) return 1;
+  }
+  return (await pml.close()).code;
+}
+
+/** Calls, and signs in as often as PML says. Returns what went wrong in the end. */
+async function calledSignedIn(pml: RawStdio, ws: Workspace): Promise<string | undefined> {
+  for (let round = 0;; round++) {
+    const answer = await pml.callTool("call", { tool: "suite:test-tool", arguments: {} });
+    const said = textOf(answer) || JSON.stringify(answer);
+    // A server that says nothing of sign-in gets other words, and the person has to know.
+    const [, name = "suite", more = ""] =
+      /pml login (\S+?)((?: --scope (?:'[^']*'|"[^"]*"|\S+))?)`?$/m
+        .exec(said) ?? [];
+    if (!/LOGIN_REQUIRED/.test(said)) return /^[A-Z_]+:/.test(said) ? said : undefined;
+    if (round === PATIENCE) return said;
+    console.error(`${said}\n-> pml login ${name}${more}`);
+    const args = more === "" ? [] : ["--scope", more.slice(9).replaceAll(/['"]/g, "")];
+    const { code, stdout, stderr } = await signIn(ws, name, { args });
+    if (code !== 0) return stdout + stderr;
+  }
+}
+
+process.exitCode = await main();

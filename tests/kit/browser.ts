@@ -1,0 +1,50 @@
+/**
+ * Goes the way of a person through the browser: the page of the authorization server, the answer
+ * there, and the page that the browser is sent back to.
+ *
+ * @module
+ */
+
+/** How the person behaves. */
+export interface BrowseOptions {
+  /** What the person clicks: `allow` unless given. */
+  readonly answer?: "allow" | "deny";
+  /** Whether the address that the browser is sent back to is not opened, only returned. */
+  readonly stops?: boolean;
+  /** Changes that address before it is opened. */
+  readonly amend?: (address: URL) => void;
+}
+
+/** What the person sees in the end. */
+export interface Browsed {
+  /** The address that the browser was sent back to, with code and state in it. */
+  readonly address: string;
+  /** What that address answered: 0 if it was not opened. */
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Opens the address of a sign-in, answers, and follows to the end. */
+export async function browse(address: string, options: BrowseOptions = {}): Promise<Browsed> {
+  const { origin } = new URL(address);
+  const { answer = "allow", stops = false, amend } = options;
+  let next = address;
+  for (let hop = 0; hop < 10; hop++) {
+    const response = await fetch(next, { redirect: "manual" });
+    const text = await response.text();
+    const location = response.headers.get("location");
+    const link = new RegExp(`<a id="${answer}" href="([^"]*)"`).exec(text)?.[1];
+    const to = location ?? link?.replaceAll("&amp;", "&");
+    if (to === undefined) throw new Error(`${next} leads nowhere: ${response.status} ${text}`);
+    const url = new URL(to, next);
+    next = String(url);
+    if (url.origin === origin) continue;
+    amend?.(url);
+    if (stops) return { address: String(url), status: 0, headers: new Headers(), text: "" };
+    const back = await fetch(url, { redirect: "manual" });
+    const { status, headers } = back;
+    return { address: String(url), status, headers, text: await back.text() };
+  }
+  throw new Error(`${address} leads in a circle`);
+}

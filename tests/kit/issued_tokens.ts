@@ -1,0 +1,192 @@
+/**
+ * The codes and tokens of an authorization server of tests: codes that hold once, refresh tokens
+ * that rotate, and families that are revoked when one of theirs is used again.
+ *
+ * @module
+ */
+
+import { createHash, randomBytes } from "node:crypto";
+import { OAuthFault } from "./oauth_clients.ts";
+
+/** What a person allowed. */
+export interface Allowed {
+  readonly client: string;
+  readonly redirect: string;
+  readonly challenge: string;
+  /** The server that the tokens are for; none where the request named none and need not. */
+  readonly resource: string | undefined;
+  readonly scopes: readonly string[];
+}
+
+/** One sign-in, and all tokens that came of it. */
+export interface Family extends Allowed {
+  isRevoked: boolean;
+  /** The refresh token that holds now. */
+  refresh: string | undefined;
+  /** How often it was refreshed. */
+  refreshes: number;
+}
+
+/** An access token. */
+export interface Access {
+  readonly token: string;
+  readonly family: Family;
+  readonly scopes: readonly string[];
+  /** By the clock of the server. */
+  until: number;
+}
+
+/** The settings that hold when a token is made. */
+export interface TokenSettings {
+  /** Milliseconds since 1970, as the server believes. */
+  readonly now: () => number;
+  readonly lifetimeMs: () => number;
+  readonly rotates: () => boolean;
+}
+
+const CODE_MS = 60_000;
+
+/** All that was issued. */
+export class IssuedTokens {
+  /** Each sign-in, in order. */
+  readonly families: Family[] = [];
+  /** How often a refresh token came that was used before. */
+  reuses = 0;
+  readonly #settings: TokenSettings;
+  readonly #codes = new Map<string, { allowed: Allowed; until: number; family?: Family }>();
+  readonly #access = new Map<string, Access>();
+  readonly #refresh = new Map<string, Family>();
+
+  constructor(settings: TokenSettings) {
+    this.#settings = settings;
+  }
+
+  /** How often any of them was refreshed. */
+  get refreshes(): number {
+    return this.families.reduce((sum, { refreshes }) => sum + refreshes, 0);
+  }
+
+  /** Every access and refresh token that was ever given out. */
+  get secrets(): readonly string[] {
+    return [...this.#access.keys(), ...this.#refresh.keys()];
+  }
+
+  /** Makes a code that holds once, for a minute. */
+  code(allowed: Allowed): string {
+    const code = `code-${randomBytes(24).toString("base64url")}`;
+    this.#codes.set(code, { allowed, until: this.#settings.now() + CODE_MS });
+    return code;
+  }
+
+  /** Gives tokens for a code. Throws `OAuthFault`; a code that comes again revokes what it gave. */
+  redeem(
+    code: string,
+    { verifier, ...given }: {
+      readonly verifier: string;
+      readonly client: string;
+      readonly redirect: string | null;
+      readonly resource: string | undefined;
+    },
+  ): { readonly access: Access; readonly family: Family } {
+    const bad = (what: string) => new OAuthFault("invalid_grant", `code: ${what}`);
+    const kept = this.#codes.get(code);
+    if (kept === undefined) throw bad("it is unknown");
+    if (kept.family !== undefined) {
+      kept.family.isRevoked = true;
+      throw bad("it was used before");
+    }
+    const { allowed } = kept;
+    if (this.#settings.now() > kept.until) throw bad("it is too old");
+    if (allowed.client !== given.client) throw bad(`it is of ${allowed.client}`);
+    if (allowed.redirect !== given.redirect) throw bad(`redirect_uri is ${given.redirect}`);
+    if (allowed.resource !== given.resource) {
+      throw new OAuthFault("invalid_target", `code: resource is ${given.resource}`);
+    }
+    if (!/^[\w.~-]{43,128}$/.test(verifier)) throw bad("code_verifier has no right form");
+    const hash = createHash("sha256").update(verifier).digest("base64url");
+    if (hash !== allowed.challenge) throw bad("code_verifier is another");
+    const family: Family = { ...allowed, isRevoked: false, refresh: undefined, refreshes: 0 };
+    kept.family = family;
+    this.families.push(family);
+    return { access: this.#give(family, family.scopes), family };
+  }
+
+  /** Makes the refresh token of a family, in the place of the one before. */
+  renewable(family: Family): string {
+    family.refresh = `refresh-${randomBytes(24).toString("base64url")}`;
+    this.#refresh.set(family.refresh, family);
+    return family.refresh;
+  }
+
+  /**
+   * Gives another access token. Throws `OAuthFault`; a refresh token that was used before revokes
+   * the whole family.
+   */
+  refresh(
+    token: string,
+    { client, resource, scopes }: {
+      readonly client: string;
+      readonly resource: string | undefined;
+      readonly scopes: readonly string[] | undefined;
+    },
+  ): { readonly access: Access; readonly family: Family } {
+    const bad = (what: string) => new OAuthFault("invalid_grant", `refresh: ${what}`);
+    const family = this.#refresh.get(token);
+    if (family === undefined) throw bad("the token is unknown");
+    if (family.client !== client) throw bad(`the token is of ${family.client}`);
+    if (family.resource !== resource) {
+      throw new OAuthFault("invalid_target", `refresh: resource is ${resource}`);
+    }
+    if (scopes?.some((one) => !family.scopes.includes(one))) {
+      throw new OAuthFault("invalid_scope", `refresh: scope ${scopes} was never allowed`);
+    }
+    if (family.isRevoked) throw bad("the sign-in is revoked");
+    if (family.refresh !== token) {
+      this.reuses++;
+      family.isRevoked = true;
+      throw bad("the token was used before");
+    }
+    family.refreshes++;
+    if (this.#settings.rotates()) this.renewable(family);
+    return { access: this.#give(family, scopes ?? family.scopes), family };
+  }
+
+  /** Returns an access token that was given out, whether it still holds or not. */
+  access(token: string): Access | undefined {
+    return this.#access.get(token);
+  }
+
+  /** Tells whether an access token holds now. */
+  holds({ until, family }: Access): boolean {
+    return !family.isRevoked && this.#settings.now() < until;
+  }
+
+  /** Lets all access tokens expire. Refresh tokens stay. */
+  expire(): void {
+    for (const access of this.#access.values()) access.until = 0;
+  }
+
+  /** Revokes a token as its client wants: a refresh token takes its whole family with it. */
+  revoke(token: string, client: string): boolean {
+    const family = this.#refresh.get(token);
+    const access = this.#access.get(token);
+    const owner = family ?? access?.family;
+    if (owner?.client !== client) return false;
+    if (family !== undefined) family.isRevoked = true;
+    if (access !== undefined) access.until = 0;
+    return true;
+  }
+
+  /** Revokes every sign-in, as an administrator does. */
+  revokeAll(): void {
+    for (const family of this.families) family.isRevoked = true;
+  }
+
+  #give(family: Family, scopes: readonly string[]): Access {
+    const token = `access-${randomBytes(24).toString("base64url")}`;
+    const until = this.#settings.now() + this.#settings.lifetimeMs();
+    const access: Access = { token, family, scopes, until };
+    this.#access.set(token, access);
+    return access;
+  }
+}

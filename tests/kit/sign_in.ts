@@ -1,0 +1,106 @@
+/**
+ * Signs in with `pml login --no-browser`: takes the address that it prints, and goes the way of the
+ * person through the browser.
+ *
+ * @module
+ */
+
+import { browse, type Browsed, type BrowseOptions } from "./browser.ts";
+import { pmlCommand } from "./pml_command.ts";
+import type { Ran } from "./run.ts";
+import { DEADLINE_MS, until, within } from "./wait.ts";
+import type { Workspace } from "./workspace.ts";
+
+/** How to sign in. */
+export interface SignInOptions extends BrowseOptions {
+  /** Further arguments of `pml login SERVER --no-browser`. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A `pml login` that printed its address. Disposing kills it. */
+export interface Login extends AsyncDisposable {
+  readonly address: string;
+  readonly pid: number;
+  /** Types a line, as a person pastes an address. */
+  paste(line: string): Promise<void>;
+  /** Waits for the end. */
+  ended(): Promise<Ran>;
+}
+
+/** What came of a sign-in. */
+export interface SignedIn extends Ran {
+  readonly browsed: Browsed;
+}
+
+/** Starts `pml login`, and returns when it printed the address. Throws if it ends without. */
+export async function beginLogin(
+  ws: Workspace,
+  server: string,
+  { args = [], env = {} }: SignInOptions = {},
+): Promise<Login> {
+  const [program, ...rest] = pmlCommand();
+  const child = new Deno.Command(program, {
+    args: [...rest, "login", server, "--no-browser", ...args],
+    cwd: ws.path,
+    env: { ...ws.env, ...env },
+    clearEnv: true,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const shown = { stdout: "", stderr: "" };
+  const over = Promise.all([
+    child.status,
+    readInto(child.stdout, (text) => shown.stdout += text),
+    readInto(child.stderr, (text) => shown.stderr += text),
+  ]);
+  let isOver = false;
+  over.then(() => isOver = true);
+  const address = () => /^https?:\/\/\S+(?=\n)/m.exec(shown.stdout + shown.stderr)?.[0];
+  await until(() => address() !== undefined || isOver);
+  const printed = address();
+  if (printed === undefined) {
+    throw new Error(`pml login ends: ${shown.stdout}${shown.stderr}`);
+  }
+  const writer = child.stdin.getWriter();
+  const close = () => writer.close().catch(() => {}); // it may have ended
+  return {
+    address: printed,
+    pid: child.pid,
+    paste: async (line) => await writer.write(new TextEncoder().encode(`${line}\n`)),
+    ended: async () => {
+      const what = () => `pml login ${server} does not end: ${JSON.stringify(shown)}`;
+      const [{ code }] = await within(over, { ms: DEADLINE_MS, what });
+      return { code, ...shown };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await close();
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // it has ended
+      }
+      await over;
+    },
+  };
+}
+
+/** Signs in, or is refused: returns what the command and the person saw. */
+export async function signIn(
+  ws: Workspace,
+  server: string,
+  options: SignInOptions = {},
+): Promise<SignedIn> {
+  await using login = await beginLogin(ws, server, options);
+  const browsed = await browse(login.address, options);
+  return { ...await login.ended(), browsed };
+}
+
+async function readInto(
+  stream: ReadableStream<Uint8Array>,
+  take: (text: string) => void,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }));
+}

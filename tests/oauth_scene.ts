@@ -1,0 +1,117 @@
+/**
+ * A workspace with servers that want a sign-in, and the person who signs in there.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { REFRESH_CODE } from "../src/app/refresh_child.ts";
+import { GuardedFetch } from "../src/remote/guarded_fetch.ts";
+import { type OAuthServer, type SignIn, SignIns } from "../src/oauth/sign_ins.ts";
+import { browse } from "./kit/browser.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** What stands beside the URL of a server. */
+export interface Beside {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly oauth?: Readonly<Record<string, unknown>>;
+}
+
+/** A file of a workspace. */
+export interface DefinedServers extends Record<string, unknown> {
+  readonly permissions: { readonly allow: readonly string[] };
+}
+
+/** The definitions of servers, as a trusted file has them. */
+export function definitions(
+  servers: Readonly<Record<string, Beside>>,
+): DefinedServers {
+  return {
+    version: 1,
+    permissions: { allow: Object.keys(servers).map((name) => `${name}:*`) },
+    mcpServers: Object.fromEntries(
+      Object.entries(servers).map((
+        [name, { url, headers, oauth }],
+      ) => [name, { type: "http", url, headers, oauth }]),
+    ),
+  };
+}
+
+/** Makes a workspace with these servers. */
+export async function signedWorkspace(
+  servers: Readonly<Record<string, Beside>>,
+): Promise<Workspace> {
+  return await makeWorkspace({ pml: definitions(servers), trusted: true });
+}
+
+/** Gives a server as sign-ins see it. */
+export function serverOf(name: string, url: string, oauth?: OAuthServer["oauth"]): OAuthServer {
+  return { name, url, named: new Set([new URL(url).host]), oauth };
+}
+
+/** The sign-ins of a PML home, without a process. */
+export class Person implements Disposable {
+  readonly signIns: SignIns;
+  readonly secrets: string[] = [];
+  readonly #network = new GuardedFetch();
+
+  /** Takes the PML home, and the address of a client id metadata document. */
+  constructor(home: string, document?: string) {
+    this.signIns = new SignIns({
+      folder: join(home, "sign_ins"),
+      fetch: this.#network.fetch,
+      clean: (error) => error,
+      document: () => document,
+      register: (secrets) => void this.secrets.push(...secrets),
+      closing: new AbortController().signal,
+      warn: (message) => {
+        throw new Error(message);
+      },
+      refresh: () => Promise.resolve({ code: REFRESH_CODE, env: Deno.env.toObject() }),
+    });
+  }
+
+  /** Begins a sign-in. */
+  async begin(server: OAuthServer): Promise<SignIn> {
+    return await this.signIns.begin(server, { signal: new AbortController().signal });
+  }
+
+  /** Signs in, as a person does in the browser. */
+  async signIn(server: OAuthServer): Promise<void> {
+    await using signIn = await this.begin(server);
+    const { status, text } = await browse(signIn.url);
+    if (status !== 200) throw new Error(`the page answered ${status}: ${text}`);
+    await signIn.done;
+  }
+
+  [Symbol.dispose](): void {
+    this.#network[Symbol.dispose]();
+  }
+}
+
+/** Asserts that secrets stand in no file but those of sign-ins, and not in what PML wrote. */
+export async function assertNowhere(
+  secrets: readonly string[],
+  { ws, pml }: { readonly ws: Workspace; readonly pml?: RawStdio },
+): Promise<void> {
+  const texts = await Array.fromAsync(filesBelow(ws.root));
+  for (const { path, text } of texts) {
+    const found = secrets.find((secret) => text.includes(secret));
+    if (found !== undefined && !path.includes("/sign_ins/")) throw new Error(`${path}: ${found}`);
+  }
+  const said = `${pml?.stderr ?? ""}${pml?.stdout ?? ""}`;
+  const found = secrets.find((secret) => said.includes(secret));
+  if (found !== undefined) throw new Error(`PML wrote ${found}`);
+}
+
+async function* filesBelow(folder: string): AsyncGenerator<{ path: string; text: string }> {
+  for await (const { name, isDirectory, isFile } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (isDirectory) yield* filesBelow(path);
+    else if (isFile) {
+      yield { path, text: new TextDecoder("latin1").decode(await Deno.readFile(path)) };
+    }
+  }
+}

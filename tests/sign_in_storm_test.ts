@@ -1,0 +1,14 @@
+import assert from "node:assert/strict";
+import { storm } from "./sign_in_storm.ts";
+
+Deno.test("Many PMLs refresh once each time the tokens expire, also when some are killed in a refresh", async () => {
+  const options = { processes: 5, expiries: 24, kills: 4 };
+  const came = await storm(options);
+  assert.deepEqual(
+    [came.refreshes, came.reuses, came.isRevoked, came.violations],
+    [24, 0, false, []],
+  );
+  assert.equal(came.kills, 4);
+  assert.ok(came.killsInRefresh >= 1, `${came.killsInRefresh} kills while a refresh was held`);
+  assert.ok(came.calls >= 25 * 5 - 4 && came.calls <= 25 * 5, `${came.calls} calls`);
+});
