@@ -77,7 +77,7 @@ export function hidingDenied(
     } catch (error) {
       const { config, judge } = policy.now;
       const hides = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&
-        config.identity !== undefined && judged(judge, call).kind === "deny";
+        config.narrowing?.identity !== undefined && judged(judge, call).kind === "deny";
       throw hides ? servers.unknown(call.id) : error;
     }
   };

@@ -76,14 +76,14 @@ export async function openApp(options: AppOptions): Promise<App> {
   });
   const keys = new Keys({
     environment: () => {
-      const { loaded: { environment }, config: { identity } } = policy.now;
-      return identity?.keys === false
+      const { loaded: { environment }, config: { narrowing } } = policy.now;
+      return narrowing?.identity?.keys === false
         ? { ...NO_KEYS, home: join(environment.home, "no keys") }
         : environment;
     },
     trusted: () => {
-      const { loaded, config: { trusted, identity } } = policy.now;
-      return trusted && identity?.keys !== false ? loaded.workspace.root : undefined;
+      const { loaded, config: { trusted, narrowing } } = policy.now;
+      return trusted && narrowing?.identity?.keys !== false ? loaded.workspace.root : undefined;
     },
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),

@@ -137,7 +137,7 @@ export class CallPath implements AsyncDisposable {
     const asking = this.#asking();
     const pass = through<PassCall, PassOutcome>([
       this.#problemGate(),
-      rateGate(() => policy.now.config.identity),
+      rateGate(() => policy.now.config.narrowing?.identity),
       (next) => async (call) => await next(admitted(call)),
       trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),

@@ -112,7 +112,7 @@ export class Machine implements AsyncDisposable {
       home,
       authorization: async (server) => {
         // The person signed in, and an identity may be without the person's keys.
-        const isPoor = this.#config().identity?.keys === false;
+        const isPoor = this.#config().narrowing?.identity?.keys === false;
         return isPoor ? undefined : (await this.signIns()).of(server);
       },
     });

@@ -45,7 +45,7 @@ export class Faces implements AsyncDisposable {
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
     if (sameHash(token, this.#options.token)) return await this.#person;
-    const { identities } = this.#options.app.loaded().person;
+    const { identities } = this.#options.app.loaded();
     const identity = [...identities.values()].find((one) => sameHash(one.token, token));
     if (identity === undefined) return undefined;
     const { name } = identity;
@@ -82,7 +82,7 @@ export class Faces implements AsyncDisposable {
   }
 
   #endRevoked(): void {
-    const { identities } = this.#options.app.loaded().person;
+    const { identities } = this.#options.app.loaded();
     for (const [name, opened] of this.#own) {
       opened.then(async (own) => {
         if (identities.get(name)?.token === own.token) return;

@@ -15,7 +15,7 @@ import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
-import type { Identity, Toolset } from "./identities.ts";
+import type { Identity, Narrowing } from "./identities.ts";
 import type { Limits } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
@@ -46,6 +46,10 @@ export interface LoadedConfig {
   readonly person: PersonConfig;
   /** The name of the identity that this PML works for; undefined for the person. */
   readonly identity: string | undefined;
+  /** Others who may use this PML over HTTP, by their names. */
+  readonly identities: ReadonlyMap<string, Identity>;
+  /** Returns by what less holds, given the name of the tool set of a trusted file. */
+  readonly narrowing: ((toolset: string | undefined) => Narrowing | undefined) | undefined;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
   /** The problem of the configuration, if there is one. Then every call is denied. */
@@ -87,10 +91,8 @@ export interface Config {
   readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
-  /** The identity that this PML works for; undefined for the person. */
-  readonly identity: Identity | undefined;
-  /** The sets that a tool must be in to exist; none for all tools. */
-  readonly toolsets: readonly Toolset[];
+  /** By what less holds; undefined if nothing narrows. */
+  readonly narrowing: Narrowing | undefined;
   /** The proxy, if the person has one. */
   readonly network: NetworkSection | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
@@ -142,14 +144,14 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { registries, cloud, grants = NO_GRANTS, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
   const servers = nearest(believed?.servers ?? [], person.servers);
-  const identity = person.identities.get(loaded.identity ?? "");
-  const problem = loaded.problem ?? identityProblem(loaded, identity) ??
+  const narrowing = loaded.narrowing?.(sections.gateway?.toolset);
+  const problem = loaded.problem ??
     prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
   return freeze({
     home: environment.home,
     workspace: folder,
     rules: problem === undefined
-      ? rulesFor(identity, rulesThatHold(loaded, trusted))
+      ? narrowing?.rules(rulesThatHold(loaded, trusted)) ?? rulesThatHold(loaded, trusted)
       : nothingRuns(loaded),
     servers,
     registries: askedRegistries(environment, registries, person.registries),
@@ -166,8 +168,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     sampling: person.sampling,
     network: person.network,
     intent,
-    identity,
-    toolsets: toolsetsThatHold(person, identity, sections),
+    narrowing,
     trusted: believed !== undefined,
     ignored: file === undefined || trusted ? [] : ignoredOf(file),
     problem,
@@ -205,6 +206,7 @@ async function loadFiles(
   // The workspace's own file comes last, so that it is the one that exceeds a limit of all files.
   const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
   report.problems.push(...crowdedRules(files));
+  const others = await othersOf(person, { identity, file, report });
   const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
   const wide = isNamed ? undefined : whyWide(workspace, environment);
   if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
@@ -219,10 +221,26 @@ async function loadFiles(
     parents,
     person,
     identity,
+    ...others,
     wide: wide !== undefined,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
     warnings: report.warnings,
   });
+}
+
+const NOBODY = { identities: new Map<string, Identity>(), narrowing: undefined };
+
+/** Reads what is loaded only where something narrows. */
+async function othersOf(
+  person: PersonConfig,
+  { identity, file, report }: Pick<LoadedConfig, "identity" | "file"> & { readonly report: Report },
+): Promise<Pick<LoadedConfig, "identities" | "narrowing">> {
+  const { others, gateway, path } = person;
+  const said = [others.identities, others.toolsets, identity, gateway.toolset];
+  const isPlain = [...said, file?.sections.gateway?.toolset].every((one) => one === undefined);
+  if (isPlain) return NOBODY;
+  const { openOthers } = await import("./identities.ts");
+  return openOthers(others, { path, identity, toolset: gateway.toolset, report });
 }
 
 /**
@@ -284,34 +302,6 @@ function rulesThatHold(loaded: LoadedConfig, trusted: boolean): Rules {
     ask: [...all.flatMap(({ ask }) => ask), ...(trusted ? [] : own.allow)],
     allow: [...base.allow, ...(trusted ? own.allow : []), ...person.permissions.allow],
   };
-}
-
-/** Returns the rules that hold for an identity: its own, and all by which the person narrows. */
-function rulesFor(identity: Identity | undefined, rules: Rules): Rules {
-  if (identity === undefined) return rules;
-  const { allow, ask, deny } = identity.permissions;
-  return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
-}
-
-/** Returns all sets of tools that were chosen. A missing one has no tools. */
-function toolsetsThatHold(
-  { gateway, toolsets }: PersonConfig,
-  identity: Identity | undefined,
-  sections: Partial<Sections>,
-): readonly Toolset[] {
-  const names = [gateway.toolset, sections.gateway?.toolset].filter((name) => name !== undefined);
-  const named = names.map((name) => toolsets.get(name) ?? { name, tools: [] });
-  return identity?.toolset === undefined ? named : [...named, identity.toolset];
-}
-
-/** Returns a problem if the identity that this PML works for is gone. */
-function identityProblem(
-  { identity: name, person }: LoadedConfig,
-  identity: Identity | undefined,
-): PmlError | undefined {
-  if (name === undefined || identity !== undefined) return undefined;
-  const found = "nothing";
-  return invalid([{ file: person.path, key: `identities.${name}`, found, wanted: "an identity" }]);
 }
 
 /** Returns the servers of both lists. If two have the same name, the workspace's is used. */

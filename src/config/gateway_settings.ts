@@ -8,7 +8,8 @@ import type { Config } from "./config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
 /** Returns the settings on which lists of tools and questions to the person depend. */
-export function gatewaySettings({ gateway, intent, limits, channel, identity }: Config) {
+export function gatewaySettings({ gateway, intent, limits, channel, narrowing }: Config) {
+  const identity = narrowing?.identity;
   return {
     ...gateway,
     semantic: SEMANTIC,

@@ -4,7 +4,10 @@
  * @module
  */
 
-import { parsePattern, type Pattern } from "../core/pattern.ts";
+import type { Verdict } from "../core/call.ts";
+import { covers, parsePattern, type Pattern } from "../core/pattern.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { Report } from "./_problem.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 
 /** Somebody who may use this PML over HTTP. */
@@ -98,4 +101,82 @@ function none(name: string): Toolset {
 function rateOf([pattern, text]: readonly [string, string]): Rate {
   const [, calls, unit = ""] = RATE.exec(text) ?? [];
   return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0 };
+}
+
+/** Reads the identities and tool sets. A gone identity is a problem: then nothing runs. */
+export function openOthers(
+  said: IdentitySections,
+  { path, identity, toolset, report }: {
+    readonly path: string;
+    readonly identity: string | undefined;
+    readonly toolset: string | undefined;
+    readonly report: Report;
+  },
+): {
+  readonly identities: ReadonlyMap<string, Identity>;
+  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
+} {
+  const identities = identitiesOf(said, path);
+  const toolsets = toolsetsOf(said);
+  if (identity !== undefined && !identities.has(identity)) {
+    const key = `identities.${identity}`;
+    report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
+  }
+  return {
+    identities,
+    narrowing: (other) =>
+      narrowingOf({ identities, toolsets, name: identity, chosen: [toolset, other] }),
+  };
+}
+
+/** By what less holds than the person's configuration says: for an identity, or by tool sets. */
+export interface Narrowing {
+  /** The identity that this PML works for; undefined for the person, and for one that is gone. */
+  readonly identity: Identity | undefined;
+  /** Returns the rules that hold: those of the identity, and all by which the person narrows. */
+  rules(rules: Rules): Rules;
+  /** Returns a judge that denies every tool which is not in all tool sets. */
+  judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
+}
+
+/** What narrows a configuration. */
+export interface NarrowingOptions {
+  readonly identities: ReadonlyMap<string, Identity>;
+  readonly toolsets: ReadonlyMap<string, Toolset>;
+  /** The name of the identity that this PML works for. */
+  readonly name: string | undefined;
+  /** The names of the tool sets that were chosen. */
+  readonly chosen: readonly (string | undefined)[];
+}
+
+/** Returns the narrowing; undefined if nothing narrows. A missing tool set has no tools. */
+export function narrowingOf(
+  { identities, toolsets, name, chosen }: NarrowingOptions,
+): Narrowing | undefined {
+  const identity = name === undefined ? undefined : identities.get(name);
+  const sets = chosen.flatMap((one) => one === undefined ? [] : [toolsets.get(one) ?? none(one)]);
+  if (identity?.toolset !== undefined) sets.push(identity.toolset);
+  if (identity === undefined && sets.length === 0) return undefined;
+  return {
+    identity,
+    rules: (rules) => {
+      if (identity === undefined) return rules;
+      const { allow, ask, deny } = identity.permissions;
+      return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
+    },
+    judge: (judge) => (id, args) => {
+      const other = sets.find(({ tools }) => !isIn(tools, id));
+      if (other === undefined) return judge(id, args);
+      return { kind: "deny", rule: "no tool of the set", source: `the tool set ${other.name}` };
+    },
+  };
+}
+
+/** What a server asks of its client belongs to all of its tools. */
+const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
+
+function isIn(tools: readonly Pattern[], id: ToolId): boolean {
+  const { server, tool } = splitToolId(id);
+  if (!ASKS.includes(tool)) return covers(tools, id);
+  return tools.some((one) => one.kind === "any" || one.server === server);
 }

@@ -15,7 +15,7 @@ import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import type { Identity, IdentitySections, Toolset } from "./identities.ts";
+import type { IdentitySections } from "./identities.ts";
 import type { SamplingSettings } from "./sampling.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
@@ -52,10 +52,8 @@ export interface PersonConfig {
   readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
-  /** Others who may use this PML over HTTP, by their names. */
-  readonly identities: ReadonlyMap<string, Identity>;
-  /** The named sets of tools. */
-  readonly toolsets: ReadonlyMap<string, Toolset>;
+  /** Others who may use this PML over HTTP, and the named sets of tools, as the file says them. */
+  readonly others: IdentitySections;
   /** The proxy, if the person has one. */
   readonly network: NetworkSection | undefined;
   /**
@@ -126,18 +124,6 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
     workspaces: workspaces.map(pathOf),
-    ...await namedIn({ identities, toolsets }, path),
-  };
-}
-
-const NOBODY = { identities: new Map<string, Identity>(), toolsets: new Map<string, Toolset>() };
-
-/** Reads what is loaded only where a file has it. */
-async function namedIn(said: IdentitySections, path: string): Promise<typeof NOBODY> {
-  if (said.identities === undefined && said.toolsets === undefined) return NOBODY;
-  const { identitiesOf, toolsetsOf } = await import("./identities.ts");
-  return {
-    identities: new Map(identitiesOf(said, path)),
-    toolsets: new Map(toolsetsOf(said)),
+    others: { identities, toolsets },
   };
 }

@@ -7,7 +7,6 @@
 import { type Config, type LoadedConfig, settle } from "../config/config.ts";
 import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../core/call.ts";
-import { covers, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
@@ -58,7 +57,7 @@ export function snapshotOf(
   const wide: Judge = loaded.wide
     ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
     : plain;
-  const judge = within(config.toolsets, wide);
+  const judge = config.narrowing?.judge(wide) ?? wide;
   let hash: string | undefined;
   return {
     version,
@@ -80,25 +79,6 @@ export function reads({ servers }: Config, id: ToolId): boolean {
   const own = servers.find(({ name }) => name === server);
   return server !== "shell" &&
     (own === undefined || own.kind === "deno" || own.kind === "stdio" && own.confine === true);
-}
-
-/** Denies every tool that is not in all of these sets. */
-function within(sets: Config["toolsets"], judge: Judge): Judge {
-  if (sets.length === 0) return judge;
-  return (id, args) => {
-    const other = sets.find(({ tools }) => !isIn(tools, id));
-    if (other === undefined) return judge(id, args);
-    return { kind: "deny", rule: "no tool of the set", source: `the tool set ${other.name}` };
-  };
-}
-
-/** What a server asks of its client belongs to all of its tools. */
-const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
-
-function isIn(tools: readonly Pattern[], id: ToolId): boolean {
-  const { server, tool } = splitToolId(id);
-  if (!ASKS.includes(tool)) return covers(tools, id);
-  return tools.some((one) => one.kind === "any" || one.server === server);
 }
 
 function asking(verdict: Verdict): Verdict {
