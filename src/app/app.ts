@@ -5,14 +5,13 @@
  * @module
  */
 
-import { join } from "node:path";
 import { Log } from "../audit/log.ts";
 import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
 import type { Authors } from "../authoring/authors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { Keys } from "../config/keys.ts";
+import { Keys, type KeysOptions } from "../config/keys.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -53,9 +52,6 @@ type AppParts =
   & Pick<AppOptions, "mayInstall" | "hasClient">
   & Pick<CallPathOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
-/** What an identity gets that may not use the person's keys. */
-const NO_KEYS = { get: () => undefined, apiKey: undefined };
-
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
 
@@ -74,20 +70,16 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });
-  const keys = new Keys({
-    environment: () => {
-      const { loaded: { environment }, config: { narrowing } } = policy.now;
-      return narrowing?.identity?.keys === false
-        ? { ...NO_KEYS, home: join(environment.home, "no keys") }
-        : environment;
-    },
-    trusted: () => {
-      const { loaded, config: { trusted, narrowing } } = policy.now;
-      return trusted && narrowing?.identity?.keys !== false ? loaded.workspace.root : undefined;
-    },
+  const own: KeysOptions = {
+    environment: () => policy.now.loaded.environment,
+    trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
-  });
+  };
+  const { identity } = options;
+  const keys = new Keys(
+    identity === undefined ? own : (await import("./_identity_keys.ts")).keysFor(policy, own),
+  );
   const app = new App({ ...options, policy, log, redactor, files, keys });
   // What the person approved of registries before is there from the start.
   if (mayHaveAdopted(policy.now.config.home, policy.now.loaded.workspace.root)) {

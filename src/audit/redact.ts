@@ -81,10 +81,9 @@ function patternsOf(values: Iterable<string>): readonly RegExp[] {
   const forms = [...new Set(all)].sort((a, b) => b.length - a.length);
   const groups: string[] = [];
   for (const form of forms.map(escapedPattern)) {
-    const last = groups.at(-1);
-    const isFull = last === undefined || last.length + form.length > LONGEST_PATTERN;
-    if (isFull) groups.push(form);
-    else groups[groups.length - 1] = `${last}|${form}`;
+    const last = groups.pop() ?? form;
+    if (last.length + form.length > LONGEST_PATTERN) groups.push(last, form);
+    else groups.push(last === form ? form : `${last}|${form}`);
   }
   return groups.map((group) => new RegExp(group, "g"));
 }

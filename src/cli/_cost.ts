@@ -1,5 +1,6 @@
 /**
- * Logs what the list of tools costs a client, at the start and after each change of the settings.
+ * Logs how PML serves when it starts, and what the list of tools costs a client: at the start and
+ * after each change of the settings.
  *
  * @module
  */
@@ -13,6 +14,18 @@ import { tokensOf } from "../core/tokens.ts";
 export const MANY_TOKENS = 10_000;
 /** Listing starts servers, so it waits until the first answer is out. */
 const LATER_MS = 250;
+
+/** Logs how this process serves, and what is wrong with the configuration. */
+export function logStart(app: App, on: string): void {
+  const { workspace, gateway, warnings, ignored, problem } = app.config();
+  for (const warning of warnings) app.log.warn(warning);
+  if (ignored.length > 0) {
+    app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
+  }
+  // The server starts with a broken configuration, too, and reports the problem in each answer.
+  if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
+  app.log.info(`Serving on ${on}`, { workspace, exposure: gateway.exposure });
+}
 
 /**
  * Logs the exposure and its cost now, and again when the gateway's settings or the intent change.

@@ -6,6 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import type { Identity } from "../config/identities.ts";
 import type { FaceLimits, HttpFace } from "../serve/http_face.ts";
 import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
 
@@ -18,6 +19,8 @@ export interface FacesOptions {
   /** Opens the PML of an identity. */
   readonly open: (identity: string) => Promise<App>;
 }
+
+const NOBODY = { identities: new Map<string, Identity>() };
 
 /** The PML of an identity, and what answers its requests. */
 interface Own {
@@ -45,7 +48,7 @@ export class Faces implements AsyncDisposable {
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
     if (sameHash(token, this.#options.token)) return await this.#person;
-    const { identities } = this.#options.app.loaded();
+    const { identities } = this.#options.app.loaded().others ?? NOBODY;
     const identity = [...identities.values()].find((one) => sameHash(one.token, token));
     if (identity === undefined) return undefined;
     const { name } = identity;
@@ -82,7 +85,7 @@ export class Faces implements AsyncDisposable {
   }
 
   #endRevoked(): void {
-    const { identities } = this.#options.app.loaded();
+    const { identities } = this.#options.app.loaded().others ?? NOBODY;
     for (const [name, opened] of this.#own) {
       opened.then(async (own) => {
         if (identities.get(name)?.token === own.token) return;

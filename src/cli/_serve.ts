@@ -14,11 +14,11 @@ import { readRegularText } from "../io/regular_file.ts";
 import type { HttpDoor, HttpOptions } from "../serve/http.ts";
 import { keptToken, tokenHash } from "../serve/token.ts";
 import type { Typed } from "./_command_context.ts";
-import { followCost } from "./_cost.ts";
+import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
 import { Faces, limitsOf } from "./_faces.ts";
 import { portOf } from "./_port.ts";
-import { caught, logError, logStart } from "./_serving.ts";
+import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 import { print, tell } from "./out.ts";
 

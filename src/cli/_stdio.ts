@@ -5,9 +5,8 @@
  */
 
 import type { Listening } from "../gateway/gateway.ts";
-import { followCost } from "./_cost.ts";
 import { report } from "./_failure.ts";
-import { caught, logError, logStart } from "./_serving.ts";
+import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 
 const WATCH_AFTER_MS = 250;
@@ -39,6 +38,7 @@ export async function stdio(): Promise<number> {
       const gateway = await app.gateway();
       const { factory } = gateway;
       isTask = (id) => gateway.tasks.has(id);
+      const { followCost, logStart } = await import("./_cost.ts");
       logStart(app, "stdio");
       if (!serving.disposed) serving.use(followCost(app));
       return factory;

@@ -29,7 +29,7 @@ export async function token(at: CommandContext, { words }: Typed): Promise<Shown
 }
 
 function list({ app }: CommandContext): Shown {
-  const all = [...app.loaded().identities.values()].map(shown);
+  const all = [...app.loaded().others?.identities.values() ?? []].map(shown);
   const lines = all.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
     [
       name,
@@ -79,7 +79,7 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
 }
 
 async function revoke({ app }: CommandContext, name: string): Promise<Shown> {
-  if (!app.loaded().identities.has(name)) {
+  if (app.loaded().others?.identities.has(name) !== true) {
     throw usage(`Cannot revoke ${quoted(name)}: there is no such identity`, "See `pml token list`");
   }
   const path = await setForPerson(app, { keys: ["identities", name], value: undefined });

@@ -15,7 +15,7 @@ import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
-import type { Identity, Narrowing } from "./identities.ts";
+import type { Narrowing, Others } from "./identities.ts";
 import type { Limits } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
 import type { OsLayer } from "./os_layer.ts";
@@ -46,10 +46,8 @@ export interface LoadedConfig {
   readonly person: PersonConfig;
   /** The name of the identity that this PML works for; undefined for the person. */
   readonly identity: string | undefined;
-  /** Others who may use this PML over HTTP, by their names. */
-  readonly identities: ReadonlyMap<string, Identity>;
-  /** Returns by what less holds, given the name of the tool set of a trusted file. */
-  readonly narrowing: ((toolset: string | undefined) => Narrowing | undefined) | undefined;
+  /** Others who may use this PML over HTTP, and by what less holds; undefined if nothing does. */
+  readonly others: Others | undefined;
   /** Whether reading needs a question in this workspace, whatever the rules allow. */
   readonly wide: boolean;
   /** The problem of the configuration, if there is one. Then every call is denied. */
@@ -144,7 +142,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { registries, cloud, grants = NO_GRANTS, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
   const servers = nearest(believed?.servers ?? [], person.servers);
-  const narrowing = loaded.narrowing?.(sections.gateway?.toolset);
+  const narrowing = loaded.others?.narrowing(sections.gateway?.toolset);
   const problem = loaded.problem ??
     prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
   return freeze({
@@ -206,7 +204,6 @@ async function loadFiles(
   // The workspace's own file comes last, so that it is the one that exceeds a limit of all files.
   const files = [person, ...parents.toReversed(), ...(file === undefined ? [] : [file])];
   report.problems.push(...crowdedRules(files));
-  const others = await othersOf(person, { identity, file, report });
   const isNamed = person.workspaces.some((path) => realPathOf(path) === root);
   const wide = isNamed ? undefined : whyWide(workspace, environment);
   if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
@@ -221,26 +218,27 @@ async function loadFiles(
     parents,
     person,
     identity,
-    ...others,
+    others: await othersOf(person, { identity, file, report }),
     wide: wide !== undefined,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
     warnings: report.warnings,
   });
 }
 
-const NOBODY = { identities: new Map<string, Identity>(), narrowing: undefined };
-
 /** Reads what is loaded only where something narrows. */
 async function othersOf(
-  person: PersonConfig,
+  { others, gateway, path }: PersonConfig,
   { identity, file, report }: Pick<LoadedConfig, "identity" | "file"> & { readonly report: Report },
-): Promise<Pick<LoadedConfig, "identities" | "narrowing">> {
-  const { others, gateway, path } = person;
-  const said = [others.identities, others.toolsets, identity, gateway.toolset];
-  const isPlain = [...said, file?.sections.gateway?.toolset].every((one) => one === undefined);
-  if (isPlain) return NOBODY;
+): Promise<Others | undefined> {
+  const { toolset } = gateway;
+  if (
+    !(others.identities ?? others.toolsets ?? identity ?? toolset ??
+      file?.sections.gateway?.toolset)
+  ) {
+    return undefined;
+  }
   const { openOthers } = await import("./identities.ts");
-  return openOthers(others, { path, identity, toolset: gateway.toolset, report });
+  return openOthers(others, { path, identity, toolset, report });
 }
 
 /**

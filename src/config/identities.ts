@@ -103,6 +103,14 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
   return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0 };
 }
 
+/** Others who may use this PML over HTTP, and the named sets of tools. */
+export interface Others {
+  /** The identities, by their names. */
+  readonly identities: ReadonlyMap<string, Identity>;
+  /** Returns by what less holds, given the name of the tool set of a trusted file. */
+  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
+}
+
 /** Reads the identities and tool sets. A gone identity is a problem: then nothing runs. */
 export function openOthers(
   said: IdentitySections,
@@ -112,10 +120,7 @@ export function openOthers(
     readonly toolset: string | undefined;
     readonly report: Report;
   },
-): {
-  readonly identities: ReadonlyMap<string, Identity>;
-  readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
-} {
+): Others {
   const identities = identitiesOf(said, path);
   const toolsets = toolsetsOf(said);
   if (identity !== undefined && !identities.has(identity)) {
