@@ -1,0 +1,124 @@
+/**
+ * Guards of the door over HTTP, and of what others than the person may do there.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const DOOR = "tests/attacks/ht_test.ts";
+const IDENTITIES = "tests/identities_test.ts";
+const SERVE = "tests/serve_test.ts";
+
+/** The guards. */
+export const SERVING: readonly Mutant[] = [
+  {
+    name: "door-host",
+    guard: "A request that names another host is refused",
+    file: "listener.ts",
+    find: "if (!isHost) return 403;",
+    put: "",
+    test: DOOR,
+    filter: "HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read",
+  },
+  {
+    name: "door-origin",
+    guard: "A request of a web page is refused",
+    file: "listener.ts",
+    find: "return page !== undefined && isOfThisMachine(page) ? undefined : 403;",
+    put: "return page === undefined ? 403 : undefined;",
+    test: DOOR,
+    filter: "HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read",
+  },
+  {
+    name: "door-twice",
+    guard: "A request with two hosts or origins is refused",
+    file: "listener.ts",
+    find: 'if (countOf(sender, "host") !== 1 || countOf(sender, "origin") > 1) return 400;',
+    put: "",
+    test: DOOR,
+    filter: "HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read",
+  },
+  {
+    name: "door-token",
+    guard: "A request without the token is refused",
+    file: "_faces.ts",
+    find: "if (sameHash(token, this.#options.token)) return await this.#person;",
+    put: "return await this.#person;",
+    test: DOOR,
+    filter: "HT1, HT2, HT3: foreign origins, hosts and tokens are refused before anything is read",
+  },
+  {
+    name: "door-size",
+    guard: "A body that is too large is refused, with or without its length",
+    file: "_http_body.ts",
+    find: "if (size > inputBytes) return tooLarge;",
+    put: "",
+    test: DOOR,
+    filter: "HT7, HT8: bodies that are too large, or no message, are refused early",
+  },
+  {
+    name: "door-deep",
+    guard: "JSON that is nested too deep is refused",
+    file: "_http_body.ts",
+    find: "if (excess !== undefined) return refused(400, excess, -32600);",
+    put: "",
+    test: DOOR,
+    filter: "HT7, HT8: bodies that are too large, or no message, are refused early",
+  },
+  {
+    name: "door-drain",
+    guard: "Calls that run end before PML does",
+    file: "_serve.ts",
+    find: "await door.drain(DRAIN_MS);",
+    put: "",
+    test: SERVE,
+    filter: "A signal ends it after the calls that run; exit code 0",
+  },
+  {
+    name: "identity-rules",
+    guard: "An identity has its own rules, not those of the person",
+    file: "identities.ts",
+    find: "return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };",
+    put:
+      "return { allow: [...rules.allow, ...allow], ask: rules.ask, deny: [...rules.deny, ...deny] };",
+    test: IDENTITIES,
+    filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
+  },
+  {
+    name: "identity-toolset",
+    guard: "What is not in the tool set of an identity does not exist for it",
+    file: "identities.ts",
+    find: "if (other === undefined) return judge(id, args);",
+    put: "if (other === undefined || true) return judge(id, args);",
+    test: IDENTITIES,
+    filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
+  },
+  {
+    name: "identity-hidden",
+    guard: "A tool that is denied to an identity answers like an unknown one",
+    file: "_identity_limits.ts",
+    find: "throw hides ? servers.unknown(call.id) : error;",
+    put: "throw hides ? error : error;",
+    test: IDENTITIES,
+    filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
+  },
+  {
+    name: "identity-rate",
+    guard: "An identity makes no more calls than its rates say",
+    file: "call_path.ts",
+    find: "rateGate(() => policy.now.config.narrowing?.identity),",
+    put: "",
+    test: IDENTITIES,
+    filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
+  },
+  {
+    name: "identity-revoked",
+    guard: "A revoked identity is gone at once",
+    file: "_faces.ts",
+    find: "if (identity === undefined) return undefined;",
+    put: "if (identity === undefined) return [...this.#own.values()][0]?.then(({ face }) => face);",
+    test: IDENTITIES,
+    filter: "A revoked identity is gone at once, with its sessions",
+  },
+];
