@@ -52,11 +52,13 @@ export async function login(
 async function paste(login: Login, signal: AbortSignal): Promise<void> {
   const what = "If that browser is on another machine, paste here the address that it ends at";
   for (let lines; (lines = await askWord(what, signal)) !== undefined;) {
-    try {
-      // A pipe may bring several at once.
-      lines.split(/\s+/).filter(Boolean).forEach(login.paste);
-    } catch (error) {
-      tell(asPmlError(error).message);
+    // A pipe may bring several at once, and a wrong one must not hide the right one.
+    for (const line of lines.split(/\s+/).filter(Boolean)) {
+      try {
+        login.paste(line);
+      } catch (error) {
+        tell(asPmlError(error).message);
+      }
     }
   }
 }
