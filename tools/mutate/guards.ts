@@ -19,6 +19,7 @@ import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { SIGN_IN_ATTACKS } from "./sign_in_attacks.ts";
 import { SIGNING_IN } from "./signing_in.ts";
 import { TYPES } from "./types_of_code.ts";
 
@@ -40,4 +41,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Capabilities", mutants: CAPABILITIES },
   { title: "The network", mutants: NETWORK },
   { title: "Sign-ins", mutants: SIGNING_IN },
+  { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
 ];
