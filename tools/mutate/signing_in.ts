@@ -130,7 +130,7 @@ export const SIGNING_IN: readonly Mutant[] = [
     guard: "A sign-in leads no browser into a private network",
     file: "_protocol.ts",
     find: "if (!isNamed && (isLoopback(host)",
-    put: "if (false && (isLoopback(host)",
+    put: "if (isNamed && (isLoopback(host)",
     test: SIGN_INS,
     filter: BROWSER,
   },
