@@ -222,7 +222,12 @@ export class Machine implements AsyncDisposable {
         warn: (message) => log.warn(message),
         refresh: async () => {
           const { REFRESH_CODE } = await import("./refresh_child.ts");
-          return { code: REFRESH_CODE, env: ownEnvironment(environment) };
+          const proxy = proxyOf(this.#options);
+          return {
+            code: REFRESH_CODE,
+            env: ownEnvironment(environment),
+            proxy: proxy && { ...proxy, url: proxy.url.href },
+          };
         },
       })
     );

@@ -15,9 +15,11 @@ export const REFRESH_CODE: string = import.meta.url;
 const MOST_MS = 30_000;
 
 async function main(): Promise<object> {
-  using network = new GuardedFetch();
+  const { folder, proxy, ...request }: RefreshRequest = await new Response(Deno.stdin.readable)
+    .json();
+  const way = proxy && { ...proxy, url: new URL(proxy.url) };
+  using network = new GuardedFetch({ proxy: () => way });
   try {
-    const { folder, ...request }: RefreshRequest = await new Response(Deno.stdin.readable).json();
     const store = new FileTokenStore(folder, () => {});
     const signal = AbortSignal.timeout(MOST_MS);
     await refreshSignIn(request, { store, send: network.fetch, signal });

@@ -19,7 +19,7 @@ export function programEnvironment({ get, userHome }: Environment): EnvironmentV
 /** Returns the environment of a process of PML itself: where Deno keeps the code. */
 export function ownEnvironment({ get, userHome }: Environment): EnvironmentVariables {
   const names = ["DENO_DIR", "XDG_CACHE_HOME", "JSR_URL", "LOCALAPPDATA", "SystemRoot"];
-  return { ...taken(names, get), HOME: userHome };
+  return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
 }
 
 /** The variables that tell installers how to reach their registry. */

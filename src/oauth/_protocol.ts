@@ -9,13 +9,13 @@ import type { AuthorizationServer, HttpRequestOptions } from "oauth4webapi";
 import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
-import { quoted, textOf } from "../core/json.ts";
+import { objectOf, quoted, textOf } from "../core/json.ts";
 import { readBytes } from "../io/event_stream.ts";
 import type { OAuthServer } from "./sign_ins.ts";
 
 /** The library, which is loaded by the first sign-in. */
 type Library = typeof import("oauth4webapi");
-type Server = Pick<OAuthServer, "name" | "url" | "named">;
+type Server = Omit<OAuthServer, "oauth">;
 
 /** What is used of a PML. */
 export interface Way {
@@ -52,8 +52,8 @@ export class Protocol {
   /** Sends a request and reads the whole answer. */
   async ask(url: string, options: Omit<FetchOptions, "named">): Promise<Response> {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(MOST_MS)]);
-    const named = this.#namedFor(url);
-    const { body, status, headers } = await this.#fetch(url, { ...options, signal, named });
+    const way = { named: this.#namedFor(url), certificates: this.server.certificates };
+    const { body, status, headers } = await this.#fetch(url, { ...options, ...way, signal });
     const bytes = new Uint8Array(await readBytes(body, { limits: LIMITS }));
     return new Response(body && bytes, { status, headers });
   }
@@ -76,9 +76,10 @@ export class Protocol {
           const why = `${quoted(new URL(url).host)} answered with the status ${status}`;
           throw this.error("UPSTREAM_DOWN", why, "Try again later");
         }
-        // The body says what is wrong.
-        response.headers.delete("www-authenticate");
-        return response;
+        // The body says what is wrong, not a header. PML does not read who the person is, so that
+        // is not checked either.
+        const json: unknown = await response.json().catch(() => undefined);
+        return Response.json({ ...objectOf(json), id_token: undefined }, { status });
       },
     } as HttpRequestOptions<M, B>; // the library names each method's type
   }

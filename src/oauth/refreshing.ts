@@ -6,8 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import type { Fetch } from "../core/fetch.ts";
-import { objectOf } from "../core/json.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { onAbort } from "../io/waiting.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { startProcess } from "../sandbox/process.ts";
@@ -26,10 +25,13 @@ export interface RefreshRequest {
   readonly secret: string | undefined;
   /** The hosts that the person named. */
   readonly named: readonly string[];
+  readonly certificates: Certificates | undefined;
+  /** The proxy of the person. */
+  readonly proxy?: { readonly url: string; readonly except: readonly string[] } | undefined;
 }
 
 /** How the process is started. */
-export interface RefreshProgram {
+export interface RefreshProgram extends Pick<RefreshRequest, "proxy"> {
   /** The URL of its code. */
   readonly code: string;
   readonly env: Readonly<Record<string, string>>;
@@ -43,42 +45,43 @@ interface Running extends RefreshProgram {
 /** The errors after which a sign-in is over. */
 const OVER = /^(invalid_grant|invalid_client|unauthorized_client)$/;
 
+const KILLED = "Cannot refresh the sign-in: its process ended";
+
 /** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
 export async function refreshBeside(
   request: RefreshRequest,
-  { code, env, closing }: Running,
+  { code, env, proxy, closing }: Running,
 ): Promise<void> {
-  const { folder } = request;
-  const reach = [`--allow-read=${folder}`, `--allow-write=${folder}`, "--allow-net"];
   const isFile = code.startsWith("file:");
   const child = startProcess({
     file: Deno.execPath(),
     args: [
-      ...["run", "--quiet", "--no-prompt", "--no-lock", "--cached-only"],
+      ...["run", "--quiet", "--allow-all", "--no-lock", "--cached-only"],
       ...(isFile ? [] : ["--no-config"]),
-      ...[...reach, code],
+      code,
     ],
-    cwd: folder,
+    cwd: request.folder,
     env: { ...env, ...DENO_QUIET },
   });
   const { stdin, stdout, stderr, status } = child;
   // It goes on without PML, which need not wait.
   using _ = onAbort(closing, () => child.unref());
-  const input = new Response(JSON.stringify(request)).body?.pipeTo(stdin).catch(() => {});
+  const input = new Response(JSON.stringify({ ...request, proxy })).body?.pipeTo(stdin).catch(
+    () => {},
+  );
   const [said, problems] = await Promise.all([
     new Response(stdout).text(),
     new Response(stderr).text(),
     ...[status, input],
   ]);
   if (said === "{}") return;
-  const { code: kind, message, hint, detail } = JSON.parse(said || "{}");
-  if (typeof message !== "string") throw new Error(`the refresh ended without a word: ${problems}`);
-  throw new PmlError(kind, message, { hint, detail: objectOf(detail) });
+  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...more } = JSON.parse(said || "{}");
+  throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...more });
 }
 
 /** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */
 export async function refreshSignIn(
-  { key, spent, secret, named }: Omit<RefreshRequest, "folder">,
+  { key, spent, secret, named, certificates }: Omit<RefreshRequest, "folder">,
   { store, send, signal }: {
     readonly store: TokenStore;
     readonly send: Fetch;
@@ -89,7 +92,8 @@ export async function refreshSignIn(
     const kept = store.read(key);
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
     const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
-    const protocol = await Protocol.open({ name, url, named: new Set(named) }, { fetch: send });
+    const server = { name, url, named: new Set(named), certificates };
+    const protocol = await Protocol.open(server, { fetch: send });
     const { library } = protocol;
     const as = { issuer, token_endpoint: tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);

@@ -5,6 +5,7 @@
  */
 
 import type { Authorization, OAuthSettings } from "../core/authorization.ts";
+import type { Certificates } from "../core/fetch.ts";
 import { SignedInServer } from "./_authorization.ts";
 import type { Way } from "./_protocol.ts";
 import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
@@ -17,6 +18,8 @@ export interface OAuthServer {
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
   readonly oauth?: OAuthSettings | undefined;
+  /** The certificates for its origin. */
+  readonly certificates?: Certificates | undefined;
 }
 
 /** A sign-in that waits for the person. Disposing gives it up. */
@@ -79,13 +82,14 @@ export class SignIns {
       ...this.#options,
       key,
       store: this.#store,
-      refresh: async ({ oauth, named }, spent) =>
+      refresh: async ({ oauth, named, certificates }, spent) =>
         await refreshBeside({
           folder: this.#options.folder,
           key,
           spent,
           secret: oauth?.client_secret,
           named: [...named],
+          certificates,
         }, { ...await this.#options.refresh(), closing: this.#options.closing }),
     });
     known.server = server;

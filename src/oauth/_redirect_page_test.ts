@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { RedirectPage } from "./_redirect_page.ts";
+
+const STATE = "state-of-this-sign-in";
+
+/** Asks the page, with a header Host of one's own. */
+async function ask(
+  url: string,
+  { host, method = "GET" }: { readonly host?: string; readonly method?: string } = {},
+): Promise<{ readonly status: number; readonly text: string; readonly csp: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof ask>>>();
+  const headers = host === undefined ? {} : { host };
+  request(url, { method, headers }, (answer) => {
+    let text = "";
+    answer.on("data", (piece) => text += piece);
+    const { statusCode: status = 0, headers } = answer;
+    answer.on("end", () => resolve({ status, text, csp: `${headers["content-security-policy"]}` }));
+  }).on("error", reject).end();
+  return await promise;
+}
+
+Deno.test("RedirectPage takes one answer, with its state, path and host", async () => {
+  await using page = await RedirectPage.open(STATE, 0);
+  const { origin, host } = new URL(page.url);
+  const good = `${page.url}?code=c&state=${STATE}`;
+  const wrong = [
+    ask(`${page.url}?code=c`),
+    ask(`${page.url}?code=c&state=other`),
+    ask(`${page.url}#code=c&state=${STATE}`),
+    ask(`${origin}/favicon.ico?state=${STATE}`),
+    ask(good, { host: host.replace("127.0.0.1", "attacker.example") }),
+    ask(good, { host: host.replace("127.0.0.1", "localhost") }),
+    ask(good, { method: "POST" }),
+  ];
+  for (const answer of wrong) assert.equal((await answer).status, 404);
+  const answered = ask(good);
+  assert.equal((await page.answer).searchParams.get("code"), "c");
+  assert.equal((await ask(good)).status, 404, "a second answer");
+  page.tell(true);
+  const { status, text, csp } = await answered;
+  assert.equal(status, 200);
+  assert.match(text, /You are signed in\. You can close this window\./);
+  assert.doesNotMatch(text, /script|state|code/);
+  assert.match(csp, /default-src 'none'/);
+});
+
+Deno.test("RedirectPage says that a sign-in failed, and stops listening when it is disposed", async () => {
+  const page = await RedirectPage.open(STATE, 0);
+  const answered = ask(`${page.url}?error=access_denied&state=${STATE}`);
+  await page.answer;
+  const { url } = page;
+  const [{ text }] = await Promise.all([answered, page[Symbol.asyncDispose]()]);
+  assert.match(text, /The sign-in failed/);
+  await assert.rejects(ask(url));
+});

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { CERTIFICATE, CERTIFICATE_KEY } from "../../tests/kit/certificate.ts";
+import { REFRESH_CODE } from "../app/refresh_child.ts";
+import { PmlError } from "../core/errors.ts";
+import type { Certificates } from "../core/fetch.ts";
+import { refreshBeside } from "./refreshing.ts";
+import { clientKey, FileTokenStore, type Kept } from "./token_store.ts";
+
+const KEY = "0".repeat(32);
+
+/** An authorization server over TLS, and a sign-in that it gave in a folder of its own. */
+async function scene(reply: (form: URLSearchParams) => Response) {
+  const folder = await Deno.makeTempDir({ prefix: "pml,oauth-" });
+  const forms: URLSearchParams[] = [];
+  const options = { cert: CERTIFICATE, key: CERTIFICATE_KEY, port: 0, onListen: () => {} };
+  const server = Deno.serve({ ...options, hostname: "127.0.0.1" }, async (request) => {
+    const form = new URLSearchParams(await request.text());
+    forms.push(form);
+    return reply(form);
+  });
+  const origin = `https://localhost:${server.addr.port}`;
+  const ca = join(folder, "ca.pem");
+  await Deno.writeTextFile(ca, CERTIFICATE);
+  const store = new FileTokenStore(folder, (message) => assert.fail(message));
+  const kept: Kept = {
+    ...{ server: "notes", url: `${origin}/mcp`, issuer: origin, resource: `${origin}/mcp` },
+    ...{ tokenEndpoint: `${origin}/token`, client: { client_id: "c", method: "none" } },
+    ...{ scopes: ["read"], since: 0, accessToken: "old-token", refreshToken: "old-refresh" },
+  };
+  await store.write(KEY, kept);
+  const refresh = (certificates: Certificates = { origin, ca }) =>
+    refreshBeside({
+      ...{ folder, key: KEY, spent: "old-token", secret: undefined, certificates },
+      named: [new URL(origin).host],
+    }, { code: REFRESH_CODE, env: Deno.env.toObject(), closing: new AbortController().signal });
+  return {
+    ...{ store, forms, refresh, origin },
+    [Symbol.asyncDispose]: async () => {
+      await server.shutdown();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test("refreshBeside() refreshes over TLS, with the authority of the server", async () => {
+  const token = { access_token: "new-token", token_type: "Bearer", refresh_token: "new-refresh" };
+  await using s = await scene(() => Response.json({ ...token, expires_in: 60, scope: "read" }));
+  await s.refresh();
+  const { accessToken, refreshToken, since, until } = s.store.read(KEY) ?? assert.fail();
+  assert.deepEqual([accessToken, refreshToken], ["new-token", "new-refresh"]);
+  assert.equal((until ?? 0) - since, 60_000);
+  assert.deepEqual(Object.fromEntries(s.forms[0] ?? []), {
+    grant_type: "refresh_token",
+    refresh_token: "old-refresh",
+    client_id: "c",
+    resource: `${s.origin}/mcp`,
+  });
+  // Somebody else did it already.
+  await s.refresh();
+  assert.equal(s.forms.length, 1);
+});
+
+Deno.test("refreshBeside() throws what the process says, and keeps the sign-in", async () => {
+  await using s = await scene(() => Response.json({ access_token: "a b", token_type: "Bearer" }));
+  const before = s.store.read(KEY);
+  await assert.rejects(s.refresh({ origin: "https://other.invalid", ca: undefined }), (error) => {
+    assert.ok(error instanceof PmlError);
+    assert.equal(error.code, "UPSTREAM_DOWN");
+    assert.match(error.message, /"notes".*its certificate is not valid/);
+    return true;
+  });
+  await assert.rejects(s.refresh(), /no bearer token/);
+  assert.deepEqual(s.store.read(KEY), before);
+});
+
+Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets a lost client", async () => {
+  for (const error of ["invalid_grant", "invalid_client"]) {
+    await using s = await scene(() => Response.json({ error }, { status: 400 }));
+    const client = { client_id: "c", method: "none" } as const;
+    await s.store.write(clientKey(s.origin), { client, redirect: "http://127.0.0.1:1/callback" });
+    await s.refresh();
+    const kept = s.store.read(KEY);
+    assert.deepEqual([kept?.accessToken, kept?.refreshToken], [undefined, undefined]);
+    assert.deepEqual(kept?.scopes, ["read"], "the next sign-in knows what was granted");
+    const isLost = s.store.read(clientKey(s.origin)) === undefined;
+    assert.equal(isLost, error === "invalid_client");
+  }
+});
