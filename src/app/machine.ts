@@ -12,7 +12,6 @@ import type { Redactor } from "../audit/redact.ts";
 import {
   certificatePaths,
   installEnvironment,
-  ownEnvironment,
   programEnvironment,
   serverEnvironment,
 } from "../config/child_environment.ts";
@@ -206,30 +205,8 @@ export class Machine implements AsyncDisposable {
 
   /** Returns the sign-ins of the person, which are loaded by the first server over HTTP. */
   signIns(): Promise<SignIns> {
-    const { policy, redactor, log } = this.#options;
-    const { environment } = policy.now.loaded;
-    this.#signIns ??= import("../oauth/sign_ins.ts").then(({ SignIns }) =>
-      new SignIns({
-        folder: join(environment.home, "sign_ins"),
-        fetch: this.fetch,
-        clean: (error) => redactor.cleaned(error),
-        document: () => policy.now.loaded.person.oauth?.client_metadata_url,
-        register: (secrets, over) => {
-          for (const secret of secrets) redactor.register(secret);
-          for (const secret of over) redactor.forget(secret);
-        },
-        closing: this.closing,
-        warn: (message) => log.warn(message),
-        refresh: async () => {
-          const { REFRESH_CODE } = await import("./refresh_child.ts");
-          const proxy = proxyOf(this.#options);
-          return {
-            code: REFRESH_CODE,
-            env: ownEnvironment(environment),
-            proxy: proxy && { ...proxy, url: proxy.url.href },
-          };
-        },
-      })
+    this.#signIns ??= import("./open_sign_ins.ts").then(({ openSignIns }) =>
+      openSignIns({ ...this.#options, fetch: this.fetch, closing: this.closing })
     );
     return this.#signIns;
   }

@@ -107,7 +107,7 @@ export function clientAuth(
   if (method === "none" || secret === "") return library.None();
   if (method === POST) return library.ClientSecretPost(secret);
   // The library escapes letters that forms do not escape, and some servers do not undo that.
-  return (_as, { client_id }, _body, headers) => {
+  return (...[, { client_id }, , headers]) => {
     const [id, key] = [client_id, secret].map((each) => `${new URLSearchParams([["", each]])}`);
     headers.set("authorization", `Basic ${btoa(`${id?.slice(1)}:${key?.slice(1)}`)}`);
   };

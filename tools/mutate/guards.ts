@@ -19,6 +19,7 @@ import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { SIGNING_IN } from "./signing_in.ts";
 import { TYPES } from "./types_of_code.ts";
 
 /** The guards, in the order of the page. */
@@ -38,4 +39,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Types of code", mutants: TYPES },
   { title: "Capabilities", mutants: CAPABILITIES },
   { title: "The network", mutants: NETWORK },
+  { title: "Sign-ins", mutants: SIGNING_IN },
 ];

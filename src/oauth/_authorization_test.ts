@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { SignedInServer } from "./_authorization.ts";
+import type { Kept, TokenStore } from "./token_store.ts";
+
+const NEVER = new AbortController().signal;
+const KEPT: Kept = {
+  ...{ server: "notes", url: "https://notes.example/mcp", issuer: "https://notes.example" },
+  ...{ tokenEndpoint: "https://notes.example/token", resource: "https://notes.example/mcp" },
+  ...{ client: { client_id: "c", method: "none" }, scopes: [], since: Date.now() },
+  ...{ accessToken: "access-0", refreshToken: "refresh-0" },
+};
+
+/** A sign-in in memory, whose refresh gives tokens with the next number. */
+function scene(first: Partial<Kept> = {}) {
+  let kept: Kept | undefined = { ...KEPT, ...first };
+  let version = 0;
+  let refreshes = 0;
+  const seen: { reads: number; secrets: Set<string> } = { reads: 0, secrets: new Set() };
+  const store: TokenStore = {
+    stamp: () => `${version}`,
+    read: <T>() => {
+      seen.reads++;
+      return kept as T | undefined; // only sign-ins are read here
+    },
+    write: (_, next) => {
+      kept = next as Kept; // only sign-ins are written here
+      version++;
+      return Promise.resolve();
+    },
+    remove: () => {
+      kept = undefined;
+      version++;
+      return Promise.resolve();
+    },
+    all: () => [],
+    locked: async (_, work) => await work(),
+  };
+  const server = { name: "notes", url: KEPT.url, named: new Set<string>() };
+  const signedIn = new SignedInServer(server, {
+    key: "k",
+    store,
+    fetch: () => Promise.reject(new Error("nothing is sent")),
+    register: (secrets, over) => {
+      for (const each of over) seen.secrets.delete(each);
+      for (const each of secrets) seen.secrets.add(each);
+    },
+    refresh: async () => {
+      const at = ++refreshes;
+      const tokens = { accessToken: `access-${at}`, refreshToken: `refresh-${at}` };
+      await store.write("k", { ...KEPT, ...tokens, since: Date.now() });
+    },
+  });
+  return { signedIn, store, seen, refreshes: () => refreshes };
+}
+
+function refusal(sent: string, status = 401) {
+  return { response: new Response(null, { status }), sent, isAgain: false, signal: NEVER };
+}
+
+Deno.test("SignedInServer reads its file once, and again when it was changed", async () => {
+  const { signedIn, store, seen } = scene();
+  for (let call = 0; call < 3; call++) {
+    assert.equal(await signedIn.header(NEVER), "Bearer access-0");
+  }
+  assert.equal(seen.reads, 1);
+  await store.write("k", { ...KEPT, accessToken: "of-another-account" });
+  assert.equal(await signedIn.header(NEVER), "Bearer of-another-account");
+  await store.remove("k");
+  assert.equal(await signedIn.header(NEVER), undefined);
+});
+
+Deno.test("SignedInServer registers the tokens that it sends, and forgets those that are over", async () => {
+  const { signedIn, seen } = scene();
+  for (let turn = 0; turn < 20; turn++) {
+    const sent = await signedIn.header(NEVER) ?? "";
+    assert.ok(seen.secrets.has(sent.replace("Bearer ", "")), sent);
+    assert.ok(await signedIn.refused(refusal(sent)));
+  }
+  assert.ok(seen.secrets.has("refresh-20"));
+  assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
+});
+
+Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a short life", async () => {
+  const now = Date.now();
+  const lives = [[3_600_000, 61_000, 0], [3_600_000, 59_000, 1], [10_000, 3_000, 0], [
+    10_000,
+    1_000,
+    1,
+  ]];
+  for (const [life = 0, left = 0, expected] of lives) {
+    const { signedIn, refreshes } = scene({ since: now + left - life, until: now + left });
+    await signedIn.header(NEVER);
+    assert.equal(refreshes(), expected, `${left} of ${life}`);
+  }
+});
+
+Deno.test("SignedInServer leaves a 403 that says nothing of scopes to the caller", async () => {
+  const { signedIn, refreshes } = scene();
+  const sent = await signedIn.header(NEVER) ?? "";
+  assert.equal(await signedIn.refused(refusal(sent, 403)), false);
+  assert.equal(refreshes(), 0);
+});

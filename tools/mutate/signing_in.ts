@@ -1,0 +1,137 @@
+/**
+ * What holds sign-ins: whom they lead where, and who gets a token.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const CALLS = "tests/oauth_test.ts";
+const PAGE = "src/oauth/_redirect_page_test.ts";
+const SIGN_INS = "src/oauth/sign_ins_test.ts";
+const REFRESH = "src/oauth/refreshing_test.ts";
+const STAYS = "No token goes to another origin: neither after a redirect nor to another server";
+const ONE_ANSWER = "RedirectPage takes one answer, with its state, path and host";
+const BROWSER = "SignIns signs nobody in without PKCE, and leads no browser into a private network";
+
+/** The guards of sign-ins. */
+export const SIGNING_IN: readonly Mutant[] = [
+  {
+    name: "sign-in-address",
+    guard: "A sign-in is that of one address: the same name elsewhere has none",
+    file: "token_store.ts",
+    find: 'JSON.stringify([name, url, oauth?.client_id ?? ""])',
+    put: "JSON.stringify([name])",
+    test: CALLS,
+    filter: STAYS,
+  },
+  {
+    name: "sign-in-definition",
+    guard: "Two definitions of one service are two sign-ins",
+    file: "token_store.ts",
+    find: 'JSON.stringify([name, url, oauth?.client_id ?? ""])',
+    put: "JSON.stringify([url])",
+    test: CALLS,
+    filter: "Two definitions of one service are two sign-ins",
+  },
+  {
+    name: "sign-in-own-header",
+    guard: "A definition with a header Authorization uses no sign-in",
+    file: "http_servers.ts",
+    find: "authorization: isOwn ? undefined :",
+    put: "authorization:",
+    test: CALLS,
+    filter: "A definition with a header Authorization uses that, and no sign-in",
+  },
+  {
+    name: "sign-in-redactor",
+    guard: "The tokens of a sign-in are removed from every text",
+    file: "_authorization.ts",
+    find: "register(secrets, this.#over",
+    put: "register([], this.#over",
+    test: "src/oauth/_authorization_test.ts",
+    filter: "SignedInServer registers the tokens that it sends, and forgets those that are over",
+  },
+  {
+    name: "sign-in-queue",
+    guard: "Only one process at a time has a sign-in refreshed, and those that wait do not",
+    file: "refreshing.ts",
+    find: "|| kept.accessToken !== spent) return;",
+    put: ") return;",
+    test: REFRESH,
+    filter: "refreshBeside() refreshes over TLS, with the authority of the server",
+  },
+  {
+    name: "sign-in-steps",
+    guard: "A server that asks for ever more scopes is refused",
+    file: "_authorization.ts",
+    find: "recent.length >= STEPS",
+    put: "recent.length >= 100",
+    test: CALLS,
+    filter: "A call that needs more scopes says so, and the next sign-in asks for them",
+  },
+  {
+    name: "sign-in-once",
+    guard: "A token that is refused after its refresh is not refreshed for each call",
+    file: "_authorization.ts",
+    find: "if (isAgain) this.#useless = sent;",
+    put: "",
+    test: CALLS,
+    filter:
+      "A token that is refused after its refresh too ends the call, and is not refreshed again",
+  },
+  {
+    name: "sign-in-state",
+    guard: "The browser's answer has the state of the sign-in",
+    file: "_redirect_page.ts",
+    find: "=== sha256(this.#state)",
+    put: "!== undefined",
+    test: PAGE,
+    filter: ONE_ANSWER,
+  },
+  {
+    name: "sign-in-host",
+    guard: "The page that the browser is sent back to answers to its own address only",
+    file: "_redirect_page.ts",
+    find: "headers.host === new URL(this.url).host &&",
+    put: "",
+    test: PAGE,
+    filter: ONE_ANSWER,
+  },
+  {
+    name: "sign-in-one-answer",
+    guard: "A sign-in takes one answer of a browser",
+    file: "_redirect_page.ts",
+    find: "&& !this.#isTaken &&",
+    put: "&&",
+    test: PAGE,
+    filter: ONE_ANSWER,
+  },
+  {
+    name: "sign-in-pkce",
+    guard: "Nobody is signed in where codes are not bound to PML",
+    file: "_discovery.ts",
+    find: 'if (!as.code_challenge_methods_supported?.includes("S256")) {',
+    put: "if (false) {",
+    test: SIGN_INS,
+    filter: BROWSER,
+  },
+  {
+    name: "sign-in-page",
+    guard: "A sign-in leads the browser to pages with TLS only",
+    file: "_protocol.ts",
+    find: "if (url === null || !isOpen) {",
+    put: "if (url === null) {",
+    test: SIGN_INS,
+    filter: BROWSER,
+  },
+  {
+    name: "sign-in-private-page",
+    guard: "A sign-in leads no browser into a private network",
+    file: "_protocol.ts",
+    find: "if (!isNamed && (isLoopback(host)",
+    put: "if (isNamed && (isLoopback(host)",
+    test: SIGN_INS,
+    filter: BROWSER,
+  },
+];
