@@ -169,18 +169,18 @@ const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "login <server>",
-      does: "sign in at a server over HTTP, in your browser",
+      does: "sign in at a server over HTTP",
       options: {
         ...JSON_OPTION,
-        "--no-browser": "only print the address; take the one that the browser ends at on stdin",
-        "--scope <scopes>": "ask for these scopes, too, separated by commas",
+        "--no-browser": "only print the address to open",
+        "--scope <scopes>": "ask for these scopes, too",
       },
       examples: ["pml login notion", "pml login --no-browser notion"],
       run: inContext(login),
     },
     {
       usage: "logout [server]",
-      does: "sign out at a server, and have it take the token back where it can",
+      does: "sign out at a server, and revoke the token if possible",
       options: { ...JSON_OPTION, "--all": "at all servers" },
       examples: ["pml logout notion", "pml logout --all"],
       run: inContext(logout),
