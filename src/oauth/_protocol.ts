@@ -89,7 +89,7 @@ export class Protocol {
     const url = URL.parse(as.authorization_endpoint ?? "");
     const isOpen = url?.protocol === "https:" ||
       url?.protocol === "http:" && this.#isHere && isLoopback(url.hostname);
-    if (url === null || !isOpen) {
+    if (url === null || !isOpen || url.username + url.password !== "") {
       throw this.error("UPSTREAM_PROTOCOL", "it names no page to sign in at that uses https");
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
