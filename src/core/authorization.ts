@@ -18,6 +18,7 @@ export interface Refusal {
 export interface OAuthSettings {
   /** The id of a client that the person registered. */
   readonly client_id?: string | undefined;
+  /** Its secret. `${NAME}` in it is replaced. */
   readonly client_secret?: string | undefined;
   /** The scopes to ask for, instead of those that the server names. */
   readonly scopes?: readonly string[] | undefined;

@@ -123,6 +123,7 @@ Deno.test("SignIns signs nobody in without PKCE, and leads no browser into a pri
   const wrong = [
     [{ code_challenge_methods_supported: undefined }, /does not support PKCE with S256/],
     [{ authorization_endpoint: "javascript:alert(1)" }, /no page to sign in at/],
+    [{ authorization_endpoint: "https://me:secret@example.com/" }, /no page to sign in at/],
     [{ authorization_endpoint: "http://10.0.0.1/authorize" }, /no page to sign in at/],
     [{ authorization_endpoint: "https://10.0.0.1/authorize" }, /leads the browser to "10.0.0.1"/],
     [{ token_endpoint: "https://10.0.0.1/token" }, /its address is not public/],
