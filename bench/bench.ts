@@ -14,6 +14,7 @@ import { pathOf, type Row } from "./measure.ts";
 import { benchPlans } from "./plans.ts";
 import { benchRegistry } from "./registry.ts";
 import { benchSandbox } from "./sandbox.ts";
+import { benchSignedIn } from "./signed_in.ts";
 
 const WARM_BUDGET_MS = 1;
 const COLD_BUDGET_MS = 50;
@@ -28,6 +29,7 @@ if (import.meta.main) {
     ...await benchCode(),
     ...await benchPlans(),
     ...await benchHttp(),
+    ...await benchSignedIn(),
     ...await benchRegistry(),
     await sizeRow(),
   ];

@@ -66,7 +66,7 @@ Deno.test("pml login signs in, calls work, pml doctor tells, and pml logout revo
   assert.equal(found["server far"]?.ok, true);
   const out = await runPml(ws, ["logout", "far"]);
   assert.equal(out.code, 0, out.stderr);
-  assert.match(out.stdout, /^far: signed out, and its token is revoked/);
+  assert.match(out.stdout, /^far: signed out, token revoked/);
   assert.ok(server.to("/revoke").length > 0);
   const again = await runPml(ws, ["logout", "--all", "--json"]);
   assert.deepEqual([again.code, JSON.parse(again.stdout)], [0, {}]);
@@ -197,7 +197,7 @@ Deno.test("pml login and pml logout say what is wrong, and what to do", async ()
   await failing(["logout", "fra"], /no server over HTTP has this name/, options);
   assert.equal(server.asked.length, 0);
   const out = await runPml(ws, ["logout", "far"]);
-  assert.deepEqual([out.code, out.stdout], [0, "far: nobody was signed in\n"]);
+  assert.deepEqual([out.code, out.stdout], [0, "far: not signed in\n"]);
 });
 
 Deno.test("pml logout says where a token could not be revoked, and ends it here all the same", async () => {
@@ -206,7 +206,7 @@ Deno.test("pml logout says where a token could not be revoked, and ends it here 
   await using ws = await workspaceOf(mcp.url);
   assert.equal((await signIn(ws, "far")).code, 0);
   const out = await runPml(ws, ["logout", "--all"]);
-  assert.equal(out.stdout, "far: signed out, but its token could not be revoked\n");
+  assert.equal(out.stdout, "far: signed out, token not revoked\n");
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 1);
 });
 

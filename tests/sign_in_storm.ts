@@ -11,8 +11,11 @@ import { textOf } from "./attacks/oracles.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
 import type { OAuthRequest } from "./kit/oauth_endpoints.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
+import type { Message } from "./kit/json_rpc.ts";
+import { ProcWatch } from "./kit/procwatch.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { signIn } from "./kit/sign_in.ts";
+import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 /** How large the storm is. */
@@ -31,7 +34,7 @@ export interface Stormed {
   readonly reuses: number;
   readonly calls: number;
   readonly kills: number;
-  /** Kills while the authorization server held the answer to the refresh of anybody. */
+  /** Kills of the process that began a refresh, while the authorization server held the answer. */
   readonly killsInRefresh: number;
   readonly violations: readonly string[];
   readonly isRevoked: boolean;
@@ -59,8 +62,8 @@ export async function storm(options: StormOptions): Promise<Stormed> {
     server.tokens.expire();
     const each = options.expiries / options.kills;
     const isDue = Math.floor(round / each) !== Math.floor((round + 1) / each);
-    if (isDue) crowd.killOne(crowd.kills % 2 === 0 ? "refresh" : "any");
-    calls += await crowd.call();
+    const how = crowd.kills % 2 === 0 ? "refresh" : "any";
+    calls += await crowd.call(isDue ? how : undefined);
     assert.equal(server.tokens.refreshes, round + 1, `after the expiry ${round + 1}`);
     options.onRound?.(round + 1);
   }
@@ -74,6 +77,13 @@ export async function storm(options: StormOptions): Promise<Stormed> {
   };
 }
 
+/** What came of a call of one process. */
+interface Said {
+  readonly one: RawStdio;
+  /** Undefined if the process ended before it answered. */
+  readonly answer: Message | undefined;
+}
+
 /** The processes. */
 class Crowd implements AsyncDisposable {
   kills = 0;
@@ -82,8 +92,6 @@ class Crowd implements AsyncDisposable {
   readonly #server: AuthorizationServer;
   readonly #killed = new Set<RawStdio>();
   #running: RawStdio[] = [];
-  /** Ends the process that is due. */
-  #due: (() => Promise<unknown>) | undefined;
 
   constructor(ws: Workspace, server: AuthorizationServer) {
     this.#ws = ws;
@@ -100,39 +108,13 @@ class Crowd implements AsyncDisposable {
     for (const one of more) await one.open();
   }
 
-  /** Has one process killed in the next round: while the answer to a refresh is held, or later. */
-  killOne(when: "refresh" | "any"): void {
-    const victim = this.#running[this.kills++ % this.#running.length];
-    if (victim === undefined) return;
-    this.#due = async () => {
-      this.#due = undefined;
-      this.#killed.add(victim);
-      await victim.kill();
-    };
-    const { options } = this.#server;
-    options.after = async ({ form }: OAuthRequest, answer: Response) => {
-      if (form.get("grant_type") !== "refresh_token") return answer;
-      options.after = undefined;
-      if (when !== "refresh" || this.#due === undefined) return answer;
-      this.killsInRefresh++;
-      await this.#due();
-      return answer;
-    };
-  }
-
-  /** Has all processes call at once. All that are not killed are answered. Returns how many. */
-  async call(): Promise<number> {
+  /**
+   * Has all processes call, and kills one: while its refresh is under way, or when another was
+   * answered. All others are answered. Returns how many were.
+   */
+  async call(kill?: "refresh" | "any"): Promise<number> {
     const count = this.#running.length;
-    const calls = this.#running.map((one) =>
-      one.callTool("call", { tool: "far:meta", arguments: {} }).then(
-        (answer) => ({ one, answer }),
-        () => ({ one, answer: undefined }),
-      )
-    );
-    // Not in a refresh: as soon as the first one was answered.
-    void Promise.race(calls).then(() => this.#due?.());
-    const answers = await Promise.all(calls);
-    await this.#due?.();
+    const answers = kill === "refresh" ? await this.#inRefresh() : await this.#atOnce(kill);
     for (const { one, answer } of answers) {
       if (answer === undefined) assert.ok(this.#killed.has(one), "a process ended by itself");
       else assert.equal(toldCode(answer), undefined, textOf(answer));
@@ -140,6 +122,51 @@ class Crowd implements AsyncDisposable {
     this.#running = this.#running.filter((one) => !this.#killed.has(one));
     await this.open(count);
     return answers.filter(({ answer }) => answer !== undefined).length;
+  }
+
+  async #atOnce(kill: "any" | undefined): Promise<readonly Said[]> {
+    const victim = kill && this.#victim();
+    const calls = this.#running.map(called);
+    if (victim !== undefined) {
+      await Promise.race(calls);
+      await victim.kill();
+    }
+    return await Promise.all(calls);
+  }
+
+  /** Kills the process that began the refresh, and holds its answer until another one wants it. */
+  async #inRefresh(): Promise<readonly Said[]> {
+    const { options } = this.#server;
+    const victim = this.#victim();
+    const [isAsked, isFree] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    options.after = async ({ form }: OAuthRequest, answer: Response) => {
+      if (form.get("grant_type") !== "refresh_token") return answer;
+      options.after = undefined;
+      isAsked.resolve();
+      await isFree.promise;
+      return answer;
+    };
+    const first = called(victim);
+    await isAsked.promise;
+    const others = this.#running.filter((one) => one !== victim).map(called);
+    await victim.kill();
+    await until(async () => await this.#refreshing() > 1);
+    this.killsInRefresh++;
+    isFree.resolve();
+    return await Promise.all([first, ...others]);
+  }
+
+  #victim(): RawStdio {
+    const victim = this.#running[this.kills++ % this.#running.length];
+    assert.ok(victim !== undefined);
+    this.#killed.add(victim);
+    return victim;
+  }
+
+  /** Returns how many processes refresh, or wait for it. */
+  async #refreshing(): Promise<number> {
+    const living = await new ProcWatch(this.#ws.tag).living();
+    return living.filter(({ command }) => command.includes("refresh_child")).length;
   }
 
   /** Hangs up on all. */
@@ -150,5 +177,13 @@ class Crowd implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#running.map((one) => one[Symbol.asyncDispose]()));
+  }
+}
+
+async function called(one: RawStdio): Promise<Said> {
+  try {
+    return { one, answer: await one.callTool("call", { tool: "far:meta", arguments: {} }) };
+  } catch {
+    return { one, answer: undefined };
   }
 }

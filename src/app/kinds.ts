@@ -95,7 +95,6 @@ export class Kinds {
       home: policy.now.config.home,
       signIns: () => machine.signIns(),
       serverOf: (name) => this.#signInAt(name),
-      starts: machine.starts,
       closing: machine.closing,
       waitMs: () => policy.now.config.limits.approvalMs,
       onChange: (name, mark) => {

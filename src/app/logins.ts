@@ -12,7 +12,6 @@ import { defined, objectOf, quoted } from "../core/json.ts";
 import { Following } from "../io/following.ts";
 import { keep, readKept } from "../io/kept.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import type { StartProgress } from "../mcp_client/start_progress.ts";
 import type { OAuthServer, SignIn, SignIns } from "../oauth/sign_ins.ts";
 
 /** The options of `Logins`. */
@@ -26,8 +25,6 @@ export interface LoginsOptions {
    * each time.
    */
   readonly onChange: (server: string, mark: unknown) => void;
-  /** Tells the calls that wait for a server what they wait for. */
-  readonly starts: StartProgress;
   /** How long a sign-in waits for the person. */
   readonly waitMs: () => number;
   readonly closing: AbortSignal;
@@ -52,7 +49,7 @@ type Ended = Awaited<ReturnType<SignIns["end"]>>;
 
 /** A server that refuses a token that is no older than this is not asked about again. */
 const FRESH_MS = 60_000;
-/** How often a call that waits tells its client so: some give up on calls that are silent. */
+/** How often a call that waits tells so: some clients give up on calls that are silent. */
 const TELL_MS = 5_000;
 
 /** Signs in and out. */
@@ -160,7 +157,7 @@ export class Logins {
       readonly error: PmlError;
     },
   ): Promise<void> {
-    const { signal, onProgress } = call;
+    const { signal } = call;
     const failed = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
     const last = this.#since.get(server) ?? -Infinity;
     // Another call had the person sign in meanwhile.
@@ -170,19 +167,11 @@ export class Logins {
     const open = await unlessAborted(this.#opened(server, scopes), signal);
     const why = await this.#refusal(open, call);
     if (why !== undefined) throw failed(why);
-    const work = () => unlessAborted(this.#told(open.login), signal);
-    await this.#options.starts.during(server, { onProgress, work }).catch((cause) => {
+    using _ = telling(call, open.login);
+    await unlessAborted(open.login.done, signal).catch((cause) => {
       signal.throwIfAborted();
       throw failed(asPmlError(cause).message);
     });
-  }
-
-  /** Waits for a sign-in, and tells the calls that wait again and again. */
-  async #told({ server: { name }, host, done }: Login): Promise<void> {
-    const tell = () => this.#options.starts.tell(name, `waiting for the sign-in at ${host}`);
-    tell();
-    const timer = setInterval(tell, TELL_MS);
-    await done.finally(() => clearInterval(timer));
   }
 
   /** Asks the person, once for all calls that wait. Returns why there is nothing to wait for. */
@@ -232,4 +221,14 @@ export class Logins {
   #marks(): Readonly<Record<string, unknown>> {
     return objectOf(readKept(this.#file));
   }
+}
+
+/** Tells a call what it waits for, again and again. That also extends its deadline. */
+function telling({ onProgress }: Call, { host }: Login): Disposable {
+  const message = `waiting for the sign-in at ${host}`;
+  // It grows, and the server's own progress may begin at 0.
+  const tell = () => onProgress?.({ progress: -1 / performance.now(), message });
+  tell();
+  const timer = setInterval(tell, TELL_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import type { Call, Page } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import { StartProgress } from "../mcp_client/start_progress.ts";
 import type { SignIn, SignIns } from "../oauth/sign_ins.ts";
 import { Logins } from "./logins.ts";
 
@@ -25,7 +24,6 @@ class Stage implements AsyncDisposable {
       serverOf: (name) =>
         Promise.resolve({ name, url: "https://mcp.example/mcp", named: new Set() }),
       onChange,
-      starts: new StartProgress(),
       waitMs: () => this.waitMs,
       closing: this.closing.signal,
     });

@@ -171,11 +171,17 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
 
 /** Returns where the person is signed in. */
 async function signIns(app: App): Promise<readonly Check[]> {
-  return (await (await (await app.callPath()).machine.signIns()).all()).map((one) => {
-    const ok = one.until === undefined || one.until > (one.isRenewed ? 0 : Date.now());
-    const said = `${ok ? "" : "expired: "}${signInText(one)}`;
-    const hint = ok ? {} : { hint: `Run \`pml login ${one.server}\`` };
-    return { name: `sign-in ${one.server}`, ok, said, ...hint };
+  const { machine } = await app.callPath();
+  return (await (await machine.signIns()).all()).map((one) => {
+    const { server, until = Infinity, isRenewed } = one;
+    const ok = until > (isRenewed ? 0 : Date.now());
+    const said = ok ? signInText(one) : `expired: ${signInText(one)}`;
+    return {
+      name: `sign-in ${server}`,
+      ok,
+      said,
+      ...(!ok && { hint: `Run \`pml login ${server}\`` }),
+    };
   });
 }
 

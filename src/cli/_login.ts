@@ -18,9 +18,9 @@ type SignIns = Awaited<ReturnType<CallPath["machine"]["signIns"]>>;
 type SignedIn = Awaited<ReturnType<SignIns["all"]>>[number];
 
 const ENDED = {
-  revoked: "signed out, and its token is revoked",
-  removed: "signed out, but its token could not be revoked",
-  none: "nobody was signed in",
+  revoked: "signed out, token revoked",
+  removed: "signed out, token not revoked",
+  none: "not signed in",
 };
 
 /** Signs in at a server: in the browser, or by an address that the person opens elsewhere. */
@@ -78,7 +78,7 @@ export async function logout(
 
 /** Returns where the person is signed in, for what and until when. */
 export function signInText({ issuer, scopes, until, isRenewed }: SignedIn): string {
-  const end = until === undefined ? "no known end" : `until ${new Date(until).toISOString()}`;
-  const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, ${end}`;
+  const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
+  const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
   return visible(what, 1_000) + (isRenewed ? ", renewed by itself" : "");
 }

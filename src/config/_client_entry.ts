@@ -9,6 +9,7 @@ import { basename, resolve } from "node:path";
 import { defined, isObject } from "../core/json.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
+import type { HttpDefinition } from "./servers.ts";
 
 /** A server in the form of PML's `mcpServers`, before the schema checked it. */
 export interface ClientDefinition {
@@ -19,7 +20,7 @@ export interface ClientDefinition {
   readonly type?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly oauth?: Readonly<Record<string, unknown>>;
+  readonly oauth?: HttpDefinition["oauth"];
   readonly tools?: readonly string[];
 }
 

@@ -93,8 +93,8 @@ export async function pickServers(
 
 /** Returns a definition as questions show it. */
 export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
-  const { command, args = [], env = {}, cwd, url = "", headers = {} } = definition;
-  if (command === undefined) return { kind: "http", name, url, headers };
+  const { command, args = [], env = {}, cwd, url = "", headers = {}, oauth } = definition;
+  if (command === undefined) return { kind: "http", name, url, headers, oauth };
   return { kind: "stdio", name, command, args, env, ...(cwd === undefined ? {} : { cwd }) };
 }
 

@@ -145,23 +145,16 @@ Deno.test("A refusal of the person, or of the server, is told in plain words", a
 /** Token answers that sign nobody in. */
 const ODD: Readonly<Record<string, (usual: Record<string, unknown>) => unknown>> = {
   "another type": (usual) => ({ ...usual, token_type: "mac" }),
-  "DPoP": (usual) => ({ ...usual, token_type: "DPoP" }),
-  "no type": (usual) => ({ ...usual, token_type: undefined }),
   "a type that is no text": (usual) => ({ ...usual, token_type: ["Bearer"] }),
   "no token": (usual) => ({ ...usual, access_token: undefined }),
-  "an empty token": (usual) => ({ ...usual, access_token: "" }),
   "a token that is no text": (usual) => ({ ...usual, access_token: { a: 1 } }),
   "a line end": (usual) => ({ ...usual, access_token: "a\r\nX-Evil: 1" }),
-  "a space": (usual) => ({ ...usual, access_token: "a b" }),
   "no ASCII": (usual) => ({ ...usual, access_token: "tökén" }),
-  "a zero": (usual) => ({ ...usual, access_token: "a\u0000b" }),
   "1 MB": (usual) => ({ ...usual, access_token: "x".repeat(1 << 20) }),
-  "200 KB": (usual) => ({ ...usual, access_token: "x".repeat(200_000) }),
   "a refresh token that is no text": (usual) => ({ ...usual, refresh_token: 7 }),
   "a lifetime of text": (usual) => ({ ...usual, expires_in: "soon" }),
   "a negative lifetime": (usual) => ({ ...usual, expires_in: -5 }),
   "scopes that are no text": (usual) => ({ ...usual, scope: { a: 1 } }),
-  "a list": () => [],
   "null": () => null,
 };
 

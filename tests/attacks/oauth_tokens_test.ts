@@ -258,8 +258,7 @@ Deno.test("An authorization server that is another than before gets nothing of t
   mcp.options.amend = (usual) => ({ ...usual, authorization_servers: [other.issuer] });
   server.tokens.revokeAll();
   assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
-  const again = await signIn(ws, "far");
-  assert.equal(again.code, 0, again.stdout + again.stderr);
+  assert.equal((await scene.tried()).code, 0);
   const sent = JSON.stringify(other.asked.map(({ body, query }) => [body, [...query]]));
   for (const secret of [...server.tokens.secrets, ...server.clients.ids]) {
     assert.ok(!sent.includes(secret), "something of the first went to the other");

@@ -57,7 +57,7 @@ export class Signing implements AsyncDisposable {
       return await signIn(this.#ws, "far", { env });
     } catch (error) {
       const stderr = String((error as Error).message);
-      assert.match(stderr, /^pml login ends: /);
+      assert.match(stderr, /^pml login ends: | leads nowhere: /);
       return { code: 1, stdout: "", stderr };
     }
   }

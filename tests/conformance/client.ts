@@ -60,7 +60,7 @@ async function calledSignedIn(pml: RawStdio, ws: Workspace): Promise<string | un
     const said = textOf(answer) || JSON.stringify(answer);
     // A server that says nothing of sign-in gets other words, and the person has to know.
     const [, name = "suite", more = ""] =
-      /pml login (\S+?)((?: --scope (?:'[^']*'|"[^"]*"|\S+))?)`?$/m
+      /^Run: pml login (\S+?)((?: --scope (?:'[^']*'|"[^"]*"|\S+))?)`?$/m
         .exec(said) ?? [];
     if (!/LOGIN_REQUIRED/.test(said)) return /^[A-Z_]+:/.test(said) ? said : undefined;
     if (round === PATIENCE) return said;

@@ -21,6 +21,7 @@ import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { SERVING } from "./serving.ts";
 import { STREAMS } from "./streams.ts";
+import { SIGN_IN_ATTACKS } from "./sign_in_attacks.ts";
 import { SIGNING_IN } from "./signing_in.ts";
 import { TYPES } from "./types_of_code.ts";
 
@@ -44,4 +45,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "The network", mutants: NETWORK },
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
+  { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
 ];

@@ -20,6 +20,7 @@ export const LOGINS: readonly Mutant[] = [
     put: "",
     test: COMMANDS,
     filter: "pml login shows no page whose address is unsafe",
+    fails: /pml login --no-browser far does not end/,
   },
   {
     name: "login-page-length",
@@ -29,6 +30,7 @@ export const LOGINS: readonly Mutant[] = [
     put: "if (address.href) return address.href;",
     test: COMMANDS,
     filter: "pml login shows no page whose address is unsafe",
+    fails: /pml login --no-browser far does not end/,
   },
   {
     name: "login-declined",

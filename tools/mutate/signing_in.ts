@@ -74,8 +74,8 @@ export const SIGNING_IN: readonly Mutant[] = [
     name: "sign-in-once",
     guard: "A token that is refused after its refresh is not refreshed for each call",
     file: "_authorization.ts",
-    find: "if (isAgain) this.#useless = sent;",
-    put: "",
+    find: "const next = isAgain || isUseless",
+    put: "const next = isAgain",
     test: CALLS,
     filter:
       "A token that is refused after its refresh too ends the call, and is not refreshed again",
