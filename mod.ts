@@ -57,6 +57,7 @@ export type {
   HybridOptions,
   MetaTool,
 } from "./src/config/gateway_options.ts";
+export type { Identity, Narrowing, Rate, Toolset } from "./src/config/identities.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";

@@ -12,6 +12,7 @@ import { type Rules, rulesOf } from "./rules.ts";
 
 /** Somebody who may use this PML over HTTP. */
 export interface Identity {
+  /** The name. */
   readonly name: string;
   /** The SHA-256 of the token, in hexadecimal digits. */
   readonly token: string;
@@ -21,19 +22,25 @@ export interface Identity {
   readonly toolset: Toolset | undefined;
   /** Whether the person's keys may be used. */
   readonly keys: boolean;
+  /** How many calls it may make. */
   readonly rates: readonly Rate[];
 }
 
 /** A named set of tools. */
 export interface Toolset {
+  /** The name. */
   readonly name: string;
+  /** The tools. */
   readonly tools: readonly Pattern[];
 }
 
 /** How many calls of some tools may be made in some time. */
 export interface Rate {
+  /** The tools. */
   readonly pattern: Pattern;
+  /** The most calls in that time. */
   readonly calls: number;
+  /** The time, in milliseconds. */
   readonly ms: number;
 }
 
