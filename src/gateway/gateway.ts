@@ -272,7 +272,7 @@ export class Gateway implements Disposable {
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {
-    const { params: { arguments: args = {}, _meta, ...params }, client } = request;
+    const { params: { arguments: args = {}, _meta, ...params }, client, context } = request;
     try {
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
@@ -281,7 +281,8 @@ export class Gateway implements Disposable {
         const call = { ...asked, ...working };
         const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
-        const own = { ...call, ...this.tasks.wantedBy(request), via: "tools/call" };
+        const headers = client.isModern ? context.http?.req?.headers : undefined;
+        const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
         return await meta.callTool(this.#idOf(name), own);
       });
       return client.isModern ? result : forOlderClient(result);

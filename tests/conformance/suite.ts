@@ -53,7 +53,7 @@ export async function runServerSuite(
   await using front = withToken(served);
   const folder = `${ws.root}/results`;
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", SUITE, "server", "--url", front.url, "-o", folder, ...more],
+    args: ["run", "-A", "--quiet", "--no-lock", "--no-config", SUITE, "server", "--url", front.url, "-o", folder, ...more],
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();
@@ -106,22 +106,7 @@ async function checksIn(folder: string): Promise<readonly Checked[]> {
   return all;
 }
 
-const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
+/** All that may be behind PML. */
+export const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
   (["legacy", "modern"] as const).map((kind) => ({ kind, over }))
 );
-
-if (import.meta.main) {
-  for (const revision of REVISIONS) {
-    for (const behind of CELLS) await report(revision, behind);
-  }
-}
-
-async function report(revision: string, behind: Behind): Promise<void> {
-  const checks = await runServerSuite(revision, behind);
-  const bad = checks.filter(({ status }) => status !== "SUCCESS" && status !== "INFO");
-  const kept = `${checks.length - bad.length} of ${checks.length}`;
-  console.log(`${revision} client, ${behind.kind} server over ${behind.over}: ${kept}`);
-  for (const { scenario, id, status, why } of bad) {
-    console.log(`  ${status} ${scenario} ${id}: ${why.slice(0, 300)}`);
-  }
-}
