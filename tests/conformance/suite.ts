@@ -53,7 +53,20 @@ export async function runServerSuite(
   await using front = withToken(served);
   const folder = `${ws.root}/results`;
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", "--no-lock", "--no-config", SUITE, "server", "--url", front.url, "-o", folder, ...more],
+    args: [
+      "run",
+      "-A",
+      "--quiet",
+      "--no-lock",
+      "--no-config",
+      SUITE,
+      "server",
+      "--url",
+      front.url,
+      "-o",
+      folder,
+      ...more,
+    ],
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();
