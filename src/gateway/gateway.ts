@@ -36,7 +36,7 @@ import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
-import { failed, forOlderClient, refusal } from "./results.ts";
+import { failed, refusal } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
 
@@ -244,10 +244,10 @@ export class Gateway implements Disposable {
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
-        return await this.#requests.askAbout(request);
+        return await forClient(request, await this.#requests.askAbout(request));
       case "prompts/get":
       case "completion/complete":
-        return await this.#requests.askAbout(request);
+        return await forClient(request, await this.#requests.askAbout(request));
       case "resources/subscribe":
         await this.#following.subscribe(request, text(params, "uri"));
         return {};
@@ -285,7 +285,7 @@ export class Gateway implements Disposable {
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
         return await meta.callTool(this.#idOf(name), own);
       });
-      return client.isModern ? result : forOlderClient(result);
+      return await forClient(request, result);
     } catch (error) {
       return failed(error);
     }
@@ -320,4 +320,13 @@ export class Gateway implements Disposable {
     if (id !== undefined) return id;
     throw servers.unknown(name);
   }
+}
+
+async function forClient(
+  { client: { isModern, server } }: ClientRequest,
+  result: JsonObject,
+): Promise<JsonObject> {
+  if (isModern) return result;
+  const { forOlderClient } = await import("./_older_results.ts");
+  return forOlderClient(result, server.getNegotiatedProtocolVersion());
 }
