@@ -283,7 +283,7 @@ export class Gateway implements Disposable {
         if (isMetaTool(name)) return await meta.call(name, call);
         const headers = client.isModern ? context.http?.req?.headers : undefined;
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
-        return await meta.callTool(this.#idOf(name), own);
+        return await meta.callTool(await this.#idOf(name), own);
       });
       return await forClient(request, result);
     } catch (error) {
@@ -313,10 +313,14 @@ export class Gateway implements Disposable {
     return this.#meta;
   }
 
-  #idOf(name: string): ToolId {
+  async #idOf(name: string): Promise<ToolId> {
     const { catalog, settings, servers } = this.#options;
-    const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
-    const id = bare ?? servers.idOf(name);
+    const { prefix } = settings();
+    const find = () =>
+      (prefix ? undefined : bareTools(catalog).get(name)?.id) ?? servers.idOf(name);
+    // A client may know names from a list of an earlier PML.
+    if (!prefix && find() === undefined) await servers.prepare();
+    const id = find();
     if (id !== undefined) return id;
     throw servers.unknown(name);
   }
