@@ -15,6 +15,7 @@ import { NAMES } from "./names.ts";
 import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
+import { REVISIONS } from "./revisions.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { TYPES } from "./types_of_code.ts";
@@ -34,4 +35,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Sampling", mutants: SAMPLING },
   { title: "Types of code", mutants: TYPES },
   { title: "Capabilities", mutants: CAPABILITIES },
+  { title: "Revisions of MCP", mutants: REVISIONS },
 ];
