@@ -2,45 +2,54 @@
  * `deno task conformance`: runs the public conformance suite against PML: its server scenarios in
  * all cells, and its client scenarios. Prints what passed, and everything that is not as expected.
  *
- *     deno task conformance [server|client]
+ *     deno task conformance [--write]
  *
  * @module
  */
 
 import { CLIENT_SCENARIOS, runClientScenario } from "./clients.ts";
 import { differences, isPassed, unexpectedOfClients } from "./expected.ts";
-import { type Behind, CELLS, REVISIONS, runServerSuite } from "./suite.ts";
+import { pageOf, type Row } from "./page.ts";
+import { type Behind, CELLS, type Checked, REVISIONS, runServerSuite } from "./suite.ts";
 
-async function reportCell(revision: string, behind: Behind): Promise<boolean> {
-  const checks = await runServerSuite(revision, behind);
-  const told = differences(checks, { revision, kind: behind.kind });
-  const passed = checks.filter(isPassed).length;
-  const cell = `${revision} client, ${behind.kind} server over ${behind.over}`;
-  console.log(`${cell}: ${passed} of ${checks.length} checks passed`);
+const PAGE = new URL("../../docs/conformance.md", import.meta.url);
+
+let wrong = 0;
+
+function rowOf(
+  name: string,
+  { checks, told }: { readonly checks: readonly Checked[]; readonly told: readonly string[] },
+): Row {
+  const row = { name, passed: checks.filter(isPassed).length, all: checks.length };
+  console.log(`${name}: ${row.passed} of ${row.all} checks passed`);
   for (const line of told) console.log(`  NOT AS EXPECTED ${line.slice(0, 400)}`);
-  return told.length === 0;
+  wrong += told.length + (checks.length === 0 ? 1 : 0);
+  return row;
 }
 
-async function reportClient(revision: string, scenario: string): Promise<boolean> {
+async function rowOfCell(revision: string, behind: Behind): Promise<Row> {
+  const { kind, over } = behind;
+  const checks = await runServerSuite(revision, behind);
+  const name = `${revision}, ${kind === "modern" ? "2026-07-28" : "2025-11-25"} over ${over}`;
+  return rowOf(name, { checks, told: differences(checks, { revision, kind }) });
+}
+
+async function rowOfClient(revision: string, scenario: string): Promise<Row> {
   const checks = await runClientScenario(revision, scenario);
-  const bad = unexpectedOfClients(checks);
-  const passed = checks.filter(isPassed).length;
-  console.log(`${revision} ${scenario}: ${passed} of ${checks.length} checks passed`);
-  for (const one of bad) console.log(`  NOT AS EXPECTED ${JSON.stringify(one).slice(0, 400)}`);
-  return bad.length === 0 && checks.length > 0;
+  const told = unexpectedOfClients(checks).map((one) => JSON.stringify(one));
+  return rowOf(`${revision} ${scenario}`, { checks, told });
 }
 
-const [only] = Deno.args;
-const results: boolean[] = [];
-if (only !== "client") {
-  for (const revision of REVISIONS) {
-    for (const behind of CELLS) results.push(await reportCell(revision, behind));
-  }
+const cells: Row[] = [];
+for (const revision of REVISIONS) {
+  for (const behind of CELLS) cells.push(await rowOfCell(revision, behind));
 }
-if (only !== "server") {
-  for (const [revision, scenarios] of Object.entries(CLIENT_SCENARIOS)) {
-    for (const scenario of scenarios) results.push(await reportClient(revision, scenario));
-  }
+const scenarios: Row[] = [];
+for (const [revision, names] of Object.entries(CLIENT_SCENARIOS)) {
+  for (const name of names) scenarios.push(await rowOfClient(revision, name));
 }
-console.log(results.every(Boolean) ? "Everything is as expected" : "Not everything is as expected");
-Deno.exitCode = results.every(Boolean) ? 0 : 1;
+console.log(wrong === 0 ? "Everything is as expected" : `${wrong} are not as expected`);
+if (wrong === 0 && Deno.args.includes("--write")) {
+  await Deno.writeTextFile(PAGE, pageOf({ cells, scenarios }));
+}
+Deno.exitCode = wrong === 0 ? 0 : 1;
