@@ -6,6 +6,7 @@
 
 import type { ErrorCode } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
+import type { ToolDefinition } from "./tool.ts";
 import type { ToolId } from "./tool_id.ts";
 
 /** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
@@ -151,6 +152,8 @@ export interface Call extends Meanwhile {
   readonly method?: string;
   /** The `_meta` of the client's request, which is passed on to the server. */
   readonly meta?: JsonObject;
+  /** Throws if the client's request does not agree with the definition of its tool. */
+  readonly agrees?: (definition: ToolDefinition) => void;
   /** Set if the call may become a task, with the revision of the client that wants it. */
   readonly task?: Task;
   /**

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Server, ServerContext } from "@modelcontextprotocol/server";
+import { ProtocolError, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
@@ -79,11 +79,9 @@ export class Tasks {
   }
 
   /** Gives what a call says of tasks for its client. */
-  wantedBy({ client, params, capabilities }: ClientRequest): Pick<Call, "task"> {
-    const wants = client.isModern
-      ? TASKS in objectOf(capabilities.extensions)
-      : isObject(params.task);
-    if (!wants) return {};
+  wantedBy(request: ClientRequest): Pick<Call, "task"> {
+    const { client, params } = request;
+    if (!(client.isModern ? takes(request) : isObject(params.task))) return {};
     const task: Task = client.isModern
       ? { isModern: true }
       : { isModern: false, wanted: objectOf(params.task) };
@@ -146,6 +144,11 @@ export class Tasks {
 
   /** Answers a request about a task. */
   async serve(request: ClientRequest): Promise<JsonObject> {
+    if (request.client.isModern && !takes(request)) {
+      throw new ProtocolError(-32021, "The client did not declare tasks", {
+        requiredCapabilities: { extensions: { [TASKS]: {} } },
+      });
+    }
     const { context: { mcpReq: { method, inputResponses } }, params } = request;
     if (method === "tasks/list") return { tasks: await this.#list(request) };
     const own = text(params, "taskId");
@@ -279,6 +282,11 @@ export class Tasks {
     // What may not be asked is left out.
     await put({ server, method, params: objectOf(params), signal }).catch(() => {});
   }
+}
+
+/** Returns whether a client of the newest revision declares tasks. */
+function takes({ capabilities: { extensions } }: ClientRequest): boolean {
+  return TASKS in objectOf(extensions);
 }
 
 function unknownTask(): Error {

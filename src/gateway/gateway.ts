@@ -36,7 +36,7 @@ import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
-import { failed, forOlderClient, refusal } from "./results.ts";
+import { failed, refusal } from "./results.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Servers } from "./servers.ts";
 
@@ -244,10 +244,10 @@ export class Gateway implements Disposable {
       case "resources/read":
         if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
-        return await this.#requests.askAbout(request);
+        return await forClient(request, await this.#requests.askAbout(request));
       case "prompts/get":
       case "completion/complete":
-        return await this.#requests.askAbout(request);
+        return await forClient(request, await this.#requests.askAbout(request));
       case "resources/subscribe":
         await this.#following.subscribe(request, text(params, "uri"));
         return {};
@@ -272,7 +272,7 @@ export class Gateway implements Disposable {
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {
-    const { params: { arguments: args = {}, _meta, ...params }, client } = request;
+    const { params: { arguments: args = {}, _meta, ...params }, client, context } = request;
     try {
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
@@ -281,10 +281,11 @@ export class Gateway implements Disposable {
         const call = { ...asked, ...working };
         const meta = await this.metaCalls();
         if (isMetaTool(name)) return await meta.call(name, call);
-        const own = { ...call, ...this.tasks.wantedBy(request), via: "tools/call" };
-        return await meta.callTool(this.#idOf(name), own);
+        const headers = client.isModern ? context.http?.req?.headers : undefined;
+        const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
+        return await meta.callTool(await this.#idOf(name), own);
       });
-      return client.isModern ? result : forOlderClient(result);
+      return await forClient(request, result);
     } catch (error) {
       return failed(error);
     }
@@ -312,11 +313,24 @@ export class Gateway implements Disposable {
     return this.#meta;
   }
 
-  #idOf(name: string): ToolId {
+  async #idOf(name: string): Promise<ToolId> {
     const { catalog, settings, servers } = this.#options;
-    const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
-    const id = bare ?? servers.idOf(name);
+    const { prefix } = settings();
+    const find = () =>
+      (prefix ? undefined : bareTools(catalog).get(name)?.id) ?? servers.idOf(name);
+    // A client may know names from a list of an earlier PML.
+    if (!prefix && find() === undefined) await servers.prepare();
+    const id = find();
     if (id !== undefined) return id;
     throw servers.unknown(name);
   }
+}
+
+async function forClient(
+  { client: { isModern, server } }: ClientRequest,
+  result: JsonObject,
+): Promise<JsonObject> {
+  if (isModern) return result;
+  const { forOlderClient } = await import("./_older_results.ts");
+  return forOlderClient(result, server.getNegotiatedProtocolVersion());
 }

@@ -17,7 +17,9 @@ import {
   quoted,
   visible,
 } from "../core/json.ts";
+import { assertSameHeaders } from "../core/marked_arguments.ts";
 import { outputOf } from "../core/output.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
@@ -41,6 +43,8 @@ export interface MetaCall extends Meanwhile {
   readonly meta?: JsonObject;
   /** What the client wants of tasks. */
   readonly task?: Call["task"];
+  /** The headers of its HTTP request, which repeat arguments. */
+  readonly headers?: Headers | undefined;
 }
 
 const DESCRIPTION_MAX = 160;
@@ -80,8 +84,14 @@ export class MetaCalls {
   }
 
   /** Runs one tool through the one door. */
-  async callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
-    return await this.#called(asCall(id, request));
+  async callTool(
+    id: ToolId,
+    { headers, ...request }: MetaCall & { readonly via: string },
+  ): Promise<Outcome> {
+    const args = request.arguments;
+    const agrees = headers &&
+      ((tool: ToolDefinition) => assertSameHeaders(tool, { args, headers }));
+    return await this.#called({ ...asCall(id, request), ...defined({ agrees }) });
   }
 
   /** Runs a call. A large result may stay outside of the answer. */

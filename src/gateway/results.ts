@@ -7,7 +7,7 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { ToolResult } from "../core/call.ts";
 import { asPmlError, audienceOf, type PmlError } from "../core/errors.ts";
-import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
 
 /** What a failure tells a program, whichever way it leaves. */
 export interface ErrorBody {
@@ -55,13 +55,4 @@ export function refusal(error: unknown): ProtocolError {
     : ProtocolErrorCode.InvalidParams;
   const hint = known.hint === undefined ? "" : `. ${known.hint}`;
   return new ProtocolError(code, `${known.message}${hint}`, errorBody(known));
-}
-
-/** Gives structured content that is no object as text alone: older clients take no other. */
-export function forOlderClient(result: JsonObject): JsonObject {
-  const { structuredContent, ...rest } = result;
-  if (structuredContent === undefined || isObject(structuredContent)) return result;
-  const { content } = rest;
-  if (Array.isArray(content) && content.length > 0) return rest;
-  return { ...rest, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
 }

@@ -80,6 +80,7 @@ export function schemaGate(schemas: Schemas): PassGate {
     if (call.method !== undefined) return await next(call);
     const { id } = call;
     const definition = await call.pass.definition();
+    call.agrees?.(definition);
     const { checksArguments: isChecked } = call.pass.server;
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);

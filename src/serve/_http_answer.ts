@@ -39,7 +39,11 @@ export function rejection(
 }
 
 /** The statuses of answers that are errors in the newest revision, by their codes. */
-const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32021]: 400 };
+const STATUSES: Readonly<Record<number, number>> = {
+  [-32601]: 404,
+  [-32021]: 400,
+  [-32020]: 400,
+};
 /** No error is longer. */
 const ERROR_CHARACTERS = 65_536;
 

@@ -35,6 +35,8 @@ const HEADER = "mcp-session-id";
 /** How long a session lives without a request or a stream. */
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 60_000;
+/** How long a client waits before it asks for the rest of a stream that broke. */
+const RETRY_MS = 1_000;
 
 /** Keeps the sessions. */
 export class Sessions implements AsyncDisposable {
@@ -88,6 +90,7 @@ export class Sessions implements AsyncDisposable {
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       eventStore: sent,
+      retryInterval: RETRY_MS,
     });
     const session: Session = { id, transport, sent, open: 0, usedAt: performance.now() };
     transport.onclose = () => this.#forget(session);

@@ -15,6 +15,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
+import { takeTasks, TASK_TOOLS, TASKS } from "./tasks.ts";
 import { TOOLS } from "./tools.ts";
 import {
   type Answers,
@@ -123,6 +124,8 @@ export function fixtureOf(options: FixtureOptions): () => Server {
 }
 
 function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
+  const isModern = kind === "modern";
+  const tools = isModern ? { ...TOOLS, ...TASK_TOOLS } : TOOLS;
   const server = new Server({ name: "fixture", version: "1.0.0" }, {
     capabilities: {
       tools: { listChanged: true },
@@ -130,9 +133,9 @@ function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
       prompts: { listChanged: true },
       completions: {},
       logging: {},
+      ...isModern && { extensions: { [TASKS]: {} } },
     },
   });
-  const isModern = kind === "modern";
   const changed: At["changed"] = async (list) => {
     changes[list]++;
     if (tell !== undefined) tell(list);
@@ -140,21 +143,19 @@ function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
     else await server.sendPromptListChanged();
   };
   server.removeRequestHandler("logging/setLevel");
+  if (isModern) takeTasks(server, ableOf);
   server.fallbackRequestHandler = async ({ method, params = {} }, context) => {
     const asked: Json = {};
     const { name, arguments: args = {} } = params as Json;
-    const able =
-      (isModern
-        ? (context.mcpReq.envelope as Json | undefined)?.[ABLE]
-        : server.getClientCapabilities()) ?? {};
+    const able = isModern ? ableOf(context) : server.getClientCapabilities() ?? {};
     const ask = (requests: Requests) =>
       isModern ? askedBefore(context, requests, asked) : askNow(context, requests);
     const at = { args: args as Json, able: able as Json, context, ask, changed };
     const result = method === "tools/call"
-      ? await toolOf(String(name)).run(at)
+      ? await toolOf(tools, String(name)).run(at)
       : method === "prompts/get"
       ? await prompt(String(name), at)
-      : listed(method, { params: params as Json, changes });
+      : listed(method, { params: params as Json, changes, tools });
     const state = () =>
       inputRequired({
         inputRequests: asked as never,
@@ -167,8 +168,14 @@ function makeServer({ kind, tell }: FixtureOptions, changes: Changes): Server {
 
 const ABLE = "io.modelcontextprotocol/clientCapabilities";
 
-function toolOf(name: string): Tool {
-  const tool = TOOLS[name];
+function ableOf({ mcpReq: { envelope } }: ServerContext): Json {
+  return Object((envelope as Json | undefined)?.[ABLE]);
+}
+
+type Tools = Readonly<Record<string, Tool>>;
+
+function toolOf(tools: Tools, name: string): Tool {
+  const tool = tools[name];
   if (tool === undefined) throw new ProtocolError(-32602, `Unknown tool: ${name}`);
   return tool;
 }
@@ -189,11 +196,15 @@ function added(count: number): readonly Json[] {
 
 function listed(
   method: string,
-  { params, changes }: { readonly params: Json; readonly changes: Changes },
+  { params, changes, tools }: {
+    readonly params: Json;
+    readonly changes: Changes;
+    readonly tools: Tools;
+  },
 ): unknown {
   switch (method) {
     case "tools/list":
-      return { tools: [...Object.entries(TOOLS).map(shownTool), ...added(changes.tools)] };
+      return { tools: [...Object.entries(tools).map(shownTool), ...added(changes.tools)] };
     case "prompts/list":
       return { prompts: [...PROMPTS, ...added(changes.prompts)] };
     case "resources/list":

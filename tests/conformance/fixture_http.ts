@@ -9,6 +9,7 @@ import {
   type McpHttpHandler,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import { SentEvents } from "../../src/serve/_sent_events.ts";
 import { fixtureOf } from "./fixture.ts";
 import type { Kind } from "./words.ts";
 
@@ -35,6 +36,8 @@ export function serveFixture(kind: Kind): FixtureHttp {
       sessionIdGenerator: () => crypto.randomUUID(),
       onsessioninitialized: (id) => void sessions.set(id, transport),
       onsessionclosed: (id) => void sessions.delete(id),
+      eventStore: new SentEvents({ bytes: 0, most: 1_000_000 }),
+      retryInterval: 50,
     });
     await make().connect(transport);
     return await transport.handleRequest(request);

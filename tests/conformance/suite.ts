@@ -56,8 +56,9 @@ export async function runServerSuite(
     args: [
       "run",
       "-A",
-      "--no-config",
+      "--quiet",
       "--no-lock",
+      "--no-config",
       SUITE,
       "server",
       "--url",
@@ -118,22 +119,7 @@ async function checksIn(folder: string): Promise<readonly Checked[]> {
   return all;
 }
 
-const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
+/** All that may be behind PML. */
+export const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
   (["legacy", "modern"] as const).map((kind) => ({ kind, over }))
 );
-
-if (import.meta.main) {
-  for (const revision of REVISIONS) {
-    for (const behind of CELLS) await report(revision, behind);
-  }
-}
-
-async function report(revision: string, behind: Behind): Promise<void> {
-  const checks = await runServerSuite(revision, behind);
-  const bad = checks.filter(({ status }) => status !== "SUCCESS" && status !== "INFO");
-  const kept = `${checks.length - bad.length} of ${checks.length}`;
-  console.log(`${revision} client, ${behind.kind} server over ${behind.over}: ${kept}`);
-  for (const { scenario, id, status, why } of bad) {
-    console.log(`  ${status} ${scenario} ${id}: ${why.slice(0, 300)}`);
-  }
-}

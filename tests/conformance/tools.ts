@@ -231,6 +231,27 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
       return content(text("logged"));
     },
   },
+  greet: {
+    does: "Greets",
+    inputSchema: object({ name: string }),
+    run: ({ args }) => content(text(`Hello, ${args.name}!`)),
+  },
+  test_reconnection: {
+    does: "Breaks the stream of the call, and goes on",
+    run: async ({ context }) => {
+      context.http?.closeSSE?.();
+      await pause(100);
+      return content(text("Reconnection test completed"));
+    },
+  },
+  test_headers: {
+    does: "Marks arguments for headers",
+    inputSchema: object({
+      region: { ...string, "x-mcp-header": "Region" },
+      count: { type: "integer", "x-mcp-header": "Count" },
+    }, ["region"]),
+    run: ({ args }) => content(text(JSON.stringify(args))),
+  },
   test_trigger_tool_change: changing("tools"),
   test_trigger_prompt_change: changing("prompts"),
 };

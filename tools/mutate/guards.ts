@@ -17,6 +17,7 @@ import { NETWORK } from "./network.ts";
 import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
+import { REVISIONS } from "./revisions.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { SERVING } from "./serving.ts";
@@ -46,4 +47,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
+  { title: "Revisions of MCP", mutants: REVISIONS },
 ];

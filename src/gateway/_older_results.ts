@@ -1,0 +1,42 @@
+/**
+ * Results for clients of older revisions, which refuse what these do not have.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+
+/** The revisions that brought kinds of content. */
+const SINCE: Readonly<Record<string, string>> = {
+  audio: "2025-03-26",
+  resource_link: "2025-06-18",
+};
+
+/** Returns the result of a server as a client of a revision takes it. */
+export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
+  const { structuredContent, ttlMs: _, cacheScope: __, ...rest } = result;
+  const { content, messages } = rest;
+  const older = (block: Json) => olderBlock(block, revision);
+  if (Array.isArray(messages)) {
+    const said = messages.map(objectOf).map((one) => ({
+      ...one,
+      content: older(one.content ?? {}),
+    }));
+    return { ...rest, messages: said };
+  }
+  const blocks = Array.isArray(content) ? content.map(older) : [];
+  const same = blocks.length > 0 ? { ...rest, content: blocks } : rest;
+  if (structuredContent === undefined) return same;
+  if (isObject(structuredContent)) return { ...same, structuredContent };
+  // They take no other structured content than an object.
+  if (blocks.length > 0) return same;
+  return { ...rest, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
+}
+
+function olderBlock(block: Json, revision: string): Json {
+  const { type, data, mimeType, uri, name } = objectOf(block);
+  if (revision >= (SINCE[textOf(type)] ?? "")) return block;
+  return type === "audio"
+    ? { type: "resource", resource: { uri: "audio:result", mimeType, blob: data } as JsonObject }
+    : { type: "text", text: `${textOf(name)}: ${textOf(uri)}` };
+}

@@ -1,0 +1,100 @@
+/**
+ * The client that the conformance suite starts: PML with the suite's server behind it. It lists
+ * everything, calls each tool, reads each resource and gets each prompt, as a client of PML.
+ *
+ *     deno run -A tests/conformance/caller.ts URL
+ *
+ * @module
+ */
+
+import process from "node:process";
+import type { Message } from "../kit/json_rpc.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
+import { makeWorkspace } from "../kit/workspace.ts";
+import type { Json } from "./words.ts";
+
+const { MCP_CONFORMANCE_CONTEXT: context = "{}" } = process.env;
+const url = process.argv.at(-1) ?? "";
+
+/** Answers a form with its defaults. */
+function accepted(_method: string, { requestedSchema }: Json): unknown {
+  const properties = Object(Object(requestedSchema).properties) as Record<string, Json>;
+  const content = Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [name, schema.default ?? sampleOf(schema)]),
+  );
+  return { action: "accept", content };
+}
+
+function sampleOf({ type, properties, required = [] }: Json): unknown {
+  switch (type) {
+    case "string":
+      return "text";
+    case "number":
+    case "integer":
+      return 2;
+    case "boolean":
+      return true;
+    case "object":
+      return Object.fromEntries(
+        (required as readonly string[]).map((name) => [
+          name,
+          sampleOf(Object(Object(properties)[name])),
+        ]),
+      );
+  }
+  return null;
+}
+
+/** Leaves out arguments that are null: their schemas forbid null, so PML would refuse the call. */
+function withoutNulls({ name, arguments: args }: Json): Json {
+  const given = Object.entries(Object(args)).filter(([, value]) => value !== null);
+  return { name, arguments: Object.fromEntries(given) };
+}
+
+/** Returns the calls to make: those that the scenario names, or one of each tool. */
+function callsOf(tools: readonly Json[]): readonly Json[] {
+  const { toolCalls } = JSON.parse(context);
+  if (toolCalls !== undefined) return (toolCalls as readonly Json[]).map(withoutNulls);
+  const [first] = tools;
+  return tools.map(({ name, inputSchema }) => {
+    // It wants to see the schema that came.
+    if (name === "json_schema_echo") return { name, arguments: { schema: first?.inputSchema } };
+    return { name, arguments: sampleOf(inputSchema as Json) };
+  });
+}
+
+async function main(): Promise<number> {
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      permissions: { allow: ["suite:*"] },
+      gateway: { tools_exposure: "full_proxy", prefix: false, meta_tools: [] },
+      mcpServers: { suite: { type: "http", url } },
+    },
+  });
+  await using pml = new RawStdio(ws, {
+    answer: accepted,
+    capabilities: { elicitation: {}, sampling: {} },
+  });
+  await pml.open();
+  const ask = async (method: string, params: Json = {}): Promise<Json> => {
+    const answer: Message = await pml.request(method, params);
+    console.error(`${method} ${JSON.stringify(params).slice(0, 200)}`);
+    console.error(`  ${JSON.stringify(answer.result ?? answer.error).slice(0, 500)}`);
+    return Object(answer.result);
+  };
+  const listed = async (method: string, name: string) =>
+    ((await ask(method))[name] ?? []) as readonly Json[];
+  const calls = callsOf(await listed("tools/list", "tools"));
+  // Those at once are more than those one by one.
+  await Promise.all(calls.map((call) => ask("tools/call", call)));
+  for (const { uri } of await listed("resources/list", "resources")) {
+    await ask("resources/read", { uri });
+  }
+  for (const { name } of await listed("prompts/list", "prompts")) {
+    await ask("prompts/get", { name });
+  }
+  return (await pml.close()).code;
+}
+
+process.exitCode = await main();

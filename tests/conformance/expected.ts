@@ -1,0 +1,134 @@
+/**
+ * The checks of the conformance suite that do not pass through PML, each with its reason.
+ *
+ * @module
+ */
+
+import type { Kind } from "./words.ts";
+
+/** Checks that do not pass for one reason. */
+export interface Expected {
+  /** Why they do not pass. */
+  readonly why: string;
+  /** The era of the server behind PML, if it matters. */
+  readonly kind?: Kind;
+  /** The ids of the checks. */
+  readonly ids: readonly string[];
+}
+
+/** What a check says, as far as it matters here. */
+interface Result {
+  readonly id: string;
+  readonly status: string;
+}
+
+/** The expected failures of clients of 2026-07-28. Clients of 2025-11-25 have none. */
+export const EXPECTED: readonly Expected[] = [
+  {
+    why: "PML answers `roots/list` itself, with the workspace. It never asks the client.",
+    ids: ["sep-2322-list-roots-incomplete", "sep-2322-multiple-inputs-incomplete"],
+  },
+  {
+    why: "PML takes answers only with the state that it gave out with the question. The check " +
+      "sends answers to a question that was never asked.",
+    ids: ["sep-2322-ignore-unexpected-params"],
+  },
+  {
+    why: "PML waits for a task itself when the client does not declare tasks. The tool runs, so " +
+      "there is no reason for an error.",
+    kind: "modern",
+    ids: ["sep-2663-server-returns-missing-capability-when-required"],
+  },
+  {
+    why: "The suite itself skips this check.",
+    ids: ["tasks-status-notifications"],
+  },
+  {
+    why: "A server of an older revision has no names for what it asks. PML makes the names.",
+    kind: "legacy",
+    ids: ["sep-2322-elicitation-incomplete"],
+  },
+  {
+    why: "A server of an older revision is told once what its clients can do, for all of them.",
+    kind: "legacy",
+    ids: ["sep-2322-respect-client-capabilities"],
+  },
+  {
+    why:
+      "A server of an older revision does not know the extension for tasks, so the fixture has " +
+      "none of these tools. PML makes no task of a call.",
+    kind: "legacy",
+    ids: [
+      "sep-2663-cancel-ack-empty-result",
+      "sep-2663-durable-create-strong-consistency",
+      "sep-2663-mrtr-synchronous-before-task-creation",
+      "sep-2663-result-type-task-on-create",
+      "sep-2663-routing-headers-accepted-on-tasks-get",
+      "sep-2663-server-rejects-mismatched-mcp-name-on-tasks-get",
+      "sep-2663-server-rejects-undeclared-client",
+      "sep-2663-server-returns-missing-capability-when-required",
+      "sep-2663-tasks-get-status-completed",
+      "sep-2663-tasks-get-status-failed",
+      "sep-2663-tasks-get-status-input-required",
+      "sep-2663-tasks-get-status-working",
+      "sep-2663-tool-error-uses-completed-status",
+      "tasks-cancel-terminal-idempotent-ack",
+      "tasks-immediate-result-shortcut",
+      "tasks-mrtr-partial-fulfillment",
+      "tasks-mrtr-tasks-update-resumes",
+      "tasks-no-early-ttl-expiry",
+      "tasks-no-related-task-meta-on-inlined-result",
+      "tasks-per-request-meta-opt-in",
+      "tasks-request-state-removal-setup",
+      "tasks-result-type-complete-on-non-task-responses",
+      "tasks-server-directed-creation-no-hint",
+      "tasks-wire-field-renames",
+    ],
+  },
+];
+
+/** The checks of client scenarios that do not pass, by the words of their errors. */
+export const EXPECTED_OF_CLIENTS: readonly { readonly why: string; readonly says: RegExp }[] = [
+  {
+    why: "The revision 2026-07-28 has neither `initialize` nor `notifications/initialized`.",
+    says: /^Client did not send a (notifications\/)?initialized? request/,
+  },
+];
+
+/** Returns the checks of client scenarios that did not pass, without those that are expected. */
+export function unexpectedOfClients<T extends Result & { readonly why: string }>(
+  checks: readonly T[],
+): readonly T[] {
+  return checks.filter((one) =>
+    !isPassed(one) && !EXPECTED_OF_CLIENTS.some(({ says }) => says.test(one.why))
+  );
+}
+
+/** Returns whether a check passed. */
+export function isPassed({ status }: Result): boolean {
+  return status === "SUCCESS" || status === "INFO";
+}
+
+/** Compares checks with what is expected. Returns a line for each difference, both ways. */
+export function differences<T extends Result>(
+  checks: readonly T[],
+  { revision, kind, isWhole = true }: {
+    readonly revision: string;
+    readonly kind: Kind;
+    /** Whether all scenarios ran. */
+    readonly isWhole?: boolean;
+  },
+): readonly string[] {
+  const expected = new Set(
+    EXPECTED.filter((one) => revision === "2026-07-28" && (one.kind ?? kind) === kind)
+      .flatMap(({ ids }) => ids),
+  );
+  const bad = checks.filter((one) => !isPassed(one));
+  const failed = new Set(bad.map(({ id }) => id));
+  const ran = new Set(checks.map(({ id }) => id));
+  return [
+    ...bad.filter(({ id }) => !expected.has(id)).map((one) => JSON.stringify(one)),
+    ...[...expected].filter((id) => !failed.has(id) && (isWhole || ran.has(id)))
+      .map((id) => `${id} passed, or did not run: it is an expected failure`),
+  ];
+}
