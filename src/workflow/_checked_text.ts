@@ -107,13 +107,15 @@ export class CheckedText {
     let left = LONGEST_TYPES;
     used.forEach(({ name: server, tools }, at) => {
       this.#lines.push(`interface $Server${at} {`);
-      for (const tool of tools.slice(0, MOST_TOOLS)) {
-        const isTyped = left > 0 && words.has(tool.name);
+      // Declarations cost time. A tool that the code does not name is known all the same.
+      const named = tools.filter((tool) => words.has(tool.name));
+      for (const tool of named.slice(0, MOST_TOOLS)) {
+        const isTyped = left > 0;
         const line = isTyped ? this.#tool({ server, tool }, options) : anyTool(tool.name);
         if (isTyped) left -= this.#types.at(-1)?.length ?? 0;
         this.#lines.push(line);
       }
-      this.#lines.push(tools.length > MOST_TOOLS ? "[tool: string]: any; }" : "}");
+      this.#lines.push(named.length > MOST_TOOLS ? "[tool: string]: any; }" : "}");
     });
     this.#numbered.forEach((tool, at) => this.#tools.set(this.#lines.length + at, tool));
     this.#lines.push(...this.#types);
@@ -170,9 +172,11 @@ export class CheckedText {
   #missing(
     name: string,
     type: string,
-  ): Omit<TypeProblem, "line"> {
+  ): Omit<TypeProblem, "line"> | undefined {
     const server = this.#callable.used[Number(/\d+/.exec(type)?.[0] ?? -1)];
     const names = server?.tools.map((tool) => tool.name) ?? this.#callable.names;
+    // The code wrote the name in another way, such as in parts.
+    if (names.includes(name)) return undefined;
     const near = nearName(name, names.slice(0, MOST_NEAR));
     const list = names.slice(0, MOST_NAMED).map((one) => visible(one, 64)).join(", ");
     const more = names.length > MOST_NAMED ? ", …" : "";

@@ -117,8 +117,33 @@ Deno.test("What may be right is no problem", async () => {
     "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
     "// import what is exported\nreturn 'import module require'",
     "function f(x) { return x.y } return f({ y: 1 })",
+    // Names that the text does not have as a whole.
+    String.raw`await mcp.fs["read\x5ffile"]({}); await mcp.fs["list\x2dall"]({})`,
+    "const name = `read_${'file'}` as const; await mcp.fs[name]({}); mcp.fs['read_' + 'file']({})",
   ];
   for (const code of cases) assert.deepEqual(await scene.problems(code), [], code);
+});
+
+Deno.test("Each check is of its own text alone, also after one that cannot be read", async () => {
+  await using scene = await checker();
+  const wrong = "const first = 1;\nawait mcp.fs.read_file({ path: 1 })";
+  for (let round = 0; round < 3; round++) {
+    assert.deepEqual((await scene.problems(wrong)).map(({ line }) => line), [2]);
+    assert.equal((await scene.types.check("mcp.fs;\nconst b = {;", NEVER)).kind, "unchecked");
+    assert.deepEqual(await scene.problems(`await mcp.fs.read_file({ path: "${round}" })`), []);
+    // A name of the text before is not known any more.
+    assert.equal((await scene.problems("mcp; return first")).length, 1);
+  }
+});
+
+Deno.test("The compiler reads only the tools that code names", () => {
+  const tools = Array.from({ length: 1_000 }, (_, at) => ({ ...LIST, name: `tool_${at}` }));
+  const used = ["a", "b"].map((name) => ({ name, tools }));
+  const { text } = new CheckedText("await mcp.a.tool_7({ path: '' }); mcp.b", {
+    names: ["a", "b"],
+    used,
+  });
+  assert.deepEqual(new Set(text.match(/tool_\d+/g)), new Set(["tool_7"]));
 });
 
 Deno.test("Code that TypeScript cannot read is not checked", async () => {
