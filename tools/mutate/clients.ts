@@ -87,9 +87,9 @@ export const CLIENTS: readonly Mutant[] = [
     name: "task-client",
     guard: "What a server tells of a task comes to the client that began it, and to no other",
     file: "_clients.ts",
-    find: "client.server.notification({ method, params: params as never }).catch(this.#onError);",
+    find: 'this.#tell(client.server, "notifications/tasks/status", params);',
     put:
-      "for (const { server } of this.#all) {\n      server.notification({ method, params: params as never }).catch(this.#onError);\n    }",
+      'for (const { server } of this.#all) this.#tell(server, "notifications/tasks/status", params);',
     test: "src/gateway/tasks_told_test.ts",
     filter: "What is told of a task comes to the client that began it alone",
   },
