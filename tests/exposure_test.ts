@@ -94,10 +94,15 @@ class House {
   }
 
   async list(params: Record<string, unknown> = {}): Promise<readonly Json[]> {
-    const { result, error } = await this.#scene.pml.request("tools/list", params);
-    assert.equal(error, undefined);
-    assert.equal(result?.nextCursor, undefined);
-    return result?.tools as unknown as readonly Json[];
+    const all: Json[] = [];
+    for (let cursor: unknown;;) {
+      const page = { ...params, ...(cursor === undefined ? {} : { cursor }) };
+      const { result, error } = await this.#scene.pml.request("tools/list", page);
+      assert.equal(error, undefined);
+      all.push(...result?.tools as unknown as readonly Json[]);
+      cursor = result?.nextCursor;
+      if (cursor === undefined) return all;
+    }
   }
 
   async names(params?: Record<string, unknown>): Promise<readonly string[]> {
