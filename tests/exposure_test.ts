@@ -95,13 +95,12 @@ class House {
 
   async list(params: Record<string, unknown> = {}): Promise<readonly Json[]> {
     const all: Json[] = [];
-    for (let cursor: unknown;;) {
-      const page = { ...params, ...(cursor === undefined ? {} : { cursor }) };
+    for (let page = params;;) {
       const { result, error } = await this.#scene.pml.request("tools/list", page);
       assert.equal(error, undefined);
       all.push(...result?.tools as unknown as readonly Json[]);
-      cursor = result?.nextCursor;
-      if (cursor === undefined) return all;
+      if (result?.nextCursor === undefined) return all;
+      page = { ...params, cursor: result.nextCursor };
     }
   }
 
