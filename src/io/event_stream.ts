@@ -66,6 +66,7 @@ const [LINE_END, CARRIAGE_RETURN, BLANK, COLON] = [10, 13, 32, 58];
 const [E, I, R, MARK] = [101, 105, 114, 0xef];
 const DATA = new TextEncoder().encode("data");
 const UTF_8 = new TextDecoder();
+const NOTHING = new Uint8Array();
 /** This many bytes are compared one by one before a search. */
 const NEAR = 48;
 
@@ -121,12 +122,14 @@ class EventReader {
   /** The parts of a line that has not ended. */
   #parts: Uint8Array[] = [];
   #length = 0;
-  #memory: Uint8Array = new Uint8Array();
+  #memory: Uint8Array = NOTHING;
   /** The number of bytes of data in the buffer; negative before the first line of data. */
   #size = -1;
   #isFirst = true;
   /** Whether the last chunk ended with a CR, whose LF may begin the next one. */
   #isCut = false;
+  /** Whether the event has a line beside its data. */
+  #isNoted = false;
   #event: string | undefined;
   #id: string | undefined;
   #retry: number | undefined;
@@ -140,13 +143,17 @@ class EventReader {
     if (chunk.length === 0) return this.#length + this.#size;
     let from = this.#isCut && chunk[0] === LINE_END ? 1 : 0;
     this.#isCut = chunk.at(-1) === CARRIAGE_RETURN;
+    const { length } = chunk;
     for (let feed = -1, cr = -1;;) {
-      if (feed < from) feed = indexOf(chunk, LINE_END, from);
-      if (cr < from) cr = indexOf(chunk, CARRIAGE_RETURN, from);
-      const end = Math.min(feed, cr);
-      if (end === chunk.length) break;
-      if (this.#length === 0) this.#line(chunk, from, end);
-      else this.#ended(chunk.subarray(from, end));
+      // There may be millions of empty lines.
+      if (feed < from) feed = chunk[from] === LINE_END ? from : indexOf(chunk, LINE_END, from);
+      if (cr < from) cr = chunk[from] === CARRIAGE_RETURN ? from : far(chunk, from);
+      const end = feed < cr ? feed : cr;
+      if (end === length) break;
+      if (this.#length > 0) this.#ended(chunk.subarray(from, end));
+      else if (end > from) this.#line(chunk, from, end);
+      else if (this.#size >= 0 || this.#isNoted) this.#completed();
+      else this.#isFirst = false;
       from = end + (feed === cr + 1 ? 2 : 1);
     }
     this.#begin(chunk.subarray(from));
@@ -182,6 +189,7 @@ class EventReader {
 
   #note(line: string): void {
     const [, field, value = ""] = /^(event|id|retry)(?:: ?(.*))?$/s.exec(line) ?? [];
+    this.#isNoted = true;
     if (field === "event") this.#event = value || undefined;
     if (field === "id" && !value.includes("\0")) this.#id = value;
     if (field === "retry" && /^\d{1,9}$/.test(value)) this.#retry = Number(value);
@@ -206,15 +214,30 @@ class EventReader {
   }
 
   #completed(): void {
-    const [event, id, retry, size] = [this.#event, this.#id, this.#retry, this.#size];
-    this.#event = undefined;
-    if (size < 0 && id === undefined && retry === undefined) return;
-    const data = this.#memory.subarray(0, Math.max(size, 0));
-    this.#memory = new Uint8Array();
+    const size = this.#size;
+    const data = size === this.#memory.length ? this.#memory : this.#memory.subarray(0, size);
+    this.#memory = NOTHING;
     this.#size = -1;
-    this.#id = this.#retry = undefined;
-    this.#reading.take({ data, event, id, retry });
+    if (!this.#isNoted) {
+      if (size >= 0) {
+        this.#reading.take({ data, event: undefined, id: undefined, retry: undefined });
+      }
+      return;
+    }
+    const event = this.#event;
+    const id = this.#id;
+    const retry = this.#retry;
+    this.#isNoted = false;
+    this.#event = this.#id = this.#retry = undefined;
+    if (size < 0 && id === undefined && retry === undefined) return;
+    this.#reading.take({ data: size < 0 ? NOTHING : data, event, id, retry });
   }
+}
+
+/** Returns the index of a CR. Most streams have none. */
+function far(bytes: Uint8Array, from: number): number {
+  const found = bytes.indexOf(CARRIAGE_RETURN, from);
+  return found < 0 ? bytes.length : found;
 }
 
 /** Returns the index of a byte, or the length of `bytes` if it is not there. */
