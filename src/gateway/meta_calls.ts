@@ -158,6 +158,7 @@ export class MetaCalls {
     // Only who looks for several things at once has several calls to make.
     const isMany = Array.isArray(query) && query.length > 1 && lines.length > 1;
     const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
+    if (hint.length > 0) this.#expectCode();
     const mode = `mode: ${answer.mode}`;
     const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
     return textResult(said.join("\n"));
@@ -193,8 +194,16 @@ export class MetaCalls {
     return line === "" ? own : `${own}\n  ${line}`;
   }
 
+  /** Has what runs code ready when the model has read the answer. */
+  #expectCode(): void {
+    // If this fails, the code is told why.
+    this.#options.workflow().then((workflow) => workflow.ahead()).catch(() => {});
+  }
+
   async #schema(args: JsonObject): Promise<ToolResult> {
     const { tools, as } = args as { tools: readonly string[]; as?: "typescript" };
+    const { metaTools } = this.#options.settings();
+    if (as === "typescript" && metaTools.includes("execute_code")) this.#expectCode();
     const shown = await Promise.all(tools.map((name) => this.#look(name)));
     const isError = shown.every((one) => "error" in one) || undefined;
     const text = as === "typescript"

@@ -65,6 +65,13 @@ export class CodeChildren implements AsyncDisposable {
     }
   }
 
+  /** Has a child started for code that is expected: soon, or at once for code that is here. */
+  ahead(options?: { readonly now: true }): void {
+    if (!this.#isClosed) {
+      this.#warm.keep(this.#options.key(), () => this.#openWarm(options?.now), options);
+    }
+  }
+
   /** Ends every child. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
@@ -72,8 +79,9 @@ export class CodeChildren implements AsyncDisposable {
     await Promise.all(this.#ends);
   }
 
-  async #openWarm(): Promise<Sandbox> {
+  async #openWarm(isAwaited = false): Promise<Sandbox> {
     const child = await this.#options.open(this.#placesAt(0).spare());
+    if (isAwaited) return child;
     try {
       await this.#options.warmUp(child);
       return child;

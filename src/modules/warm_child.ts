@@ -43,20 +43,22 @@ export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
     return await open();
   }
 
-  /** Has a child of this key started soon. A child of another key is closed. */
-  keep(key: string, open: () => Promise<T>): void {
+  /** Has a child of this key started, soon or at once. A child of another key is closed. */
+  keep(key: string, open: () => Promise<T>, { now = false } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#drop(), this.#idleMs());
     if (key === this.#key && this.#kept !== undefined) return;
     void this.#drop();
     this.#key = key;
-    this.#rest = setTimeout(() => {
+    const start = () => {
       // If the start fails, the next call reports why.
       const kept: Promise<T | undefined> = this.#kept = open().catch(() => {
         if (this.#kept === kept) this.#kept = undefined;
         return undefined;
       });
-    }, this.#restMs);
+    };
+    if (now) start();
+    else this.#rest = setTimeout(start, this.#restMs);
   }
 
   /** Closes the warm child. Returns whether there was one. */

@@ -72,6 +72,18 @@ Deno.test("WarmChildren starts nothing at once, and nothing after its end", asyn
   assert.equal(opened.length, 0);
 });
 
+Deno.test("WarmChildren starts a child at once where it is asked to, and only one", async () => {
+  const { warm, opened, open } = opening();
+  await using _ = warm;
+  warm.keep("a", open);
+  warm.keep("a", open, { now: true });
+  assert.equal(opened.length, 1);
+  warm.keep("a", open);
+  await turn();
+  assert.equal(await warm.take("a", open), opened[0]);
+  assert.equal(opened.length, 1);
+});
+
 Deno.test("WarmChildren starts none of a key that another has replaced", async () => {
   const { warm, opened, open } = opening();
   await using _ = warm;

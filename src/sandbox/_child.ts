@@ -233,6 +233,8 @@ function childFlags(
   return [
     ...DENO_ALONE,
     "--unstable-worker-options",
+    // Its own folder has no cache of code from before, and is removed with it.
+    "--no-code-cache",
     `--v8-flags=--max-old-space-size=${limits.heapMb}`,
     ...(isOpenToKernel(options, layer) ? ["--allow-ffi"] : []),
     ...pathFlag("allow-read", [...readable], ON),

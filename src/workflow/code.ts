@@ -22,6 +22,8 @@ export interface CodeHouse {
       use: { readonly depth: number; readonly signal: AbortSignal },
       work: (child: Sandbox) => Promise<T>,
     ): Promise<T>;
+    /** Has a child started soon, or at once. */
+    ahead(options?: { readonly now: true }): void;
   };
   /** Returns the id of a tool by the name that lists have. Throws UNKNOWN_TOOL. */
   readonly idOf: (name: string) => ToolId;

@@ -66,6 +66,8 @@ export async function executeCode(
   const saving = saveAs === undefined ? undefined : await house.saving();
   // What cannot be saved does not run.
   const prepared = saveAs && saving?.prepare(saveAs, { kind: "code", text: code });
+  // A child starts while the types are checked. Code that calls no tool waits for no check.
+  if (/\bmcp\b/.test(code)) house.children.ahead({ now: true });
   // The time of the code begins when it runs.
   const types = await typesOf(code, { house, signal: request.signal });
   if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };

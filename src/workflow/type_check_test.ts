@@ -119,6 +119,7 @@ Deno.test("What may be right is no problem", async () => {
     "function f(x) { return x.y } return f({ y: 1 })",
     // Names that the text does not have as a whole.
     String.raw`await mcp.fs["read\x5ffile"]({}); await mcp.fs["list\x2dall"]({})`,
+    String.raw`let list: (typeof mcp.fs)["list\x2dall"]; const keys: (keyof typeof mcp.fs)[] = []`,
     "const name = `read_${'file'}` as const; await mcp.fs[name]({}); mcp.fs['read_' + 'file']({})",
   ];
   for (const code of cases) assert.deepEqual(await scene.problems(code), [], code);

@@ -58,6 +58,11 @@ export class Workflow {
     return await executeCode(request, { ...this.#options, waiting: this.#waiting });
   }
 
+  /** Expects code soon. */
+  ahead(): void {
+    this.#options.children.ahead();
+  }
+
   /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
   async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
