@@ -85,7 +85,7 @@ function show(
   { url, isLocal }: HttpDoor,
   { typed, where }: { readonly typed: Typed; readonly where: string },
 ): void {
-  if (!isLocal) tell("warning: other machines can reach it; each request needs the token");
+  if (!isLocal) tell("warning: other machines can reach it");
   if (typed.json) return print(JSON.stringify({ url, token: where }));
   print(`Serving MCP at ${url}\n  Clients send "Authorization: Bearer TOKEN"; the token: ${where}`);
 }
@@ -106,10 +106,10 @@ function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "n
   const isLocal = isLoopback(host);
   if (!isLocal && tls === undefined && !behindProxy) {
     const why = "others could read the token on the way";
-    throw refuse(why, "Give --cert and --key, or --behind-proxy if a proxy there does TLS");
+    throw refuse(why, "Give --cert and --key, or --behind-proxy");
   }
   if (!isLocal && allowHost.length === 0) {
-    throw refuse("the names of this machine are not known", "Name them with --allow-host");
+    throw refuse("its names are not known", "Name them with --allow-host");
   }
   const hosts = allowHost.map((name) => name.toLowerCase());
   return {

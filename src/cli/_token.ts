@@ -66,8 +66,8 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const done = await agreed(at, {
     change,
     command: `pml token new ${name}`,
-    said: "Whoever has the token may call tools by the rules of this identity; what they do not " +
-      "allow waits for your `pml approve`",
+    said: "Whoever has the token may call tools by the rules of this identity. What these do not " +
+      "allow waits for `pml approve`",
     value: { name },
   });
   if (done.code !== undefined) return done;

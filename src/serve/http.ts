@@ -63,7 +63,8 @@ class Door {
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
-    response.once("close", () => gone.abort());
+    // A client that has its answer took nothing back.
+    response.once("close", () => response.writableFinished || gone.abort());
     const made = this.#refused(request) ?? await this.#made(request, gone.signal);
     await this.#answers.send(response, made);
   }
@@ -74,16 +75,15 @@ class Door {
     const path = pathOf(request);
     const sender = refusedSender(request, this.#options.names);
     if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
-    if (path === "/health") return Response.json({ status: "ok" });
-    if (path === "/ready") {
-      const problem = this.#options.problem();
-      return Response.json({ status: problem === undefined ? "ready" : problem }, {
+    if (path === "/health" || path === "/ready") {
+      const problem = path === "/ready" ? this.#options.problem() : undefined;
+      return Response.json({ status: problem ?? "ok" }, {
         status: problem === undefined ? 200 : 503,
       });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
     if (method === "OPTIONS" || !METHODS.includes(method)) {
-      return this.#refuse(405, "it is none of GET, POST and DELETE", {
+      return this.#refuse(405, "it is no GET, POST or DELETE", {
         headers: { allow: METHODS.join(", ") },
       });
     }

@@ -26,7 +26,7 @@ function hashOf(text: string): Uint8Array {
 
 /** Returns the token in a header `Authorization`; empty if there is none. */
 export function tokenIn(authorization: string): string {
-  return /^bearer ([^\s]+)$/i.exec(authorization)?.[1] ?? "";
+  return /^bearer (\S+)$/i.exec(authorization)?.[1] ?? "";
 }
 
 /** Returns the SHA-256 of a token, in hexadecimal digits. */
