@@ -150,3 +150,41 @@ Deno.test("pml token new asks, and shows the token once", async () => {
   await using ci = await connectHttp({ url: served.url, token: made });
   assert.ok((await ci.client.listTools()).tools.length > 0);
 });
+
+Deno.test("The handle of a question does nothing for another, and its owner can still use it (HT17)", async () => {
+  await using ws = await scenery();
+  await Deno.writeTextFile(
+    ws.file(".pml.json"),
+    JSON.stringify({ version: 1, permissions: { ask: ["filesystem:*"] } }),
+  );
+  await using served = await servePml(ws);
+  const args = { path: "b.txt", content: "x" };
+  const call = { name: "call", arguments: { tool: "filesystem:write_file", arguments: args } };
+  const ask = async (token: string, more: object = {}) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
+    };
+    const params = { ...call, ...more, _meta };
+    const response = await served.fetch({
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+      headers: {
+        authorization: `Bearer ${token}`,
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "call",
+      },
+    });
+    return await response.json();
+  };
+  const { result: { requestState, inputRequests } } = await ask(served.token);
+  assert.ok(inputRequests.approval, "the owner is asked");
+  const inputResponses = { approval: { action: "accept", content: { answer: "Yes" } } };
+  const stolen = await ask(TOKENS.ci, { requestState, inputResponses });
+  assert.doesNotMatch(JSON.stringify(stolen), /"text":"(Wrote|Created)/);
+  await assert.rejects(Deno.stat(ws.file("b.txt")), "nothing was written");
+  await ask(served.token, { requestState, inputResponses });
+  assert.equal(await Deno.readTextFile(ws.file("b.txt")), "x");
+});
