@@ -56,7 +56,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       era,
       answer: async (_, { message }) => {
         texts.push(String(message));
-        if (!String(message).includes("b2")) return YES;
+        if (!String(message).includes("second")) return YES;
         // A refusal that comes at once is taken for no answer of a person.
         await new Promise((resolve) => setTimeout(resolve, 400));
         return NO;
@@ -65,17 +65,17 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     const { ws, pml } = scene;
     const code = `
       await mcp.led.note({ text: "once" });
-      const all = await Promise.allSettled(["a1", "b2", "c3"].map((text) => mcp.led.gated({ text })));
+      const all = await Promise.allSettled(["first", "second", "third"].map((text) => mcp.led.gated({ text })));
       return all.map(({ value, reason }) => value?.line ?? [reason.name, reason.code]);`;
     assert.deepEqual(JSON.parse(await valueOf(pml, code)), [
-      "gated a1",
+      "gated first",
       ["ToolError", "APPROVAL_DECLINED"],
-      "gated c3",
+      "gated third",
     ]);
     assert.equal(texts.length, 3);
     const lines = await ledgerOf(ws);
     assert.equal(lines[0], "note once");
-    assert.deepEqual(lines.slice(1).sort(), ["gated a1", "gated c3"]);
+    assert.deepEqual(lines.slice(1).sort(), ["gated first", "gated third"]);
     await endWell(ws, pml);
   });
 

@@ -81,16 +81,16 @@ Deno.test("Fifty sets in one batch have eight children unless more are wanted (G
 });
 
 Deno.test("A call that waits for a child waits beyond its deadline, and a cancelled one leaves the queue (GW5)", async () => {
-  const limits = { children: 1, call_ms: 2_500 };
+  const limits = { children: 1, call_ms: 6_000 };
   const modules = { many: manySets("many", 5) };
   await attack({ modules, limits, files: folders(5) }, async ({ pml, call }) => {
     assert.equal((await call("many:t0")).text, "done");
-    const first = call("many:t0", { ms: 2_000, said: "t0 runs" });
+    const first = call("many:t0", { ms: 3_000, said: "t0 runs" });
     await until(() => pml.stderr.includes("t0 runs"));
     const given = { tool: "many:t1", arguments: { said: "t1 runs" } };
     const params = { name: "call", arguments: given };
     await pml.sendJson({ jsonrpc: "2.0", id: "given up", method: "tools/call", params });
-    const rest = [2, 3, 4].map((at) => call(`many:t${at}`, { ms: 1_000, said: `t${at} runs` }));
+    const rest = [2, 3, 4].map((at) => call(`many:t${at}`, { ms: 1_500, said: `t${at} runs` }));
     await pml.notify("notifications/cancelled", { requestId: "given up", reason: "enough" });
     for (const { text } of await Promise.all([first, ...rest])) assert.equal(text, "done");
     assert.ok(!pml.stderr.includes("t1 runs"));
