@@ -8,6 +8,7 @@
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/identities.ts";
 import type { FaceLimits, HttpFace } from "../serve/http_face.ts";
+import type { Replica } from "../serve/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
 
 /** The options of `Faces`. */
@@ -18,6 +19,8 @@ export interface FacesOptions {
   readonly token: string;
   /** Opens the PML of an identity. */
   readonly open: (identity: string) => Promise<App>;
+  /** This process, if several serve together. */
+  readonly replica: Replica | undefined;
 }
 
 const NOBODY = { identities: new Map<string, Identity>() };
@@ -39,7 +42,7 @@ export class Faces implements AsyncDisposable {
   /** Opens the face of the person. Those of identities are opened by their first requests. */
   constructor(options: FacesOptions) {
     this.#options = options;
-    this.#person = faceOf(options.app);
+    this.#person = faceOf(options.app, { identity: null, replica: options.replica });
     // A revoked identity is gone at once, with everything that it started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
@@ -50,11 +53,15 @@ export class Faces implements AsyncDisposable {
     if (sameHash(token, this.#options.token)) return await this.#person;
     const { identities } = this.#options.app.loaded().others ?? NOBODY;
     const identity = [...identities.values()].find((one) => sameHash(one.token, token));
-    if (identity === undefined) return undefined;
-    const { name } = identity;
-    const own = this.#own.get(name) ?? this.#open(name, token);
-    this.#own.set(name, own);
-    return (await own).face;
+    return identity && await this.#faceOf(identity);
+  }
+
+  /** Returns what answers the person, or an identity; undefined for one that is gone. */
+  async named(name: string | null): Promise<HttpFace | undefined> {
+    if (name === null) return await this.#person;
+    const { identities } = this.#options.app.loaded().others ?? NOBODY;
+    const identity = identities.get(name);
+    return identity && await this.#faceOf(identity);
   }
 
   /** Ends the streams on which nothing is answered. */
@@ -69,10 +76,17 @@ export class Faces implements AsyncDisposable {
     for (const one of own) if (one.status === "fulfilled") await end(one.value);
   }
 
+  async #faceOf({ name, token }: Identity): Promise<HttpFace> {
+    const own = this.#own.get(name) ?? this.#open(name, token);
+    this.#own.set(name, own);
+    return (await own).face;
+  }
+
   #open(name: string, token: string): Promise<Own> {
-    const opened = this.#options.open(name).then(async (app) => {
+    const { open, replica } = this.#options;
+    const opened = open(name).then(async (app) => {
       app.watch();
-      return { token, app, face: await faceOf(app) };
+      return { token, app, face: await faceOf(app, { identity: name, replica }) };
     });
     opened.catch(() => this.#own.delete(name));
     return opened;
@@ -96,19 +110,24 @@ export class Faces implements AsyncDisposable {
   }
 }
 
-async function faceOf(app: App): Promise<HttpFace> {
+async function faceOf(
+  app: App,
+  { identity, replica }: Pick<FacesOptions, "replica"> & { readonly identity: string | null },
+): Promise<HttpFace> {
   const [gateway, { HttpFace }] = await Promise.all([
     app.gateway(),
     import("../serve/http_face.ts"),
   ]);
   const face = new HttpFace({
     ...limitsOf(app),
+    ...{ identity, prefix: replica?.prefix ?? "" },
     factory: gateway.factory,
     listen: (tell) => gateway.listen({ tell }),
     isTask: (id) => gateway.tasks.has(id),
     onAble: (able) => app.servers.serve(able),
   });
   gateway.clients.streams = face.notify;
+  gateway.replica = replica?.for(identity, async () => (await app.callPath()).approvals);
   return face;
 }
 

@@ -59,11 +59,17 @@ export async function serve(typed: Typed): Promise<number> {
     const token = await tokenOf(app, typed);
     app.parts.redactor.register(token.value);
     const open = (identity: string) => openApp({ ...place, identity });
-    await using faces = new Faces({ app, token: tokenHash(token.value), open });
+    const { serve: together } = app.loaded().person.others;
+    const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
+    await using faces = new Faces({ app, token: tokenHash(token.value), open, replica });
+    const limits = { ...limitsOf(app), unreadMs: app.config().limits.unreadMs };
+    const faceOf = (identity: string | null) => faces.named(identity);
+    await using link = await replica?.listen({ ...limits, faceOf });
     await using door = await serveHttp({
       ...address,
-      ...limitsOf(app),
-      unreadMs: app.config().limits.unreadMs,
+      ...limits,
+      answer: (face, request, body) =>
+        replica?.answer(face, request, body) ?? face.answer(request, body),
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
       onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
@@ -74,7 +80,7 @@ export async function serve(typed: Typed): Promise<number> {
     show(door, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
     await faces.hush();
-    await door.drain(DRAIN_MS);
+    await Promise.all([door.drain(DRAIN_MS), link?.drain(DRAIN_MS)]);
   } catch (error) {
     return report(error, []);
   }

@@ -27,6 +27,7 @@ const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
 const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
 const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
+const KEY_PLACE = /^(\$\{(?!PML_)\w+\}|(?!.*:\/\/)(?!\$)(?=.*\S).*)$/s;
 const PERSONAL = "nothing: certificates are set in your config.yaml";
 const PRICE = "a number that is 0 or more";
 const MOST_LISTED = 10_000;
@@ -81,6 +82,10 @@ export function personSchema(zod: Zod) {
     sampling: samplingSchema(zod),
     toolsets: toolsetsSchema(zod),
     identities: identitiesSchema(zod),
+    serve: object({}, {
+      sealing_key: text("the path of a file, or ${NAME}", KEY_PLACE),
+      replica_address: text("IP:PORT", /^([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i),
+    }),
     oauth: object({}, { client_metadata_url: url("https://") }),
     telemetry: later,
   });

@@ -48,6 +48,15 @@ export interface Rate {
 export interface IdentitySections {
   readonly identities?: Readonly<Record<string, SaidIdentity>> | undefined;
   readonly toolsets?: Readonly<Record<string, readonly string[]>> | undefined;
+  readonly serve?: ServeSection | undefined;
+}
+
+/** The section `serve`: how several processes serve together. */
+export interface ServeSection {
+  /** The file of the key that they have in common, or `${NAME}` for a variable. */
+  readonly sealing_key?: string;
+  /** The address at which the others reach this one; 127.0.0.1 and any port by default. */
+  readonly replica_address?: string;
 }
 
 interface SaidIdentity {

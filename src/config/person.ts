@@ -94,6 +94,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling,
     identities,
     toolsets,
+    serve,
     oauth,
     network,
     mcpServers: _,
@@ -124,6 +125,6 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
     workspaces: workspaces.map(pathOf),
-    others: { identities, toolsets },
+    others: { identities, toolsets, serve },
   };
 }

@@ -8,7 +8,7 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject } from "../core/json.ts";
+import { canonical, isObject, type JsonObject } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./gateway.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
@@ -30,12 +30,24 @@ export interface Working extends Meanwhile {
   readonly answer: Answer | undefined;
 }
 
+/** Has questions kept by clients, so that their answers can come to any process. */
+export interface Replica {
+  /** The name of this process, as the states begin that stand for work which was begun here. */
+  readonly prefix: string;
+  /** Returns the state that stands for a question about a request. */
+  seal(handle: string, request: string): Promise<string>;
+  /** Returns the handle of the question. Throws BAD_REQUEST if it was about another request. */
+  open(state: string, request: string): Promise<string>;
+}
+
 /** What an exchange needs of the house. */
 export interface ExchangeOptions {
   readonly callTool: CallTool;
   readonly settings: () => Pick<FaceSettings, "asksClient" | "approvalMs">;
   /** Leaves a question for the terminal, and gives the error that says so. */
   readonly leave: (question: Question) => Promise<PmlError>;
+  /** Where one PML has several processes; undefined where it has one. */
+  readonly replica: () => Replica | undefined;
 }
 
 /** One request has one question, or more where its server has to be looked up and trusted first. */
@@ -54,7 +66,10 @@ export class Exchange implements Disposable {
   /** Makes an exchange without any request. */
   constructor(options: ExchangeOptions) {
     this.#options = options;
-    this.#runs = new Runs(() => options.settings().approvalMs);
+    this.#runs = new Runs(
+      () => options.settings().approvalMs,
+      () => options.replica()?.prefix ?? "",
+    );
   }
 
   /** Works on a request; one that has to ask goes on when its client comes again. */
@@ -65,17 +80,18 @@ export class Exchange implements Disposable {
     const { client, context, params } = request;
     const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
     const { capabilities } = request;
+    const { _meta: _, ...same } = params;
+    const of = () => canonical([method, same]);
     const work = (begun: Begun<ServerContext>) =>
-      this.#answered({ ...begun, first: context, client, capabilities }, run);
+      this.#answered({ ...begun, first: context, client, capabilities, of }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
       return await work({ ask, signal, latest: () => context });
     }
-    const { _meta: _, ...same } = params;
     const state = requestState<unknown>();
     return await this.#runs.visit({
-      of: () => JSON.stringify([method, same]),
+      of,
       party: client.party,
       context,
       signal,
@@ -97,6 +113,7 @@ export class Exchange implements Disposable {
       readonly signal: AbortSignal;
       readonly latest: () => ServerContext | undefined;
       readonly first: ServerContext;
+      readonly of: () => string;
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
@@ -121,7 +138,11 @@ export class Exchange implements Disposable {
       : undefined;
     const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
-    let answer = this.#own(answerOf(from.first), party);
+    const replica = isModern ? this.#options.replica() : undefined;
+    const said = answerOf(from.first);
+    let answer = said && replica
+      ? { ...said, handle: await replica.open(said.handle, from.of()) }
+      : this.#own(said, party);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.
@@ -129,6 +150,9 @@ export class Exchange implements Disposable {
       const { question } = outcome;
       if (round > MOST_ROUNDS) throw await leave(question);
       if (isModern && asks(question)) {
+        if (replica !== undefined) {
+          return ask({ ...question, handle: await replica.seal(question.handle, from.of()) });
+        }
         this.#note(question.handle, party);
         return ask(question);
       }

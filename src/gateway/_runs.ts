@@ -80,10 +80,12 @@ const WAITING_MAX = 32;
 export class Runs<C> implements Disposable {
   readonly #waiting = new Map<string, Run<C>>();
   readonly #waitMs: () => number;
+  readonly #here: () => string;
 
-  /** Gives up what nobody came back to in so many milliseconds. */
-  constructor(waitMs: () => number) {
+  /** Gives up what nobody came back to in so many milliseconds. `here` names this process. */
+  constructor(waitMs: () => number, here: () => string = () => "") {
     this.#waitMs = waitMs;
+    this.#here = here;
   }
 
   /** Begins the work on a request, or goes on with it; gives what comes of it, or a pause. */
@@ -119,6 +121,7 @@ export class Runs<C> implements Disposable {
     // Other states are those of PML's own questions.
     if (state === undefined || !state.startsWith(RUN)) return undefined;
     const run = this.#waiting.get(state);
+    if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw gone(true);
     if (run === undefined || run.party !== party) throw gone();
     this.#waiting.delete(state);
     clearTimeout(run.timer);
@@ -152,7 +155,7 @@ export class Runs<C> implements Disposable {
       run.abort.abort(error);
       throw error;
     }
-    const requestState = `${RUN}${crypto.randomUUID()}`;
+    const requestState = `${RUN}${this.#here()}${crypto.randomUUID()}`;
     this.#waiting.set(requestState, run);
     run.timer = setTimeout(() => {
       this.#waiting.delete(requestState);
@@ -199,7 +202,15 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
   return run;
 }
 
-function gone(): PmlError {
+/** Makes the error for an answer to nobody: what was asked had begun, here or in another process. */
+function gone(isElsewhere = false): PmlError {
+  if (isElsewhere) {
+    const message = "Cannot go on: the PML that asked is gone, and with it what it had begun";
+    return new PmlError("UPSTREAM_DOWN", message, {
+      hint: "It may have run in part: look before you make the request again",
+      detail: { may_have_run: true },
+    });
+  }
   return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
     hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
   });

@@ -11,7 +11,7 @@ import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
-import type { ClientRequest } from "./_exchange.ts";
+import type { ClientRequest, Replica } from "./_exchange.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
 import { ANY, relay } from "./asking.ts";
@@ -35,6 +35,8 @@ export interface TasksOptions {
   readonly unfollow: (
     followed: { readonly server: string; readonly uri: string; readonly isTask: true },
   ) => void;
+  /** Where one PML has several processes: the ids of tasks begin with the name of this one. */
+  readonly replica: () => Pick<Replica, "prefix"> | undefined;
   /** The rules forbid some tools by now. */
   readonly judge: (tool: ToolId) => Verdict;
   /** Told of a task that its server does not tell of. */
@@ -124,7 +126,7 @@ export class Tasks {
     const { content: _, ...result } = outcome.result;
     const { isModern } = call.task ?? {};
     const state = objectOf(isModern ? result : result.task);
-    const own = crypto.randomUUID();
+    const own = `${this.#options.replica()?.prefix ?? ""}${crypto.randomUUID()}`;
     const there = String(state.taskId);
     const client = call.task && this.#clients.get(call.task);
     const begun = { tool: call.id, there, asked: new Map(), client, isOver: false };

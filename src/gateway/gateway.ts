@@ -22,7 +22,7 @@ import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import type { Workflow } from "../workflow/workflow.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
-import { type ClientRequest, Exchange } from "./_exchange.ts";
+import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
@@ -107,6 +107,8 @@ export class Gateway implements Disposable {
   readonly clients: Clients;
   /** The tasks that clients began. */
   readonly tasks: Tasks;
+  /** Set where one PML has several processes. */
+  replica: Replica | undefined;
   readonly #options: GatewayOptions;
   readonly #offers: Offers;
   readonly #exchange: Exchange;
@@ -124,8 +126,9 @@ export class Gateway implements Disposable {
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
-    this.#exchange = new Exchange(this.#options);
-    const parts = { ...this.#options, clients: this.clients, offers: this.#offers };
+    const replica = () => this.replica;
+    this.#exchange = new Exchange({ ...this.#options, replica });
+    const parts = { ...this.#options, replica, clients: this.clients, offers: this.#offers };
     this.#requests = new ServerRequests({ ...parts, exchange: this.#exchange });
     const all = { ...parts, requests: this.#requests };
     this.tasks = new Tasks(all);

@@ -38,6 +38,7 @@ Deno.test("What is told of a task comes to the client that began it alone", () =
     leave: never,
     requests: {} as ServerRequests, // nothing is asked of it
     unfollow: never,
+    replica: () => undefined,
     judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
     onLost: never,
   });

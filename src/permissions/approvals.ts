@@ -52,9 +52,20 @@ const LEAST_TEXT = 64_000;
 interface OpenQuestion {
   readonly digest: string;
   readonly subjects: readonly Subject[];
-  readonly question: Omit<Question, "handle">;
+  readonly question: Pick<Question, "always" | "terminalOnly">;
   readonly at: number;
   readonly size: number;
+  /** Throws if the question was answered before, in whatever process. */
+  readonly claim?: (() => Promise<void>) | undefined;
+}
+
+/** A question that is not kept in memory, but with the client. */
+export interface SentQuestion {
+  /** The digest of the subjects. */
+  readonly digest: string;
+  readonly always: boolean;
+  /** The time of the question, in milliseconds since 1970. */
+  readonly at: number;
 }
 
 /** The open questions of this process, and the approvals that wait in the PML home. */
@@ -90,7 +101,7 @@ export class Approvals {
 
   /** Returns an answer for one call of an approved batch. */
   ticket(subject: Subject): Answer {
-    const question = { text: "", always: false, terminalOnly: false };
+    const question = { always: false, terminalOnly: false };
     return { handle: this.#keep([subject], question), reply: "Yes" };
   }
 
@@ -114,7 +125,9 @@ export class Approvals {
 
   /** Returns what the person answered for a digest, in the client or in a terminal. */
   async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
+    const claim = answer && this.#open.get(answer.handle)?.claim;
     const settled = answer && this.settle(answer, digest);
+    if (settled !== undefined) await claim?.();
     const open = settled === undefined || settled === "no-channel";
     return open && await this.#files.take(digest) ? "terminal" : settled;
   }
@@ -126,6 +139,19 @@ export class Approvals {
   async leave(handle: string): Promise<PendingApproval | undefined> {
     const asked = this.#take(handle);
     return asked && await this.#files.leave(asked.digest, asked.subjects);
+  }
+
+  /** Takes a question out of memory: the client keeps it. Undefined if the handle is unknown. */
+  send(handle: string): SentQuestion | undefined {
+    const asked = this.#take(handle);
+    return asked && { digest: asked.digest, always: asked.question.always, at: asked.at };
+  }
+
+  /** Takes a question back that the client kept, and returns its handle. */
+  takeBack({ digest, always, at }: SentQuestion, claim: () => Promise<void>): string {
+    // The clock of another machine may be ahead.
+    const kept = { digest, at: Math.min(at, this.#now()), claim };
+    return this.#add({ ...kept, subjects: [], question: { always, terminalOnly: false } });
   }
 
   /** Returns the questions that wait for `pml approve`, the oldest first, with the full text. */
@@ -144,14 +170,17 @@ export class Approvals {
   }
 
   #keep(subjects: readonly Subject[], question: OpenQuestion["question"], length = 0): string {
+    const kept = { digest: digestOf(subjects), subjects, question, at: this.#now() };
+    return this.#add(kept, Math.max(length, LEAST_TEXT));
+  }
+
+  #add(question: Omit<OpenQuestion, "size">, size = LEAST_TEXT): string {
     const handle = randomBytes(32).toString("base64url");
-    const size = Math.max(length, LEAST_TEXT);
     for (const oldest of this.#open.keys()) {
       if (this.#size + size <= MOST_TEXT) break;
       this.#drop(oldest);
     }
-    const digest = digestOf(subjects);
-    this.#open.set(handle, { digest, subjects, question, at: this.#now(), size });
+    this.#open.set(handle, { ...question, size });
     this.#size += size;
     return handle;
   }

@@ -20,6 +20,8 @@ export interface SessionsOptions {
   /** How much that was sent is kept, in all sessions together. */
   readonly queuedBytes: number;
   readonly onError: (error: Error) => void;
+  /** How the ids of sessions begin. */
+  readonly prefix: string;
 }
 
 interface Session {
@@ -85,7 +87,7 @@ export class Sessions implements AsyncDisposable {
     if (this.#all.size >= this.#options.most && !this.#endOldest()) {
       return rejection(503, { why: `${this.#options.most} sessions are in use` });
     }
-    const id = crypto.randomUUID();
+    const id = `${this.#options.prefix}${crypto.randomUUID()}`;
     const sent = new SentEvents(this.#kept);
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,

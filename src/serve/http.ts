@@ -23,6 +23,8 @@ export interface HttpOptions extends FaceLimits {
   readonly names: Names;
   /** Returns what answers requests with this header `Authorization`; undefined refuses them. */
   readonly faceFor: (authorization: string) => Promise<HttpFace | undefined>;
+  /** Answers a request, in this process or in another one. */
+  readonly answer: (face: HttpFace, request: Request, body: unknown) => Promise<Response>;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
   /** Returns why nothing can be called; undefined if everything is ready. */
@@ -110,7 +112,7 @@ class Door {
     // The token is nobody's business after this.
     headers.delete("authorization");
     const web = new Request(`http://localhost${PATH}`, { method, headers, signal });
-    return await face.answer(web, read.json);
+    return await this.#options.answer(face, web, read.json);
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {

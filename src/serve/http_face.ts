@@ -29,6 +29,10 @@ export interface FaceOptions {
   readonly isTask: (id: string) => boolean;
   /** Is called with the capabilities of all clients together, when these change. */
   readonly onAble: (capabilities: JsonObject) => void;
+  /** The identity that it answers; null for the person. */
+  readonly identity: string | null;
+  /** How the ids of sessions begin. */
+  readonly prefix: string;
 }
 
 /** The limits of a face. */
@@ -41,6 +45,8 @@ export interface FaceLimits {
 
 /** Answers messages. */
 export class HttpFace implements AsyncDisposable {
+  /** The identity that it answers; null for the person. */
+  readonly identity: string | null;
   readonly #options: FaceOptions & FaceLimits;
   readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;
@@ -49,6 +55,7 @@ export class HttpFace implements AsyncDisposable {
   /** Takes what answers, and the limits. */
   constructor(options: FaceOptions & FaceLimits) {
     const { factory, connections, inputBytes, onError } = this.#options = options;
+    this.identity = options.identity;
     this.#modern = createMcpHandler(factory, {
       legacy: "reject",
       onerror: onError,

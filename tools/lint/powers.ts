@@ -83,6 +83,8 @@ const POWERS: readonly Power[] = [
       "src/remote/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
+      // It reaches other processes of the same PML, at addresses in the PML home.
+      "src/serve/_replica_link.ts",
       // It is listened at, and reaches nothing.
       "src/io/listener.ts",
       // Nor does this: its sockets are the two pipes that were open.

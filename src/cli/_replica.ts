@@ -1,0 +1,73 @@
+/**
+ * Opens one of several processes that serve one PML together.
+ *
+ * @module
+ */
+
+import { dirname, join, resolve } from "node:path";
+import type { App } from "../app/app.ts";
+import type { ServeSection } from "../config/identities.ts";
+import { PmlError } from "../core/errors.ts";
+import { readRegular } from "../io/regular_file.ts";
+import { Replica } from "../serve/replica.ts";
+
+const LEAST_BYTES = 32;
+const MOST_BYTES = 4_096;
+
+/** Opens this process as one of several. Throws CONFIG_INVALID if they have no key in common. */
+export function replicaOf(app: App, said: ServeSection): Replica {
+  const { sealing_key: key, replica_address: at = "127.0.0.1:0" } = said;
+  const [, host = "", port] = /^(.*):(\d+)$/.exec(at) ?? [];
+  const { home, limits: { approvalMs } } = app.config();
+  if (key === undefined) throw invalid("serve.sealing_key is missing");
+  const secret = secretOf(app, key);
+  app.parts.redactor.register(new TextDecoder().decode(secret));
+  const warn = (message: string) => app.log.warn(message);
+  return new Replica({ home, secret, host, port: Number(port), ttl: () => approvalMs, warn });
+}
+
+function secretOf(app: App, key: string): Uint8Array<ArrayBuffer> {
+  const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
+  const found = name === undefined ? fileOf(app, key) : variableOf(app, name);
+  if (found.length < LEAST_BYTES) {
+    throw invalid(`the key of serve.sealing_key has ${found.length} bytes`);
+  }
+  return found;
+}
+
+function variableOf(app: App, name: string): Uint8Array<ArrayBuffer> {
+  const key = app.keys.find(name);
+  // A workspace may not bring the key along.
+  if (key?.from === "the environment") return new TextEncoder().encode(key.value.trim());
+  throw invalid(`${name} of serve.sealing_key is not set in the environment`);
+}
+
+function fileOf(app: App, path: string): Uint8Array<ArrayBuffer> {
+  const { person, environment } = app.loaded();
+  const file = path.startsWith("~/")
+    ? join(environment.userHome, path.slice(2))
+    : resolve(dirname(person.path), path);
+  const { bytes, info: { mode } } = read(file);
+  if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) {
+    throw invalid("others can read the file of serve.sealing_key");
+  }
+  // Editors end a file with a new line.
+  const end = bytes.findLastIndex((byte) => byte !== 10 && byte !== 13);
+  return bytes.slice(0, end + 1);
+}
+
+/** The path is not shown: somebody may have written the key itself there. */
+function read(file: string) {
+  try {
+    return readRegular(file, { most: MOST_BYTES, links: true });
+  } catch {
+    throw invalid(`the file of serve.sealing_key cannot be read`);
+  }
+}
+
+function invalid(why: string): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot serve: ${why}`, {
+    hint: "In config.yaml, name a file with at least 32 random bytes that only you can read, or " +
+      "a variable: sealing_key: ${NAME}. `openssl rand -hex 32` makes a key",
+  });
+}

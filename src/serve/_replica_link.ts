@@ -1,0 +1,80 @@
+/**
+ * Sends requests to another process of this PML. Everything between the two is sealed: who lacks
+ * the key can neither send, nor answer, nor read.
+ *
+ * @module
+ */
+
+import { LineReader } from "../io/lines.ts";
+import type { Sealer } from "./_sealer.ts";
+
+/** A request of a client that another process answers. */
+export interface Forwarded {
+  /** The name of the request. A process answers it once. */
+  readonly nonce: string;
+  /** When it was sent, in milliseconds since 1970. */
+  readonly at: number;
+  /** The identity that sent it; null for the person. */
+  readonly identity: string | null;
+  readonly method: string;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: unknown;
+}
+
+/** The beginning of an answer. Its text follows in parts. */
+export interface Head {
+  readonly status: number;
+  readonly headers: readonly (readonly [string, string])[];
+  readonly isEmpty: boolean;
+}
+
+/** Where to send a request, and until when. */
+export interface LinkOptions {
+  /** The name of the process. */
+  readonly to: string;
+  readonly address: string;
+  readonly sealer: Sealer;
+  readonly signal: AbortSignal;
+}
+
+const LONGEST = 512 << 20;
+const END = null;
+
+/** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
+export async function* send(request: Forwarded, options: LinkOptions): AsyncGenerator<unknown> {
+  const { to, address, sealer, signal } = options;
+  const response = await fetch(`http://${address}/`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(await sealer.seal(request, [to])),
+    redirect: "error",
+    signal,
+  });
+  const lines = new LineReader(LONGEST);
+  let count = 0;
+  for await (const chunk of response.body ?? []) {
+    for (const line of lines.push(chunk)) {
+      if (line.kind !== "line") continue;
+      const text = new TextDecoder().decode(line.bytes);
+      const part = await sealer.open(text, [request.nonce, count++]);
+      if (part === END) return;
+      if (part === undefined) throw new Error("the answer is not sealed");
+      yield part;
+    }
+  }
+  throw new Error("the answer broke off");
+}
+
+/** Returns the lines that carry an answer. */
+export async function* linesOf(
+  { status, headers, body }: Response,
+  { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },
+): AsyncGenerator<Uint8Array> {
+  let count = 0;
+  const line = async (part: unknown) =>
+    new TextEncoder().encode(`${await sealer.seal(part, [nonce, count++])}\n`);
+  const head: Head = { status, headers: [...headers], isEmpty: body === null };
+  yield await line(head);
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) yield await line(part);
+  yield await line(END);
+}

@@ -1,0 +1,80 @@
+/**
+ * The answers that were used: a file for each in the PML home, which only one process can create.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { privateFolder, readPlain, unlessGone, writeWhole } from "../io/private_files.ts";
+
+/** A question with its answer, which counts once. */
+export interface Once {
+  /** The name that no other question has. */
+  readonly nonce: string;
+  /** When it can be answered no more, in milliseconds since 1970. */
+  readonly expires: number;
+}
+
+/** How many files there may be. */
+const MOST = 10_000;
+const SWEEP_MS = 10_000;
+/** How much the clocks of two machines may differ. */
+const SKEW_MS = 60_000;
+
+/** Lets each answer be used once. */
+export class UsedAnswers {
+  readonly #folder: string;
+  readonly #by: string;
+  #count = 0;
+  #sweepAt = 0;
+
+  /** Takes the PML home, and the name of this process. */
+  constructor(home: string, by: string) {
+    this.#folder = join(home, "answered");
+    this.#by = by;
+  }
+
+  /** Uses up an answer. Throws if any process did so before. */
+  async use({ nonce, expires }: Once): Promise<void> {
+    await this.#sweep();
+    if (this.#count++ >= MOST) {
+      throw new PmlError("OVERLOADED", `Cannot go on: ${MOST} answers were used lately`, {
+        hint: "Answer again in some minutes",
+      });
+    }
+    const path = join(this.#folder, `${expires}-${nonce}`);
+    const bytes = new TextEncoder().encode(this.#by);
+    try {
+      await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+      throw used(new TextDecoder().decode(readPlain(path)?.bytes) === this.#by);
+    }
+  }
+
+  /** Removes the files of answers that are too old to be used. */
+  async #sweep(): Promise<void> {
+    const now = Date.now();
+    if (now < this.#sweepAt) return;
+    this.#sweepAt = now + SWEEP_MS;
+    privateFolder(this.#folder);
+    this.#count = 0;
+    for await (const { name } of Deno.readDir(this.#folder)) {
+      if (parseInt(name) + SKEW_MS > now) this.#count++;
+      else await Deno.remove(join(this.#folder, name)).catch(unlessGone);
+    }
+  }
+}
+
+function used(isHere: boolean): PmlError {
+  const message = "Cannot go on: this answer was used already";
+  return isHere
+    ? new PmlError("BAD_REQUEST", message, {
+      hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
+    })
+    : new PmlError("UPSTREAM_DOWN", `${message}, by another process of this PML`, {
+      hint: "Nothing was run twice. If that process ended meanwhile, look what it did",
+      detail: { may_have_run: true },
+    });
+}

@@ -1,0 +1,281 @@
+/**
+ * One of several processes that serve one PML together. A question of PML travels sealed with its
+ * client, so that any of them can take the answer. What one of them has begun stays with it: the
+ * others pass on what comes for it.
+ *
+ * @module
+ */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
+import { isObject, objectOf } from "../core/json.ts";
+import { EVENTS_TYPE } from "../io/event_stream.ts";
+import { listen, type Listener } from "../io/listener.ts";
+import { readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
+import { Answers, rejection } from "./_http_answer.ts";
+import { readBody } from "./_http_body.ts";
+import { type Forwarded, type Head, linesOf, send } from "./_replica_link.ts";
+import { Sealer } from "./_sealer.ts";
+import { type Once, UsedAnswers } from "./_used_answers.ts";
+import type { FaceLimits, HttpFace } from "./http_face.ts";
+
+/** A question as its client keeps it. */
+export interface SentQuestion {
+  readonly digest: string;
+  readonly always: boolean;
+  readonly at: number;
+}
+
+/** What knows the open questions of an identity. */
+export interface Questions {
+  /** Takes a question out of memory; undefined if there is none. */
+  send(handle: string): SentQuestion | undefined;
+  /** Takes a question back, and returns its handle. `claim` throws if it was answered before. */
+  takeBack(question: SentQuestion, claim: () => Promise<void>): string;
+}
+
+/** The options of `Replica`. */
+export interface ReplicaOptions {
+  /** The PML home, which all have in common. */
+  readonly home: string;
+  /** The key, which all have in common. */
+  readonly secret: Uint8Array<ArrayBuffer>;
+  /** Where the others reach this one; the port 0 takes a free one. */
+  readonly host: string;
+  readonly port: number;
+  /** How long a question can be answered, in milliseconds. */
+  readonly ttl: () => number;
+  readonly warn: (message: string) => void;
+}
+
+/** The options of `listen`. */
+export interface LinkOptions extends FaceLimits {
+  readonly unreadMs: number;
+  /** Returns what answers an identity, or the person; undefined for one that is gone. */
+  readonly faceOf: (identity: string | null) => Promise<HttpFace | undefined>;
+}
+
+const BEAT_MS = 5_000;
+/** A process that was not heard of for so long is gone. */
+const GONE_MS = 30_000;
+/** How old a request of another process may be, and how much the clocks may differ. */
+const LATE_MS = 60_000;
+/** What stands for something in another process: work that waits, a session, or a task. */
+const ELSEWHERE = /^(?:run-)?([0-9a-f]{32})\./;
+
+/** A process among several. */
+export class Replica {
+  /** The name of this process, as the names of what it has begun start. */
+  readonly prefix: string;
+  readonly #id = crypto.randomUUID().replaceAll("-", "");
+  readonly #options: ReplicaOptions;
+  readonly #questions: Sealer;
+  readonly #link: Sealer;
+  readonly #used: UsedAnswers;
+  /** The requests of others that were answered lately. */
+  readonly #seen = new Map<string, number>();
+
+  /** Takes what all have in common. */
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.prefix = `${this.#id}.`;
+    this.#questions = new Sealer(options.secret, "pml questions");
+    this.#link = new Sealer(options.secret, "pml replicas");
+    this.#used = new UsedAnswers(options.home, this.#id);
+  }
+
+  /** Returns what seals the questions to an identity, or to the person. */
+  for(identity: string | null, questions: () => Promise<Questions>) {
+    const boundTo = (request: string) => [identity, sha256(request)];
+    return {
+      prefix: this.prefix,
+      seal: async (handle: string, request: string) => {
+        const sent = (await questions()).send(handle);
+        const expires = (sent?.at ?? 0) + this.#options.ttl();
+        const question = { ...sent, expires, nonce: crypto.randomUUID() };
+        return `q.${await this.#questions.seal(question, boundTo(request))}`;
+      },
+      open: async (state: string, request: string) => {
+        const opened = await this.#questions.open(state.slice(2), boundTo(request));
+        if (!isObject(opened)) throw foreign();
+        const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
+        // Nobody knows this handle, so the person is asked again.
+        if (Date.now() >= question.expires) return crypto.randomUUID();
+        return (await questions()).takeBack(question, () => this.#used.use(question));
+      },
+    };
+  }
+
+  /** Answers a request, or has the process answer it that has begun what it is about. */
+  async answer(face: HttpFace, request: Request, body: unknown): Promise<Response> {
+    const here = () => face.answer(request, body);
+    const { method, headers, signal } = request;
+    const to = ownerOf(request, body);
+    const address = to === undefined || to === this.#id ? undefined : this.#addressOf(to);
+    if (to === undefined || address === undefined) return await here();
+    const nonce = crypto.randomUUID();
+    const { identity } = face;
+    const asked = { nonce, at: Date.now(), identity, method, headers: [...headers], body };
+    const parts = send(asked, { to, address, sealer: this.#link, signal });
+    try {
+      const { value } = await parts.next();
+      const head = value as Head; // it was sealed by another process
+      const init = { status: head.status, headers: head.headers.map(([...pair]) => pair) };
+      if (!new Headers(init.headers).get("content-type")?.startsWith(EVENTS_TYPE)) {
+        const text = (await Array.fromAsync(parts)).join("");
+        return new Response(head.isEmpty ? null : text, init);
+      }
+      return new Response(ReadableStream.from(events(parts, () => lost(here, body))), init);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const why = String(error);
+      this.#options.warn(`Cannot reach another process of this PML at ${address}: ${why}`);
+      // What it had begun is unknown here, and the client is told so.
+      return await (why.includes("(Connect)") ? here() : lost(here, body));
+    }
+  }
+
+  /** Begins to answer what other processes pass on. */
+  async listen(options: LinkOptions): Promise<Listener> {
+    const answers = new Answers(options);
+    const { host, port } = this.#options;
+    const listener = await listen({
+      ...options,
+      ...{ host, port },
+      what: "other processes",
+      answer: (request, response) =>
+        void this.#received(request, { ...options, response })
+          .then((made) => answers.send(response, made))
+          .catch(options.onError),
+    });
+    const path = this.#path(this.#id);
+    const register = () => writePrivate(path, { address: new URL(listener.origin).host });
+    await register();
+    await this.#sweep();
+    const beat = () => {
+      const now = new Date();
+      Deno.utime(path, now, now).catch(register).catch(options.onError);
+    };
+    const timer = setInterval(beat, BEAT_MS);
+    Deno.unrefTimer(timer);
+    const leave = async () => {
+      clearInterval(timer);
+      await Deno.remove(path).catch(unlessGone);
+    };
+    return {
+      ...listener,
+      drain: async (ms) => {
+        await leave();
+        await listener.drain(ms);
+      },
+      [Symbol.asyncDispose]: async () => {
+        await leave();
+        await listener[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  async #received(
+    request: IncomingMessage,
+    { faceOf, inputBytes, response }: LinkOptions & { readonly response: ServerResponse },
+  ): Promise<Response> {
+    const { json } = await readBody(request, { inputBytes: 2 * inputBytes });
+    const opened = typeof json === "string" ? await this.#link.open(json, [this.#id]) : undefined;
+    const asked = opened as Forwarded | undefined; // it was sealed by another process
+    if (asked === undefined || !this.#isNew(asked)) {
+      return rejection(403, { why: "it was not sealed by this PML" });
+    }
+    const { identity, method, headers, nonce, body } = asked;
+    const gone = new AbortController();
+    response.once("close", () => response.writableFinished || gone.abort());
+    const { signal } = gone;
+    const own = { method, headers: headers.map(([...pair]) => pair), signal };
+    const face = await faceOf(identity);
+    const made = face === undefined
+      ? rejection(401, { why: "its identity is gone" })
+      : await face.answer(new Request("http://localhost/mcp", own), body);
+    return new Response(ReadableStream.from(linesOf(made, { sealer: this.#link, nonce })));
+  }
+
+  #isNew({ nonce, at }: Forwarded): boolean {
+    const now = Date.now();
+    for (const [other, until] of this.#seen) {
+      if (until > now) break;
+      this.#seen.delete(other);
+    }
+    if (Math.abs(now - at) > LATE_MS || this.#seen.has(nonce)) return false;
+    this.#seen.set(nonce, now + 2 * LATE_MS);
+    return true;
+  }
+
+  /** Returns the address of a process that lives, as it wrote it into the PML home. */
+  #addressOf(id: string): string | undefined {
+    const { warn } = this.#options;
+    const path = this.#path(id);
+    if (!isLive(path)) return undefined;
+    return readPrivate(path, { parse: (json) => String(objectOf(json).address), warn });
+  }
+
+  async #sweep(): Promise<void> {
+    const folder = this.#path();
+    for await (const { name } of Deno.readDir(folder)) {
+      const path = join(folder, name);
+      if (!isLive(path)) await Deno.remove(path).catch(unlessGone);
+    }
+  }
+
+  #path(...name: readonly string[]): string {
+    return join(this.#options.home, "replicas", ...name);
+  }
+}
+
+function ownerOf({ headers }: Request, body: unknown): string | undefined {
+  const { requestState, taskId } = objectOf(objectOf(body).params);
+  const named = headers.get("mcp-session-id") ?? requestState ?? taskId;
+  return typeof named === "string" ? ELSEWHERE.exec(named)?.[1] : undefined;
+}
+
+/** Returns the answer to a request that was passed on, and whose process has ended since. */
+async function lost(here: () => Promise<Response>, body: unknown): Promise<Response> {
+  const known = await here();
+  const { id } = objectOf(body);
+  if (known.ok || id === undefined) return known;
+  await known.body?.cancel();
+  const message = "Cannot tell what came of the request: the process that worked on it has ended";
+  const data = { code: "UPSTREAM_DOWN", message, detail: { may_have_run: true } };
+  return Response.json({ jsonrpc: "2.0", id, error: { code: -32603, message, data } });
+}
+
+/** Passes events on. If they break off, the last one says so. */
+async function* events(
+  parts: AsyncGenerator<unknown>,
+  lost: () => Promise<Response>,
+): AsyncGenerator<Uint8Array> {
+  const utf8 = new TextEncoder();
+  try {
+    for await (const part of parts) yield utf8.encode(String(part));
+  } catch (error) {
+    const said = await lost();
+    if (!said.ok) throw error;
+    yield utf8.encode(`event: message\ndata: ${await said.text()}\n\n`);
+  }
+}
+
+/** Returns whether the file is that of a process which lives, and only this person can write it. */
+function isLive(path: string): boolean {
+  try {
+    const { isFile, mode, mtime } = Deno.lstatSync(path);
+    return isFile && ((mode ?? 0) & 0o077) === 0 &&
+      Date.now() - (mtime?.getTime() ?? 0) < GONE_MS;
+  } catch (error) {
+    return unlessGone(error) ?? false;
+  }
+}
+
+function foreign(): PmlError {
+  return new PmlError("BAD_REQUEST", "Cannot go on: the state belongs to another request", {
+    hint: "Send the request again as it was, without requestState",
+  });
+}

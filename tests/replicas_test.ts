@@ -1,0 +1,239 @@
+/**
+ * Several processes of one PML: the answer to a question of PML counts once, at any of them, for
+ * exactly the request that was asked about.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { servePml } from "./kit/pml_serve.ts";
+import { runPml } from "./kit/run.ts";
+import { until } from "./kit/wait.ts";
+import {
+  callAt,
+  CI,
+  configure,
+  KEY,
+  ranIn,
+  RULES,
+  sceneryOf,
+  stateOf,
+  twoOf,
+  YES,
+} from "./replicas_scene.ts";
+
+const args = { text: "a" };
+const inputResponses = YES;
+
+Deno.test("An answer goes to another process than the question, and counts once", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const requestState = await stateOf(one, "note:add", args);
+  assert.match(
+    (await callAt(two, "note:add", { args, requestState, inputResponses })).text,
+    /added a/,
+  );
+  const here = await callAt(two, "note:add", { args, requestState, inputResponses });
+  assert.match(here.text, /BAD_REQUEST[^]*used already|used already[^]*BAD_REQUEST/);
+  const there = await callAt(one, "note:add", { args, requestState, inputResponses });
+  assert.match(there.text, /UPSTREAM_DOWN[^]*used already[^]*"may_have_run":true/);
+  assert.deepEqual(await ranIn(ws), ["a"]);
+  // What is sealed says nothing to the client.
+  assert.doesNotMatch(atob(requestState.slice(2).replace(/[-_]/g, "+")), /digest|nonce/);
+  const used = await readdir(`${ws.home}/answered`);
+  assert.equal(used.length, 1, `${used}`);
+});
+
+Deno.test("Of two processes with the same answer at the same instant, one runs the call", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const all = [both.one, both.two, both.one, both.two];
+  for (let round = 0; round < 5; round++) {
+    const args = { text: `round ${round}` };
+    const requestState = await stateOf(both.one, "note:add", args);
+    const said = await Promise.all(
+      all.map((at) => callAt(at, "note:add", { args, requestState, inputResponses })),
+    );
+    const texts = said.map(({ text }) => text);
+    assert.equal(texts.filter((text) => /added round/.test(text)).length, 1, texts.join("\n"));
+    assert.equal(texts.filter((text) => /used already/.test(text)).length, 3, texts.join("\n"));
+  }
+  assert.deepEqual(await ranIn(ws), [0, 1, 2, 3, 4].map((round) => `round ${round}`));
+});
+
+Deno.test("A state of another request, identity or key, or a changed one, lets nothing run", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const requestState = await stateOf(one, "note:add", args);
+  const refused = /"code":-32602[^]*belongs to another request/;
+  const at = 2 + Math.floor((requestState.length - 2) / 2);
+  const flipped = requestState[at] === "A" ? "B" : "A";
+  const states = [
+    requestState.slice(0, at) + flipped + requestState.slice(at + 1),
+    requestState.slice(0, -4),
+    "q.",
+    "q.AAAA",
+    crypto.randomUUID(),
+    "",
+    "__proto__",
+  ];
+  for (const other of states) {
+    const said = await callAt(two, "note:add", { args, requestState: other, inputResponses });
+    assert.match(said.text, refused, other);
+  }
+  const moved = [
+    callAt(two, "note:add_other", { args, requestState, inputResponses }),
+    callAt(two, "note:add", { args: { text: "b" }, requestState, inputResponses }),
+    callAt(two, "note:add", { args: { text: "a", more: 1 }, requestState, inputResponses }),
+    callAt({ ...two, token: CI }, "note:add", { args, requestState, inputResponses }),
+  ];
+  for (const said of await Promise.all(moved)) assert.match(said.text, refused);
+  assert.deepEqual(await ranIn(ws), []);
+  // None of that used it up.
+  assert.match(
+    (await callAt(two, "note:add", { args, requestState, inputResponses })).text,
+    /added a/,
+  );
+
+  await using other = await sceneryOf({ key: `${KEY}-other` });
+  await using foreign = await servePml(other);
+  const own = await stateOf(foreign, "note:add", args);
+  assert.match(
+    (await callAt(two, "note:add", { args, requestState: own, inputResponses })).text,
+    refused,
+  );
+  assert.deepEqual(await ranIn(ws), ["a"]);
+});
+
+Deno.test("A late answer asks again, and so does one after the tool changed", async () => {
+  const limits = { approval_ms: 1_000 };
+  await using ws = await sceneryOf({ config: { limits } });
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const late = await stateOf(one, "note:add", args);
+  const asked = performance.now();
+  await until(() => performance.now() - asked > 1_100);
+  const again = await callAt(two, "note:add", { args, requestState: late, inputResponses });
+  assert.match(again.text, /"requestState":"q\./, "it asks again");
+  assert.deepEqual(await ranIn(ws), []);
+});
+
+Deno.test("An answer about another definition or code of a tool asks again", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const requestState = await stateOf(one, "note:add", args);
+  const code = await readFile(ws.file("note.js"), "utf8");
+  await writeFile(ws.file("note.js"), code.replace("add: {}", 'add: { description: "other" }'));
+  const said = await callAt(two, "note:add", { args, requestState, inputResponses });
+  assert.match(said.text, /"requestState":"q\./);
+  assert.deepEqual(await ranIn(ws), []);
+});
+
+Deno.test("A call is judged anew where its answer comes", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const requestState = await stateOf(one, "note:add", args);
+  const call = () => callAt(two, "note:add", { args, requestState, inputResponses });
+  const write = (rules: object) => configure(ws, { permissions: rules });
+  const answers = async (pattern: RegExp) => {
+    await until(async () => pattern.test((await callAt(two, "note:add", { args })).text));
+  };
+  await write({ deny: ["note:add"] });
+  await answers(/PERMISSION_DENIED/);
+  assert.match((await call()).text, /PERMISSION_DENIED/);
+  // Other rules are another question, although they ask as well.
+  await write({ ask: ["filesystem:*"] });
+  await answers(/requestState/);
+  assert.match((await call()).text, /"requestState":"q\./);
+  assert.deepEqual(await ranIn(ws), []);
+  // The same rules as in the question: the answer is as good as it was.
+  await configure(ws);
+  await until(async () => /added a/.test((await call()).text));
+  assert.deepEqual(await ranIn(ws), ["a"]);
+});
+
+Deno.test("A first use and its file are approved across processes", async () => {
+  await using ws = await sceneryOf({ trusted: false });
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  let state: string | undefined;
+  const seen: string[] = [];
+  const places = [one, two, one, two];
+  let said = await callAt(one, "note:add", { args });
+  for (let round = 0; said.result?.requestState !== undefined && round < places.length; round++) {
+    state = said.result.requestState;
+    seen.push(said.result.inputRequests?.approval?.params.message ?? "");
+    said = await callAt(places[(round + 1) % 4] ?? one, "note:add", {
+      args,
+      requestState: state,
+      inputResponses,
+    });
+  }
+  assert.match(said.text, /added a/, seen.join("\n"));
+  assert.match(seen[0] ?? "", /trusts the workspace file/);
+  assert.deepEqual(await ranIn(ws), ["a"]);
+  // The trust of one is the trust of the other.
+  await until(async () =>
+    /"requestState":"q/.test((await callAt(one, "note:add", { args: { text: "b" } })).text)
+  );
+  const { result } = await callAt(one, "note:add", { args: { text: "b" } });
+  assert.doesNotMatch(result?.inputRequests?.approval?.params.message ?? "", /trusts/);
+});
+
+Deno.test("What one process is told holds in the other: Always, identities and their end", async () => {
+  await using ws = await sceneryOf({ rules: { ...RULES, ask: [] } });
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const requestState = await stateOf(one, "note:add", args);
+  const always = { approval: { action: "accept", content: { answer: "Always" } } };
+  const said = await callAt(two, "note:add", { args, requestState, inputResponses: always });
+  assert.match(said.text, /added a/);
+  await until(async () =>
+    /added b/.test((await callAt(one, "note:add", { args: { text: "b" } })).text)
+  );
+  const ci = [one, two].map((at) => ({ ...at, url: at.url, token: CI }));
+  for (const at of ci) assert.match((await callAt(at, "note:add", { args })).text, /added a/);
+  const { code, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
+  assert.equal(code, 0, stderr);
+  for (const at of ci) {
+    await until(async () => (await callAt(at, "note:add", { args })).status === 401);
+  }
+  // Both write one journal, and every call has a start and an end.
+  const lines = await journalOf(ws);
+  const ids = (kind: "start" | "end") => ofKind(lines, kind).map(({ callId }) => callId).sort();
+  assert.deepEqual(ids("start"), ids("end"));
+  assert.equal(new Set(ids("start")).size, ids("start").length);
+});
+
+Deno.test("A sealing key that is missing, short, open to others or from a workspace is refused", async () => {
+  await using ws = await sceneryOf();
+  const failing = async (serve: object, env: Record<string, string> = {}) => {
+    await configure(ws, { serve });
+    const spawned = { ...ws, env: { ...ws.env, ...env } };
+    const { code, stderr } = await runPml(spawned, ["serve", "--port", "0"]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /CONFIG_INVALID[^]*openssl rand/);
+    return stderr;
+  };
+  const literal = "literal-secret-0123456789abcdef0123456789";
+  assert.doesNotMatch(await failing({ sealing_key: literal }), new RegExp(literal));
+  assert.match(await failing({}), /sealing_key is missing/);
+  await writeFile(`${ws.home}/short`, "x".repeat(31), { mode: 0o600 });
+  assert.match(await failing({ sealing_key: "short" }), /has 31 bytes/);
+  await writeFile(`${ws.home}/open`, "x".repeat(32), { mode: 0o644 });
+  assert.match(await failing({ sealing_key: "open" }), /others can read/);
+  assert.match(await failing({ sealing_key: "${SEAL}" }), /SEAL .* is not set/);
+  await writeFile(ws.file(".env"), `SEAL=${KEY}\n`);
+  assert.match(await failing({ sealing_key: "${SEAL}" }), /SEAL .* is not set/);
+  assert.match(await failing({ sealing_key: "${SEAL}" }, { SEAL: "short" }), /has 5 bytes/);
+  const file = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+  await configure(ws);
+  await writeFile(ws.file(".pml.json"), JSON.stringify({ ...file, serve: { sealing_key: "x" } }));
+  assert.match((await runPml(ws, ["config"])).stderr, /serve/);
+});
