@@ -134,14 +134,19 @@ export interface Answered {
 export async function callAt(
   { url, token }: Pick<Served, "url" | "token">,
   tool: string,
-  { args = {}, ...more }: {
+  { args = {}, code, ...more }: {
+    /** Code to run in place of the call of a tool. */
+    readonly code?: string;
     readonly args?: Readonly<Record<string, unknown>>;
     readonly requestState?: string | undefined;
     readonly inputResponses?: Readonly<Record<string, unknown>>;
     readonly _meta?: Readonly<Record<string, unknown>>;
   } = {},
 ): Promise<Answered> {
-  const params = { name: "call", arguments: { tool, arguments: args }, _meta: META, ...more };
+  const call = code === undefined
+    ? { name: "call", arguments: { tool, arguments: args } }
+    : { name: tool, arguments: { code } };
+  const params = { ...call, _meta: META, ...more };
   const response = await fetch(url, {
     method: "POST",
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
@@ -151,7 +156,7 @@ export async function callAt(
       accept: "application/json, text/event-stream",
       "mcp-protocol-version": "2026-07-28",
       "mcp-method": "tools/call",
-      "mcp-name": "call",
+      "mcp-name": call.name,
     },
   });
   const text = await response.text();

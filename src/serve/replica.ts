@@ -130,7 +130,7 @@ export class Replica {
       return new Response(ReadableStream.from(events(parts, () => lost(here, body))), init);
     } catch (error) {
       if (signal.aborted) throw error;
-      const why = String(error);
+      const why = String(Object(error).cause ?? error);
       this.#options.warn(`Cannot reach another process of this PML at ${address}: ${why}`);
       // What it had begun is unknown here, and the client is told so.
       return await (why.includes("(Connect)") ? here() : lost(here, body));
@@ -196,7 +196,10 @@ export class Replica {
     const made = face === undefined
       ? rejection(401, { why: "its identity is gone" })
       : await face.answer(new Request("http://localhost/mcp", own), body);
-    return new Response(ReadableStream.from(linesOf(made, { sealer: this.#link, nonce })));
+    // A connection that is kept could not be told from one that broke in the middle of a request.
+    return new Response(ReadableStream.from(linesOf(made, { sealer: this.#link, nonce })), {
+      headers: { connection: "close" },
+    });
   }
 
   #isNew({ nonce, at }: Forwarded): boolean {

@@ -1,0 +1,220 @@
+/**
+ * Several processes of one PML: what one has begun stays with it, and the others pass on what comes
+ * for it. Nobody without the key can do so.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { ledgerOf } from "./full_scene.ts";
+import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";
+import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
+import { type Answered, callAt, CI, ranIn, sceneryOf, twoOf, YES } from "./replicas_scene.ts";
+
+/** What a client sends when its person answered the question of the server. */
+const NAME = { action: "accept", content: { name: "Ada" } };
+const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
+
+interface Waiting {
+  readonly requestState: string;
+  readonly inputResponses: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the state of a pause, and an answer to everything that it asks. */
+function waiting({ result, text }: Answered, answer: unknown = NAME): Waiting {
+  const { requestState = "", inputRequests = {} } = result ?? {};
+  assert.match(requestState, /^run-[0-9a-f]{32}\./, text);
+  const keys = Object.keys(inputRequests);
+  return { requestState, inputResponses: Object.fromEntries(keys.map((key) => [key, answer])) };
+}
+
+/** Begins a call whose server asks the person. */
+async function askedBy(at: Pick<Served, "url" | "token">): Promise<Waiting> {
+  return waiting(await callAt(at, "asks:ask_name"));
+}
+
+/** Returns the file in which a process that is alone wrote its address. */
+async function registered(ws: Workspace): Promise<string> {
+  const [name = ""] = await readdir(join(ws.home, "replicas"));
+  return join(ws.home, "replicas", name);
+}
+
+Deno.test("A question of a server is answered through another process, and its call runs once", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const asked = await askedBy(one);
+  const stolen = await callAt({ ...two, url: two.url, token: CI }, "asks:ask_name", asked);
+  assert.match(stolen.text, /Cannot go on/);
+  const said = await callAt(two, "asks:ask_name", asked);
+  assert.match(said.text, /Ada/);
+  const calls = (await ledgerOf(ws, "asks")).filter((line) => line.startsWith("call ask_name"));
+  assert.equal(calls.length, 1);
+  const again = await callAt(two, "asks:ask_name", asked);
+  assert.match(again.text, /-32602[^]*is over/);
+});
+
+Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const asked = await askedBy(one);
+  one.kill("SIGKILL");
+  await one.ended;
+  const said = await callAt(two, "asks:ask_name", asked);
+  assert.match(said.text, GONE);
+  // One that has ended as it should has left no address either.
+  await using three = await servePml(ws);
+  const other = await askedBy(three);
+  three.kill("SIGTERM");
+  await three.ended;
+  assert.match((await callAt(two, "asks:ask_name", other)).text, GONE);
+});
+
+Deno.test("A process that is killed while it runs what was passed on: the client is told, and it ran once", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  const code = `return await mcp.note.add_slowly({ text: "a", path: "never.txt" });`;
+  const first = await callAt(one, "execute_code", { code });
+  const asked = waiting(first, YES.approval);
+  const answer = callAt(two, "execute_code", { code, ...asked });
+  await until(async () => (await ranIn(ws)).length === 1);
+  one.kill("SIGKILL");
+  assert.match((await answer).text, GONE);
+  assert.match((await callAt(two, "execute_code", { code, ...asked })).text, GONE);
+  assert.deepEqual(await ranIn(ws), ["a"]);
+  // The journal tells of the call that asked, which has an end, and of the one that ran.
+  const lines = await journalOf(ws);
+  const starts = ofKind(lines, "start").filter(({ tool }) => tool === "note:add_slowly");
+  const ended = new Set(ofKind(lines, "end").map(({ callId }) => callId));
+  assert.equal(starts.filter(({ callId }) => !ended.has(callId)).length, 1);
+});
+
+Deno.test("A session goes on through another process, and ends with its own", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const { one, two } = both;
+  await using client = await one.connect();
+  const id = client.transport.sessionId ?? "";
+  const post = (at: Served, message: object) =>
+    at.fetch({
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 7, ...message }),
+      headers: { "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
+    });
+  const call = (tool: string, args: object) => ({
+    method: "tools/call",
+    params: { name: "call", arguments: { tool, arguments: args } },
+  });
+  const listed = await post(two, { method: "tools/list" });
+  assert.match(await listed.text(), /"tools":/);
+  const running = await post(two, call("note:wait", { path: "go.txt" }));
+  assert.equal(running.status, 200);
+  await writeFile(ws.file("go.txt"), "");
+  assert.match(await running.text(), /went/);
+  const broken = await post(two, call("note:wait", { path: "never.txt" }));
+  one.kill("SIGKILL");
+  assert.match(await broken.text(), GONE);
+  const gone = await post(two, { method: "tools/list" });
+  await gone.text();
+  assert.equal(gone.status, 404, "the client begins another session");
+  await using again = await two.connect();
+  assert.ok((await again.client.listTools()).tools.length > 0);
+});
+
+Deno.test("Nobody without the key is heard, nothing is readable on the way, and nothing counts twice", async () => {
+  await using ws = await sceneryOf();
+  await using one = await servePml(ws);
+  const file = await registered(ws);
+  const { address } = JSON.parse(await readFile(file, "utf8"));
+  const post = (body: string) =>
+    fetch(`http://${address}/`, {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/json", authorization: `Bearer ${one.token}` },
+    });
+  const refused = async (body: string) => {
+    const response = await post(body);
+    assert.match(await response.text(), /not sealed by this PML/, body.slice(0, 80));
+    assert.equal(response.status, 403);
+  };
+  for (const body of ['"AAAA"', '""', "{}", JSON.stringify("x".repeat(500))]) await refused(body);
+
+  // Somebody who listens on the way sees the requests, and can send them once more.
+  const bodies: string[] = [];
+  const answers: string[] = [];
+  await using listener = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    async (request) => {
+      assert.equal(request.headers.get("authorization"), null);
+      const body = await request.text();
+      bodies.push(body);
+      const response = await post(body);
+      const text = await response.text();
+      answers.push(text);
+      return new Response(text);
+    },
+  );
+  await writeFile(file, JSON.stringify({ address: `127.0.0.1:${listener.addr.port}` }));
+  await using two = await servePml(ws);
+  const asked = await askedBy(one);
+  assert.match((await callAt(two, "asks:ask_name", asked)).text, /Ada/);
+  assert.equal(bodies.length, 1);
+  for (const text of [...bodies, ...answers]) {
+    assert.doesNotMatch(text, new RegExp(`Ada|ask_name|${one.token}`));
+  }
+  await refused(bodies[0] ?? "");
+
+  // What is not sealed is no answer.
+  const other = await askedBy(one);
+  await using liar = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => new Response(`${answers[0]}`),
+  );
+  await writeFile(file, JSON.stringify({ address: `127.0.0.1:${liar.addr.port}` }));
+  const lied = await callAt(two, "asks:ask_name", other);
+  assert.match(lied.text, GONE);
+});
+
+Deno.test("An address that others may have written, or that is old, is not used", async () => {
+  await using ws = await sceneryOf();
+  await using one = await servePml(ws);
+  const file = await registered(ws);
+  await using two = await servePml(ws);
+  let count = 0;
+  await using listener = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => {
+      count++;
+      return new Response("");
+    },
+  );
+  one.kill("SIGSTOP");
+  await writeFile(file, JSON.stringify({ address: `127.0.0.1:${listener.addr.port}` }));
+  const id = file.slice(-32);
+  const answer = () =>
+    callAt(two, "asks:ask_name", {
+      requestState: `run-${id}.${crypto.randomUUID()}`,
+      inputResponses: { one: NAME },
+    });
+  assert.match((await answer()).text, GONE);
+  assert.equal(count, 1, "it is used while all is well");
+  await chmod(file, 0o666);
+  assert.match((await answer()).text, GONE);
+  await chmod(file, 0o600);
+  const old = new Date(Date.now() - 60_000);
+  await utimes(file, old, old);
+  assert.match((await answer()).text, GONE);
+  for (const name of ["../config.yaml", `${"0".repeat(32)}`, "x"]) {
+    const said = await callAt(two, "asks:ask_name", { requestState: `run-${name}.x` });
+    assert.match(said.text, GONE);
+  }
+  assert.equal(count, 1);
+  one.kill("SIGCONT");
+  await using _ = await connectHttp(two);
+});
