@@ -120,6 +120,7 @@ Deno.test("A session goes on through another process, and ends with its own", as
   const broken = await post(two, call("note:wait", { path: "never.txt" }));
   one.kill("SIGKILL");
   assert.match(await broken.text(), GONE);
+  await one.ended;
   const gone = await post(two, { method: "tools/list" });
   await gone.text();
   assert.equal(gone.status, 404, "the client begins another session");
