@@ -1,0 +1,166 @@
+/**
+ * Two processes of one PML behind nginx, of which one is killed during questions and calls: nothing
+ * runs twice, and nothing that was accepted is lost.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { connectHttp, type Served } from "./kit/pml_serve.ts";
+import { type Nginx, startNginx } from "./kit/nginx.ts";
+import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
+import {
+  type Answered,
+  callAt,
+  ranIn,
+  sceneryOf,
+  stateOf,
+  type Two,
+  twoOf,
+  YES,
+} from "./replicas_scene.ts";
+
+const inputResponses = YES;
+
+interface Scene extends Two {
+  readonly nginx: Nginx;
+  /** Where clients send their requests. */
+  readonly at: Pick<Served, "url" | "token">;
+}
+
+async function behindNginx(ws: Workspace): Promise<Scene> {
+  await using stack = new AsyncDisposableStack();
+  const { one, two } = stack.use(await twoOf(ws));
+  const nginx = stack.use(await startNginx(join(ws.root, "nginx"), [one.url, two.url]));
+  const all = stack.move();
+  const at = { url: nginx.url, token: one.token };
+  return { one, two, nginx, at, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** Sends an answer, and the same again while nobody says what came of it. */
+async function answered(
+  at: Pick<Served, "url" | "token">,
+  tool: string,
+  more: Parameters<typeof callAt>[2],
+): Promise<Answered> {
+  let said: Answered | undefined;
+  await until(async () => {
+    said = await callAt(at, tool, more).catch(() => undefined);
+    return said?.status === 200 || said?.status === 400;
+  });
+  assert.ok(said !== undefined);
+  return said;
+}
+
+Deno.test("Answers go to any process behind nginx, and each counts once", async () => {
+  await using ws = await sceneryOf();
+  await using scene = await behindNginx(ws);
+  const { at } = scene;
+  const texts = Array.from({ length: 12 }, (_, index) => `call ${index}`);
+  const said = await Promise.all(texts.map(async (text) => {
+    const args = { text };
+    const requestState = await stateOf(at, "note:add", args);
+    const twice = await Promise.all(
+      [0, 1].map(() => callAt(at, "note:add", { args, requestState, inputResponses })),
+    );
+    return twice.filter((one) => one.text.includes(`added ${text}`)).length;
+  }));
+  assert.deepEqual(said, texts.map(() => 1));
+  assert.deepEqual([...await ranIn(ws)].sort(), texts.toSorted());
+  // A question of a server finds its process, wherever nginx sends the answer.
+  for (let round = 0; round < 4; round++) {
+    const { result } = await callAt(at, "asks:ask_name");
+    const [key = ""] = Object.keys(result?.inputRequests ?? {});
+    const answer = { [key]: { action: "accept", content: { name: "Ada" } } };
+    const requestState = result?.requestState;
+    const { text } = await callAt(at, "asks:ask_name", { requestState, inputResponses: answer });
+    assert.match(text, /Ada/);
+  }
+  // Sessions, too: nginx sends their requests to both.
+  await using session = await connectHttp(at);
+  for (let round = 0; round < 6; round++) {
+    assert.ok((await session.client.listTools()).tools.length > 0);
+  }
+});
+
+Deno.test("One of two processes is killed during questions and calls: nothing twice, nothing lost", async () => {
+  await using ws = await sceneryOf();
+  await using scene = await behindNginx(ws);
+  const { at, one } = scene;
+  const asked = async (text: string, tool: string, more: object = {}) => {
+    const args = { text, ...more };
+    return { text, tool, args, requestState: await stateOf(at, tool, args) };
+  };
+  const running = await Promise.all(
+    Array.from(
+      { length: 8 },
+      (_, index) => asked(`running ${index}`, "note:add_slowly", { path: "go.txt" }),
+    ),
+  );
+  const waiting = await Promise.all(
+    Array.from({ length: 8 }, (_, index) => asked(`waiting ${index}`, "note:add")),
+  );
+  const finish = async ({ text, tool, ...more }: typeof running[number]) => ({
+    text,
+    said: (await answered(at, tool, { ...more, inputResponses })).text,
+  });
+  const first = running.map(finish);
+  await until(async () => (await ranIn(ws)).length === running.length);
+  one.kill("SIGKILL");
+  // What was only asked goes on, whichever of them asked it.
+  const second = await Promise.all(waiting.map(finish));
+  for (const { text, said } of second) assert.match(said, new RegExp(`added ${text}`));
+  await writeFile(ws.file("go.txt"), "");
+  const over = await Promise.all(first);
+  const went = over.filter(({ said }) => said.includes("went"));
+  const lost = over.filter(({ said }) => /UPSTREAM_DOWN[^]*"may_have_run":true/.test(said));
+  assert.equal(went.length + lost.length, running.length, JSON.stringify(over));
+  assert.ok(went.length > 0 && lost.length > 0, `${went.length} went, ${lost.length} are lost`);
+  const all = [...running, ...waiting].map(({ text }) => text);
+  assert.deepEqual([...await ranIn(ws)].sort(), all.toSorted(), "each ran once");
+  // The journal has a start without an end for each call that was killed, and for no other.
+  const lines = await journalOf(ws);
+  const ended = new Set(ofKind(lines, "end").map(({ callId }) => callId));
+  const open = ofKind(lines, "start").filter(({ callId }) => !ended.has(callId));
+  assert.equal(open.length, lost.length);
+  assert.ok(open.every(({ tool }) => tool === "note:add_slowly"));
+});
+
+Deno.test("A session whose process was killed ends, and its client begins another behind nginx", async () => {
+  await using ws = await sceneryOf();
+  await using scene = await behindNginx(ws);
+  const { at, one, two } = scene;
+  await using direct = await one.connect();
+  const sessionId = direct.transport.sessionId ?? "";
+  const list = (method = "tools/list") =>
+    fetch(at.url, {
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method }),
+      headers: {
+        authorization: `Bearer ${at.token}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-session-id": sessionId,
+        "mcp-protocol-version": "2025-11-25",
+      },
+    });
+  for (let round = 0; round < 4; round++) {
+    const response = await list();
+    assert.match(await response.text(), /"tools":/);
+  }
+  one.kill("SIGKILL");
+  await one.ended;
+  const response = await list();
+  await response.text();
+  assert.equal(response.status, 404);
+  await using again = await connectHttp(at);
+  assert.ok((await again.client.listTools()).tools.length > 0);
+  assert.equal(
+    (await two.fetch({}, "/health").then((one) => one.text().then(() => one))).status,
+    200,
+  );
+});
