@@ -19,7 +19,7 @@ export function replicaOf(app: App, said: ServeSection): Replica {
   const { sealing_key: key, replica_address: at = "127.0.0.1:0" } = said;
   const [, host = "", port] = /^(.*):(\d+)$/.exec(at) ?? [];
   const { home, limits: { approvalMs } } = app.config();
-  if (key === undefined) throw invalid("serve.sealing_key is missing");
+  if (key === undefined) throw invalid("it is missing");
   const secret = secretOf(app, key);
   app.parts.redactor.register(new TextDecoder().decode(secret));
   const warn = (message: string) => app.log.warn(message);
@@ -29,9 +29,7 @@ export function replicaOf(app: App, said: ServeSection): Replica {
 function secretOf(app: App, key: string): Uint8Array<ArrayBuffer> {
   const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
   const found = name === undefined ? fileOf(app, key) : variableOf(app, name);
-  if (found.length < LEAST_BYTES) {
-    throw invalid(`the key of serve.sealing_key has ${found.length} bytes`);
-  }
+  if (found.length < LEAST_BYTES) throw invalid(`it has ${found.length} bytes`);
   return found;
 }
 
@@ -39,7 +37,7 @@ function variableOf(app: App, name: string): Uint8Array<ArrayBuffer> {
   const key = app.keys.find(name);
   // A workspace may not bring the key along.
   if (key?.from === "the environment") return new TextEncoder().encode(key.value.trim());
-  throw invalid(`${name} of serve.sealing_key is not set in the environment`);
+  throw invalid(`${name} is not set in the environment`);
 }
 
 function fileOf(app: App, path: string): Uint8Array<ArrayBuffer> {
@@ -49,7 +47,7 @@ function fileOf(app: App, path: string): Uint8Array<ArrayBuffer> {
     : resolve(dirname(person.path), path);
   const { bytes, info: { mode } } = read(file);
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) {
-    throw invalid("others can read the file of serve.sealing_key");
+    throw invalid("others can read its file");
   }
   // Editors end a file with a new line.
   const end = bytes.findLastIndex((byte) => byte !== 10 && byte !== 13);
@@ -61,13 +59,13 @@ function read(file: string) {
   try {
     return readRegular(file, { most: MOST_BYTES, links: true });
   } catch {
-    throw invalid(`the file of serve.sealing_key cannot be read`);
+    throw invalid("its file cannot be read");
   }
 }
 
 function invalid(why: string): PmlError {
-  return new PmlError("CONFIG_INVALID", `Cannot serve: ${why}`, {
-    hint: "In config.yaml, name a file with at least 32 random bytes that only you can read, or " +
-      "a variable: sealing_key: ${NAME}. `openssl rand -hex 32` makes a key",
+  return new PmlError("CONFIG_INVALID", `Cannot use serve.sealing_key: ${why}`, {
+    hint:
+      "Name a file of 32 random bytes or more that only you can read, or ${NAME}, in config.yaml",
   });
 }

@@ -84,7 +84,10 @@ export function personSchema(zod: Zod) {
     identities: identitiesSchema(zod),
     serve: object({}, {
       sealing_key: text("the path of a file, or ${NAME}", KEY_PLACE),
-      replica_address: text("IP:PORT", /^([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i),
+      replica_address: text(
+        "IP:PORT at which others reach it",
+        /^(?!0\.0\.0\.0|\[::\])([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i,
+      ),
     }),
     oauth: object({}, { client_metadata_url: url("https://") }),
     telemetry: later,

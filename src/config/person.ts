@@ -104,14 +104,14 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     /^~(?:[\\/]|$)/.test(said)
       ? join(report.userHome ?? homedir(), said.slice(1))
       : resolve(dirname(path), said);
-  const servers = read === undefined ? [] : serversOf(read);
+  const servers = read ? serversOf(read) : [];
   for (const key of Object.keys(later)) warn(`"${key}" is ignored for now`);
   return {
     path,
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOf(gateway, warn),
-    model: search?.model === undefined ? undefined : pathOf(search.model),
+    model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
@@ -119,7 +119,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
     confidence: workflow?.confidence ?? 0.8,
     servers,
-    disabled: read === undefined ? [] : disabledIn(read),
+    disabled: read ? disabledIn(read) : [],
     registries: registriesOf(registries),
     oauth,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),

@@ -202,12 +202,12 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
   return run;
 }
 
-/** Makes the error for an answer to nobody: what was asked had begun, here or in another process. */
+/** Makes the error for an answer to nobody. What it was for had begun. */
 function gone(isElsewhere = false): PmlError {
   if (isElsewhere) {
-    const message = "Cannot go on: the PML that asked is gone, and with it what it had begun";
+    const message = "Cannot go on: the process that worked on it has ended";
     return new PmlError("UPSTREAM_DOWN", message, {
-      hint: "It may have run in part: look before you make the request again",
+      hint: "Look what was done before you make the request again",
       detail: { may_have_run: true },
     });
   }

@@ -17,15 +17,14 @@ export interface Forwarded {
   /** The identity that sent it; null for the person. */
   readonly identity: string | null;
   readonly method: string;
-  readonly headers: readonly (readonly [string, string])[];
+  readonly headers: [string, string][];
   readonly body: unknown;
 }
 
 /** The beginning of an answer. Its text follows in parts. */
 export interface Head {
   readonly status: number;
-  readonly headers: readonly (readonly [string, string])[];
-  readonly isEmpty: boolean;
+  readonly headers: [string, string][];
 }
 
 /** Where to send a request, and until when. */
@@ -73,8 +72,7 @@ export async function* linesOf(
   let count = 0;
   const line = async (part: unknown) =>
     new TextEncoder().encode(`${await sealer.seal(part, [nonce, count++])}\n`);
-  const head: Head = { status, headers: [...headers], isEmpty: body === null };
-  yield await line(head);
+  yield await line({ status, headers: [...headers] });
   for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) yield await line(part);
   yield await line(END);
 }

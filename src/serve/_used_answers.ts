@@ -18,6 +18,7 @@ export interface Once {
 
 /** How many files there may be. */
 const MOST = 10_000;
+const USED = "Cannot go on: this answer was used already";
 const SWEEP_MS = 10_000;
 /** How much the clocks of two machines may differ. */
 const SKEW_MS = 60_000;
@@ -38,18 +39,19 @@ export class UsedAnswers {
   /** Uses up an answer. Throws if any process did so before. */
   async use({ nonce, expires }: Once): Promise<void> {
     await this.#sweep();
-    if (this.#count++ >= MOST) {
-      throw new PmlError("OVERLOADED", `Cannot go on: ${MOST} answers were used lately`, {
-        hint: "Answer again in some minutes",
-      });
-    }
+    if (this.#count++ >= MOST) throw new PmlError("OVERLOADED", "Cannot go on: too many answers");
     const path = join(this.#folder, `${expires}-${nonce}`);
     const bytes = new TextEncoder().encode(this.#by);
     try {
       await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-      throw used(new TextDecoder().decode(readPlain(path)?.bytes) === this.#by);
+      const isHere = new TextDecoder().decode(readPlain(path)?.bytes) === this.#by;
+      throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, {
+        hint: "Nothing was run twice. Look what was done before you make the request again",
+        // The process that used it may have ended since.
+        detail: { may_have_run: true },
+      });
     }
   }
 
@@ -65,16 +67,4 @@ export class UsedAnswers {
       else await Deno.remove(join(this.#folder, name)).catch(unlessGone);
     }
   }
-}
-
-function used(isHere: boolean): PmlError {
-  const message = "Cannot go on: this answer was used already";
-  return isHere
-    ? new PmlError("BAD_REQUEST", message, {
-      hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
-    })
-    : new PmlError("UPSTREAM_DOWN", `${message}, by another process of this PML`, {
-      hint: "Nothing was run twice. If that process ended meanwhile, look what it did",
-      detail: { may_have_run: true },
-    });
 }

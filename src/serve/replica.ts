@@ -122,16 +122,15 @@ export class Replica {
     try {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
-      const init = { status: head.status, headers: head.headers.map(([...pair]) => pair) };
-      if (!new Headers(init.headers).get("content-type")?.startsWith(EVENTS_TYPE)) {
-        const text = (await Array.fromAsync(parts)).join("");
-        return new Response(head.isEmpty ? null : text, init);
-      }
-      return new Response(ReadableStream.from(events(parts, () => lost(here, body))), init);
+      const isStream = new Headers(head.headers).get("content-type") === EVENTS_TYPE;
+      const answer = isStream
+        ? ReadableStream.from(events(parts, () => lost(here, body)))
+        : (await Array.fromAsync(parts)).join("");
+      return new Response(answer || null, head);
     } catch (error) {
       if (signal.aborted) throw error;
       const why = String(Object(error).cause ?? error);
-      this.#options.warn(`Cannot reach another process of this PML at ${address}: ${why}`);
+      this.#options.warn(`Cannot reach the process at ${address}: ${why}`);
       // What it had begun is unknown here, and the client is told so.
       return await (why.includes("(Connect)") ? here() : lost(here, body));
     }
@@ -160,19 +159,12 @@ export class Replica {
     };
     const timer = setInterval(beat, BEAT_MS);
     Deno.unrefTimer(timer);
-    const leave = async () => {
-      clearInterval(timer);
-      await Deno.remove(path).catch(unlessGone);
-    };
     return {
       ...listener,
       drain: async (ms) => {
-        await leave();
+        clearInterval(timer);
+        await Deno.remove(path).catch(unlessGone);
         await listener.drain(ms);
-      },
-      [Symbol.asyncDispose]: async () => {
-        await leave();
-        await listener[Symbol.asyncDispose]();
       },
     };
   }
@@ -185,17 +177,15 @@ export class Replica {
     const opened = typeof json === "string" ? await this.#link.open(json, [this.#id]) : undefined;
     const asked = opened as Forwarded | undefined; // it was sealed by another process
     if (asked === undefined || !this.#isNew(asked)) {
-      return rejection(403, { why: "it was not sealed by this PML" });
+      return rejection(403, { why: "it is not sealed" });
     }
     const { identity, method, headers, nonce, body } = asked;
     const gone = new AbortController();
     response.once("close", () => response.writableFinished || gone.abort());
     const { signal } = gone;
-    const own = { method, headers: headers.map(([...pair]) => pair), signal };
-    const face = await faceOf(identity);
-    const made = face === undefined
-      ? rejection(401, { why: "its identity is gone" })
-      : await face.answer(new Request("http://localhost/mcp", own), body);
+    const web = new Request("http://localhost", { method, headers, signal });
+    const made = await (await faceOf(identity))?.answer(web, body) ??
+      rejection(401, { why: "its identity is gone" });
     // A connection that is kept could not be told from one that broke in the middle of a request.
     return new Response(ReadableStream.from(linesOf(made, { sealer: this.#link, nonce })), {
       headers: { connection: "close" },
@@ -246,8 +236,8 @@ async function lost(here: () => Promise<Response>, body: unknown): Promise<Respo
   const { id } = objectOf(body);
   if (known.ok || id === undefined) return known;
   await known.body?.cancel();
-  const message = "Cannot tell what came of the request: the process that worked on it has ended";
-  const data = { code: "UPSTREAM_DOWN", message, detail: { may_have_run: true } };
+  const message = "Cannot go on: the process that worked on it has ended";
+  const data = { code: "UPSTREAM_DOWN", detail: { may_have_run: true } };
   return Response.json({ jsonrpc: "2.0", id, error: { code: -32603, message, data } });
 }
 
@@ -278,7 +268,7 @@ function isLive(path: string): boolean {
 }
 
 function foreign(): PmlError {
-  return new PmlError("BAD_REQUEST", "Cannot go on: the state belongs to another request", {
+  return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
     hint: "Send the request again as it was, without requestState",
   });
 }
