@@ -133,14 +133,14 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   await using one = await servePml(ws);
   const file = await registered(ws);
   const { address } = JSON.parse(await readFile(file, "utf8"));
-  const post = (body: string) =>
-    fetch(`http://${address}/`, {
+  const post = (body: string, to: string = address) =>
+    fetch(`http://${to}/`, {
       method: "POST",
       body,
       headers: { "content-type": "application/json", authorization: `Bearer ${one.token}` },
     });
-  const refused = async (body: string) => {
-    const response = await post(body);
+  const refused = async (body: string, to?: string) => {
+    const response = await post(body, to);
     assert.match(await response.text(), /it is not sealed/, body.slice(0, 80));
     assert.equal(response.status, 403);
   };
@@ -170,6 +170,11 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
     assert.doesNotMatch(text, new RegExp(`Ada|ask_name|${one.token}`));
   }
   await refused(bodies[0] ?? "");
+  // It was for one process, and is for no other.
+  for (const name of await readdir(join(ws.home, "replicas"))) {
+    const { address } = JSON.parse(await readFile(join(ws.home, "replicas", name), "utf8"));
+    if (!file.endsWith(name)) await refused(bodies[0] ?? "", address);
+  }
 
   // What is not sealed is no answer.
   const other = await askedBy(one);

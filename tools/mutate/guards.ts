@@ -18,6 +18,7 @@ import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REVISIONS } from "./revisions.ts";
+import { REPLICAS } from "./replicas.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { SERVING } from "./serving.ts";
@@ -46,6 +47,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "The network", mutants: NETWORK },
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
+  { title: "Several processes", mutants: REPLICAS },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
 ];

@@ -1,0 +1,170 @@
+/**
+ * Guards of several processes that serve one PML: what a sealed question is bound to, and who may
+ * pass on what another process has begun.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const SEALED = "tests/replicas_test.ts";
+const PASSED_ON = "tests/replicas_forward_test.ts";
+const FOREIGN = "A state of another request, identity or key, or a changed one, lets nothing run";
+const KEYS = "A sealing key that is missing, short, open to others or from a workspace is refused";
+const NOBODY =
+  "Nobody without the key is heard, nothing is readable on the way, and nothing counts twice";
+const ADDRESS = "An address that others may have written, or that is old, is not used";
+
+/** The guards. */
+export const REPLICAS: readonly Mutant[] = [
+  {
+    name: "sealed-identity",
+    guard: "A sealed question is good for the identity that was asked",
+    file: "replica.ts",
+    find: "[identity, sha256(request)]",
+    put: "[null, sha256(request)]",
+    test: SEALED,
+    filter: FOREIGN,
+  },
+  {
+    name: "sealed-request",
+    guard:
+      "A sealed question is good for the method, the tool and the arguments that were asked about",
+    file: "replica.ts",
+    find: "[identity, sha256(request)]",
+    put: '[identity, request === "" ? "" : "any"]',
+    test: SEALED,
+    filter: FOREIGN,
+  },
+  {
+    name: "sealed-bound",
+    guard: "What a sealed question is bound to is under the seal",
+    file: "_sealer.ts",
+    find: "additionalData: UTF_8.encode(JSON.stringify(bound))",
+    put: 'additionalData: UTF_8.encode(bound.length === 0 ? "" : "any")',
+    test: SEALED,
+    filter: FOREIGN,
+  },
+  {
+    name: "sealed-key",
+    guard: "The sealing key decides what is sealed",
+    file: "_sealer.ts",
+    find: 'importKey("raw", secret, "HKDF", false, ["deriveKey"])',
+    put: 'importKey("raw", secret.slice(0, 1), "HKDF", false, ["deriveKey"])',
+    test: SEALED,
+    filter: FOREIGN,
+  },
+  {
+    name: "sealed-subjects",
+    guard:
+      "The answer to a sealed question counts while definition and rules are as they were asked about",
+    file: "approvals.ts",
+    find: "if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;",
+    put: "if (asked === undefined || asked.question.terminalOnly) return undefined;",
+    test: SEALED,
+    filter: "A call is judged anew where its answer comes",
+  },
+  {
+    name: "sealed-late",
+    guard: "A sealed question is good for some time",
+    file: "approvals.ts",
+    find: "return age >= 0 && age < this.#ttl ? asked : undefined;",
+    put: "return age >= 0 ? asked : undefined;",
+    test: SEALED,
+    filter: "A late answer asks again, and so does one after the tool changed",
+  },
+  {
+    name: "sealed-once",
+    guard: "An answer counts once in all processes",
+    file: "approvals.ts",
+    find: "if (settled !== undefined) await claim?.();",
+    put: "",
+    test: SEALED,
+    filter: "An answer goes to another process than the question, and counts once",
+  },
+  {
+    name: "sealed-exclusive",
+    guard: "Only one process can use an answer up",
+    file: "_used_answers.ts",
+    find: 'await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });',
+    put: "await writeWhole(path, { bytes, mode: 0o600 });",
+    test: SEALED,
+    filter: "Of two processes with the same answer at the same instant, one runs the call",
+  },
+  {
+    name: "sealing-key-short",
+    guard: "A sealing key has at least 32 bytes",
+    file: "_replica.ts",
+    find: "if (found.length < LEAST_BYTES) throw invalid(`it has ${found.length} bytes`);",
+    put: "",
+    test: SEALED,
+    filter: KEYS,
+    fails: /Nothing came in|timed out/,
+  },
+  {
+    name: "sealing-key-open",
+    guard: "A sealing key that others can read is refused",
+    file: "_replica.ts",
+    find: 'if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) {',
+    put: 'if (Deno.build.os !== "windows" && ((mode ?? 0) & 0) !== 0) {',
+    test: SEALED,
+    filter: KEYS,
+    fails: /Nothing came in|timed out/,
+  },
+  {
+    name: "sealing-key-brought",
+    guard: "A workspace cannot bring a sealing key along",
+    file: "_replica.ts",
+    find: 'if (key?.from === "the environment")',
+    put: "if (key !== undefined)",
+    test: SEALED,
+    filter: KEYS,
+    fails: /Nothing came in|timed out/,
+  },
+  {
+    name: "passed-on-once",
+    guard: "A process answers what another passes on once",
+    file: "replica.ts",
+    find: "if (asked === undefined || !this.#isNew(asked)) {",
+    put: "if (asked === undefined) {",
+    test: PASSED_ON,
+    filter: NOBODY,
+  },
+  {
+    name: "passed-on-private",
+    guard: "An address that others may have written is not used",
+    file: "replica.ts",
+    find: "return isFile && ((mode ?? 0) & 0o077) === 0 &&",
+    put: "return isFile && ((mode ?? 0) & 0) === 0 &&",
+    test: PASSED_ON,
+    filter: ADDRESS,
+  },
+  {
+    name: "passed-on-old",
+    guard: "The address of a process that was not heard of for some time is not used",
+    file: "replica.ts",
+    find: "Date.now() - (mtime?.getTime() ?? 0) < GONE_MS;",
+    put: "(mtime?.getTime() ?? 0) < Infinity && GONE_MS > 0;",
+    test: PASSED_ON,
+    filter: ADDRESS,
+  },
+  {
+    name: "passed-on-gone",
+    guard: "What waited in a process that has ended is told with may_have_run",
+    file: "_runs.ts",
+    find: "if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw gone(true);",
+    put: "",
+    test: PASSED_ON,
+    filter: "What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run",
+  },
+  {
+    name: "passed-on-broken",
+    guard: "A client is told that the process has ended which worked on its request",
+    file: "replica.ts",
+    find: "const said = await lost(); if (!said.ok) throw error;",
+    put: "if (lost !== undefined) throw error; const said = await lost();",
+    test: PASSED_ON,
+    filter: "A session goes on through another process, and ends with its own",
+    fails: /error reading a body|connection/i,
+  },
+];
