@@ -101,7 +101,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     ...later
   } = read?.said ?? {};
   const pathOf = (said: string) =>
-    /^~(?:[\\/]|$)/.test(said)
+    /^~([\\/]|$)/.test(said)
       ? join(report.userHome ?? homedir(), said.slice(1))
       : resolve(dirname(path), said);
   const servers = read ? serversOf(read) : [];

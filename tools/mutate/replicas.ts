@@ -162,7 +162,7 @@ export const REPLICAS: readonly Mutant[] = [
     guard: "A client is told that the process has ended which worked on its request",
     file: "replica.ts",
     find: "const said = await lost(); if (!said.ok) throw error;",
-    put: "if (lost !== undefined) throw error; const said = await lost();",
+    put: "const said = await lost(); if (said.status > 0) throw error;",
     test: PASSED_ON,
     filter: "A session goes on through another process, and ends with its own",
     fails: /error reading a body|connection/i,
