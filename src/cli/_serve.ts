@@ -135,7 +135,8 @@ async function tokenOf(
   }
   const value = app.keys.get(tokenEnv) ?? "";
   if (value.length < TOKEN_LEAST) {
-    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has no token`, {
+    const what = value === "" ? "no token" : "a token that is too short";
+    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has ${what}`, {
       hint: `Set ${tokenEnv} to at least ${TOKEN_LEAST} random characters`,
     });
   }

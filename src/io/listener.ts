@@ -78,7 +78,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.setTimeout(silentMs);
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
-    const why = `${quoted(host)} cannot be listened at: ${cause.message}`;
+    const why = `${quoted(`${host}:${port}`)} cannot be listened at: ${cause.message}`;
     const hint = "Give another --port, where 0 takes a free one, or another --host";
     throw new PmlError("USAGE", `Cannot serve ${what}: ${why}`, { hint, cause });
   });
