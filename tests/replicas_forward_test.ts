@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { ledgerOf } from "./full_scene.ts";
 import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";
@@ -41,6 +41,13 @@ async function askedBy(at: Pick<Served, "url" | "token">): Promise<Waiting> {
 async function registered(ws: Workspace): Promise<string> {
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   return join(ws.home, "replicas", name);
+}
+
+/** Returns the address of the process that did not write this file. */
+async function addressBeside(file: string): Promise<string> {
+  const folder = dirname(file);
+  const [name = ""] = (await readdir(folder)).filter((name) => !file.endsWith(name));
+  return JSON.parse(await readFile(join(folder, name), "utf8")).address;
 }
 
 Deno.test("A question of a server is answered through another process, and its call runs once", async () => {
@@ -145,6 +152,9 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
     assert.equal(response.status, 403);
   };
   for (const body of ['"AAAA"', '""', "{}", JSON.stringify("x".repeat(500))]) await refused(body);
+  const told = async () => JSON.stringify(ofKind(await journalOf(ws), "event"));
+  await until(async () => (await told()).includes("it is not sealed"));
+  assert.ok(!(await told()).includes(one.token));
 
   // Somebody who listens on the way sees the requests, and can send them once more.
   const bodies: string[] = [];
@@ -171,10 +181,7 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   }
   await refused(bodies[0] ?? "");
   // It was for one process, and is for no other.
-  for (const name of await readdir(join(ws.home, "replicas"))) {
-    const { address } = JSON.parse(await readFile(join(ws.home, "replicas", name), "utf8"));
-    if (!file.endsWith(name)) await refused(bodies[0] ?? "", address);
-  }
+  await refused(bodies[0] ?? "", await addressBeside(file));
 
   // What is not sealed is no answer.
   const other = await askedBy(one);

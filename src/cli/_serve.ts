@@ -18,6 +18,7 @@ import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
 import { Faces, limitsOf } from "./_faces.ts";
 import { portOf } from "./_port.ts";
+import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 import { print, tell } from "./out.ts";
@@ -50,19 +51,21 @@ export async function serve(typed: Typed): Promise<number> {
     import("../app/app.ts"),
     import("../serve/http.ts"),
   ]);
-  let tell = (_: Error) => {};
-  using _ = caught((error) => tell(error));
+  let onLost = (_: Error) => {};
+  using _ = caught((error) => onLost(error));
   try {
     const place = { cwd: Deno.cwd(), mayInstall: true };
     await using app = await openApp(place);
-    tell = (error) => logError(app, error);
+    onLost = (error) => logError(app, error);
     const token = await tokenOf(app, typed);
     app.parts.redactor.register(token.value);
     const open = (identity: string) => openApp({ ...place, identity });
     const { serve: together } = app.loaded().person.others;
     const replica = together && (await import("./_replica.ts")).replicaOf(app, together);
     await using faces = new Faces({ app, token: tokenHash(token.value), open, replica });
-    const limits = { ...limitsOf(app), unreadMs: app.config().limits.unreadMs };
+    using refusals = new Refusals(app);
+    const onRefused = (status: number, why: string) => refusals.add(status, why);
+    const limits = { ...limitsOf(app), onRefused, unreadMs: app.config().limits.unreadMs };
     const faceOf = (identity: string | null) => faces.named(identity);
     await using link = await replica?.listen({ ...limits, faceOf });
     await using door = await serveHttp({
@@ -72,7 +75,6 @@ export async function serve(typed: Typed): Promise<number> {
         replica?.answer(face, request, body) ?? face.answer(request, body),
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
-      onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
     });
     app.watch();
     logStart(app, door.url);
@@ -139,7 +141,8 @@ async function tokenOf(
   }
   const value = app.keys.get(tokenEnv) ?? "";
   if (value.length < TOKEN_LEAST) {
-    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has no token`, {
+    const what = value === "" ? "no token" : "a token that is too short";
+    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has ${what}`, {
       hint: `Set ${tokenEnv} to at least ${TOKEN_LEAST} random characters`,
     });
   }

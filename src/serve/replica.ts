@@ -53,6 +53,8 @@ export interface ReplicaOptions {
 /** The options of `listen`. */
 export interface LinkOptions extends FaceLimits {
   readonly unreadMs: number;
+  /** Is called with each refused request: its status and why. */
+  readonly onRefused: (status: number, why: string) => void;
   /** Returns what answers an identity, or the person; undefined for one that is gone. */
   readonly faceOf: (identity: string | null) => Promise<HttpFace | undefined>;
 }
@@ -169,13 +171,17 @@ export class Replica {
 
   async #received(
     request: IncomingMessage,
-    { faceOf, inputBytes, response }: LinkOptions & { readonly response: ServerResponse },
+    { faceOf, inputBytes, onRefused, response }: LinkOptions & {
+      readonly response: ServerResponse;
+    },
   ): Promise<Response> {
     const { json } = await readBody(request, { inputBytes: 2 * inputBytes });
     const opened = typeof json === "string" ? await this.#link.open(json, [this.#id]) : undefined;
     const asked = opened as Forwarded | undefined; // it was sealed by another process
     if (asked === undefined || !this.#isNew(asked)) {
-      return rejection(403, { why: "it is not sealed" });
+      const why = "it is not sealed";
+      onRefused(403, why);
+      return rejection(403, { why });
     }
     const { identity, method, headers, nonce, body } = asked;
     const gone = new AbortController();
