@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { link, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { runPml } from "./kit/run.ts";
@@ -209,6 +209,20 @@ Deno.test("What one process is told holds in the other: Always, identities and t
   const ids = (kind: "start" | "end") => ofKind(lines, kind).map(({ callId }) => callId).sort();
   assert.deepEqual(ids("start"), ids("end"));
   assert.equal(new Set(ids("start")).size, ids("start").length);
+});
+
+Deno.test("A change that the system does not tell of is seen all the same", async () => {
+  await using ws = await sceneryOf();
+  await using both = await twoOf(ws);
+  const ci = { url: both.two.url, token: CI };
+  assert.equal((await callAt(ci, "note:add", { args })).status, 200);
+  // A write by another name of the file is no event in its folder, like one of another machine.
+  await mkdir(`${ws.root}/elsewhere`);
+  await link(`${ws.home}/config.yaml`, `${ws.root}/elsewhere/config.yaml`);
+  const file = await readFile(`${ws.home}/config.yaml`, "utf8");
+  const without = JSON.stringify({ ...JSON.parse(file), identities: {} });
+  await writeFile(`${ws.root}/elsewhere/config.yaml`, without);
+  await until(async () => (await callAt(ci, "note:add", { args })).status === 401);
 });
 
 Deno.test("A sealing key that is missing, short, open to others or from a workspace is refused", async () => {

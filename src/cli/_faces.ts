@@ -7,6 +7,7 @@
 
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/identities.ts";
+import { stampAt } from "../io/place.ts";
 import type { FaceLimits, HttpFace } from "../serve/http_face.ts";
 import type { Replica } from "../serve/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
@@ -127,8 +128,29 @@ async function faceOf(
     onAble: (able) => app.servers.serve(able),
   });
   gateway.clients.streams = face.notify;
-  gateway.replica = replica?.for(identity, async () => (await app.callPath()).approvals);
+  gateway.replica = replica?.for(identity, {
+    questions: async () => (await app.callPath()).approvals,
+    look: lookOf(app),
+  });
   return face;
+}
+
+/**
+ * Returns what reads the configuration again if its files changed. The system does not tell of what
+ * another machine changed on a shared folder.
+ */
+function lookOf(app: App): () => void {
+  const stamp = () => {
+    const { person, file } = app.loaded();
+    return `${stampAt(person.path)} ${stampAt(file?.path ?? "")}`;
+  };
+  let known = stamp();
+  return () => {
+    const now = stamp();
+    if (now === known || app.closing.aborted) return;
+    known = now;
+    app.policy.reload().catch((error) => app.log.warn(`${error}`));
+  };
 }
 
 /** Returns the limits of the door. */

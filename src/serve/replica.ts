@@ -76,6 +76,7 @@ export class Replica {
   readonly #questions: Sealer;
   readonly #link: Sealer;
   readonly #used: UsedAnswers;
+  readonly #looks = new Set<() => void>();
   /** The requests of others that were answered lately. */
   readonly #seen = new Map<string, number>();
 
@@ -88,8 +89,18 @@ export class Replica {
     this.#used = new UsedAnswers(options.home, this.#id);
   }
 
-  /** Returns what seals the questions to an identity, or to the person. */
-  for(identity: string | null, questions: () => Promise<Questions>) {
+  /**
+   * Returns what seals the questions to an identity, or to the person. `look` is called every five
+   * seconds, for what no system tells.
+   */
+  for(
+    identity: string | null,
+    { questions, look }: {
+      readonly questions: () => Promise<Questions>;
+      readonly look: () => void;
+    },
+  ) {
+    this.#looks.add(look);
     const boundTo = (request: string) => [identity, sha256(request)];
     return {
       prefix: this.prefix,
@@ -154,6 +165,8 @@ export class Replica {
     await register();
     await this.#sweep();
     const beat = () => {
+      for (const look of this.#looks) look();
+
       const now = new Date();
       Deno.utime(path, now, now).catch(register).catch(options.onError);
     };

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { UsedAnswers } from "./_used_answers.ts";
+
+async function inHome(work: (home: string) => Promise<void>): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), "pml-used-"));
+  try {
+    await work(home);
+  } finally {
+    await rm(home, { recursive: true });
+  }
+}
+
+const once = () => ({ nonce: crypto.randomUUID(), expires: Date.now() + 60_000 });
+
+Deno.test("An answer is used once, and another process is told that it may have run", async () => {
+  await inHome(async (home) => {
+    const [one, two] = [new UsedAnswers(home, "one"), new UsedAnswers(home, "two")];
+    const answer = once();
+    await one.use(answer);
+    await assert.rejects(one.use(answer), { code: "BAD_REQUEST" });
+    await assert.rejects(two.use(answer), {
+      code: "UPSTREAM_DOWN",
+      detail: { may_have_run: true },
+    });
+    const all = await Promise.allSettled(
+      [one, two, one, two].map((by) => by.use(once())),
+    );
+    assert.ok(all.every(({ status }) => status === "fulfilled"));
+  });
+});
+
+Deno.test("The files of old answers are removed, and there is an end to their number", async () => {
+  await inHome(async (home) => {
+    const folder = join(home, "answered");
+    await new UsedAnswers(home, "one").use(once());
+    const old = Date.now() - 120_000;
+    await writeFile(join(folder, `${old}-x`), "one");
+    await writeFile(join(folder, `${old}-y.1.pml-tmp`), "");
+    await new UsedAnswers(home, "one").use(once());
+    assert.equal((await readdir(folder)).length, 2);
+    const { expires } = once();
+    for (let index = 0; index < 10_000; index++) {
+      Deno.writeTextFileSync(join(folder, `${expires}-${index}`), "");
+    }
+    await assert.rejects(new UsedAnswers(home, "one").use(once()), { code: "OVERLOADED" });
+  });
+});
