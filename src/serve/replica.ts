@@ -114,6 +114,8 @@ export class Replica {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
         if (!isObject(opened)) throw foreign();
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
+        // Nobody knows this handle, so the person is asked again.
+        if (Date.now() >= question.expires) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
     };

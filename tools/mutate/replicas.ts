@@ -66,12 +66,12 @@ export const REPLICAS: readonly Mutant[] = [
   },
   {
     name: "sealed-late",
-    guard: "A sealed question is good for some time",
-    file: "approvals.ts",
-    find: "return age >= 0 && age < this.#ttl ? asked : undefined;",
-    put: "return age >= 0 ? asked : undefined;",
-    test: SEALED,
-    filter: "A late answer asks again, and so does one after the tool changed",
+    guard: "A sealed question is good for some time, which does not change afterwards",
+    file: "replica.ts",
+    find: "if (Date.now() >= question.expires) return crypto.randomUUID();",
+    put: "",
+    test: "src/serve/replica_test.ts",
+    filter: "A sealed question is taken back in its time, whatever time another process gives",
   },
   {
     name: "sealed-once",
