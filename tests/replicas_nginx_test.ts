@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { ERAS } from "./kit/json_rpc.ts";
 import { connectHttp, type Served } from "./kit/pml_serve.ts";
 import { type Nginx, startNginx } from "./kit/nginx.ts";
 import { until } from "./kit/wait.ts";
@@ -86,6 +87,32 @@ Deno.test("Answers go to any process behind nginx, and each counts once", async 
     assert.ok((await session.client.listTools()).tools.length > 0);
   }
 });
+
+for (const era of ERAS) {
+  Deno.test(`A client of ${era} behind nginx is asked, and its call runs once`, async () => {
+    await using ws = await sceneryOf();
+    await using scene = await behindNginx(ws);
+    const texts: string[] = [];
+    await using connected = await connectHttp(scene.at, {
+      era,
+      elicit: ({ message }) => {
+        texts.push(message);
+        const [key, value] = message.startsWith("PML asks") ? ["answer", "Yes"] : ["name", "Ada"];
+        return { action: "accept", content: { [`${key}`]: `${value}` } };
+      },
+    });
+    const call = async (tool: string, args: object) => {
+      const params = { name: "call", arguments: { tool, arguments: args } };
+      return JSON.stringify(await connected.client.callTool(params));
+    };
+    for (let round = 0; round < 4; round++) {
+      assert.match(await call("note:add", { text: `${round}` }), /added/);
+      assert.match(await call("asks:ask_name", {}), /Ada/);
+    }
+    assert.equal(texts.length, 8);
+    assert.deepEqual(await ranIn(ws), ["0", "1", "2", "3"]);
+  });
+}
 
 Deno.test("One of two processes is killed during questions and calls: nothing twice, nothing lost", async () => {
   await using ws = await sceneryOf();

@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { Replica } from "../serve/replica.ts";
 
-const LEAST_BYTES = 32;
+const LEAST = 32;
 const MOST_BYTES = 4_096;
 
 /** Opens this process as one of several. Throws CONFIG_INVALID if they have no key in common. */
@@ -20,27 +20,23 @@ export function replicaOf(app: App, said: ServeSection): Replica {
   const [, host = "", port] = /^(.*):(\d+)$/.exec(at) ?? [];
   const { home, limits: { approvalMs } } = app.config();
   if (key === undefined) throw invalid("it is missing");
-  const secret = secretOf(app, key);
-  app.parts.redactor.register(new TextDecoder().decode(secret));
+  const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
+  const found = (name === undefined ? fileOf(app, key) : variableOf(app, name)).trim();
+  if (found.length < LEAST) throw invalid(`it has ${found.length} bytes`);
+  app.parts.redactor.register(found);
+  const secret = new TextEncoder().encode(found);
   const warn = (message: string) => app.log.warn(message);
   return new Replica({ home, secret, host, port: Number(port), ttl: () => approvalMs, warn });
 }
 
-function secretOf(app: App, key: string): Uint8Array<ArrayBuffer> {
-  const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
-  const found = name === undefined ? fileOf(app, key) : variableOf(app, name);
-  if (found.length < LEAST_BYTES) throw invalid(`it has ${found.length} bytes`);
-  return found;
-}
-
-function variableOf(app: App, name: string): Uint8Array<ArrayBuffer> {
+function variableOf(app: App, name: string): string {
   const key = app.keys.find(name);
   // A workspace may not bring the key along.
-  if (key?.from === "the environment") return new TextEncoder().encode(key.value.trim());
+  if (key?.from === "the environment") return key.value;
   throw invalid(`${name} is not set in the environment`);
 }
 
-function fileOf(app: App, path: string): Uint8Array<ArrayBuffer> {
+function fileOf(app: App, path: string): string {
   const { person, environment } = app.loaded();
   const file = path.startsWith("~/")
     ? join(environment.userHome, path.slice(2))
@@ -49,9 +45,8 @@ function fileOf(app: App, path: string): Uint8Array<ArrayBuffer> {
   if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) {
     throw invalid("others can read its file");
   }
-  // Editors end a file with a new line.
-  const end = bytes.findLastIndex((byte) => byte !== 10 && byte !== 13);
-  return bytes.slice(0, end + 1);
+  // Each byte is a character, also of a file that is no text.
+  return new TextDecoder("latin1").decode(bytes);
 }
 
 /** The path is not shown: somebody may have written the key itself there. */

@@ -95,7 +95,7 @@ export const REPLICAS: readonly Mutant[] = [
     name: "sealing-key-short",
     guard: "A sealing key has at least 32 bytes",
     file: "_replica.ts",
-    find: "if (found.length < LEAST_BYTES) throw invalid(`it has ${found.length} bytes`);",
+    find: "if (found.length < LEAST) throw invalid(`it has ${found.length} bytes`);",
     put: "",
     test: SEALED,
     filter: KEYS,
