@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { createHash } from "node:crypto";
+import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { full } from "./full_scene.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
@@ -183,4 +184,14 @@ export async function stateOf(
 export async function ranIn(ws: Workspace): Promise<readonly string[]> {
   const text = await readFile(ws.file("ran.txt"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
+}
+
+/**
+ * Returns the tools of the calls that have a start in the journal, and no end. Ends are
+ * written without a wait.
+ */
+export async function openIn(ws: Workspace): Promise<readonly (string | undefined)[]> {
+  const lines = await journalOf(ws);
+  const ended = new Set(ofKind(lines, "end").map(({ callId }) => callId));
+  return ofKind(lines, "start").filter(({ callId }) => !ended.has(callId)).map(({ tool }) => tool);
 }

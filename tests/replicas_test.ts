@@ -16,6 +16,7 @@ import {
   CI,
   configure,
   KEY,
+  openIn,
   ranIn,
   RULES,
   sceneryOf,
@@ -205,6 +206,7 @@ Deno.test("What one process is told holds in the other: Always, identities and t
     await until(async () => (await callAt(at, "note:add", { args })).status === 401);
   }
   // Both write one journal, and every call has a start and an end.
+  await until(async () => (await openIn(ws)).length === 0);
   const lines = await journalOf(ws);
   const ids = (kind: "start" | "end") => ofKind(lines, kind).map(({ callId }) => callId).sort();
   assert.deepEqual(ids("start"), ids("end"));
