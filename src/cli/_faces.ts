@@ -32,14 +32,15 @@ interface Own {
 
 /** What answers the requests of each. */
 export class Faces implements AsyncDisposable {
+  /** What answers the person. */
+  readonly person: Promise<HttpFace>;
   readonly #options: FacesOptions;
-  readonly #person: Promise<HttpFace>;
   readonly #own = new Map<string, Promise<Own>>();
 
   /** Opens the face of the person. Those of identities are opened by their first requests. */
   constructor(options: FacesOptions) {
     this.#options = options;
-    this.#person = faceOf(options.app);
+    this.person = faceOf(options.app);
     // A revoked identity is gone at once, with everything that it started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
@@ -47,7 +48,7 @@ export class Faces implements AsyncDisposable {
   /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
-    if (sameHash(token, this.#options.token)) return await this.#person;
+    if (sameHash(token, this.#options.token)) return await this.person;
     const { identities } = this.#options.app.loaded().others ?? NOBODY;
     const identity = [...identities.values()].find((one) => sameHash(one.token, token));
     if (identity === undefined) return undefined;
@@ -65,7 +66,7 @@ export class Faces implements AsyncDisposable {
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     const own = await Promise.allSettled(this.#own.values());
-    await (await this.#person)[Symbol.asyncDispose]();
+    await (await this.person)[Symbol.asyncDispose]();
     for (const one of own) if (one.status === "fulfilled") await end(one.value);
   }
 
@@ -81,7 +82,7 @@ export class Faces implements AsyncDisposable {
   async #all(): Promise<readonly HttpFace[]> {
     const own = await Promise.allSettled(this.#own.values());
     const faces = own.flatMap((one) => one.status === "fulfilled" ? [one.value.face] : []);
-    return [await this.#person, ...faces];
+    return [await this.person, ...faces];
   }
 
   #endRevoked(): void {

@@ -70,6 +70,8 @@ export async function serve(typed: Typed): Promise<number> {
       problem: () => app.config().problem?.message,
       onRefused: (status, why) => refusals.add(status, why),
     });
+    const { openWindows } = await import("./_windows.ts");
+    await using _windows = await openWindows({ app, face: await faces.person });
     app.watch();
     logStart(app, door.url);
     using _cost = followCost(app);
