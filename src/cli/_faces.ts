@@ -36,14 +36,15 @@ interface Own {
 
 /** What answers the requests of each. */
 export class Faces implements AsyncDisposable {
+  /** What answers the person. */
+  readonly person: Promise<HttpFace>;
   readonly #options: FacesOptions;
-  readonly #person: Promise<HttpFace>;
   readonly #own = new Map<string, Promise<Own>>();
 
   /** Opens the face of the person. Those of identities are opened by their first requests. */
   constructor(options: FacesOptions) {
     this.#options = options;
-    this.#person = faceOf(options.app, { identity: null, replica: options.replica });
+    this.person = faceOf(options.app, { identity: null, replica: options.replica });
     // A revoked identity is gone at once, with everything that it started.
     options.app.policy.onChange(() => this.#endRevoked());
   }
@@ -51,7 +52,7 @@ export class Faces implements AsyncDisposable {
   /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
-    if (sameHash(token, this.#options.token)) return await this.#person;
+    if (sameHash(token, this.#options.token)) return await this.person;
     const { identities } = this.#options.app.loaded().others ?? NOBODY;
     const identity = [...identities.values()].find((one) => sameHash(one.token, token));
     return identity && await this.#faceOf(identity);
@@ -59,7 +60,7 @@ export class Faces implements AsyncDisposable {
 
   /** Returns what answers the person, or an identity; undefined for one that is gone. */
   async named(name: string | null): Promise<HttpFace | undefined> {
-    if (name === null) return await this.#person;
+    if (name === null) return await this.person;
     const { identities } = this.#options.app.loaded().others ?? NOBODY;
     const identity = identities.get(name);
     return identity && await this.#faceOf(identity);
@@ -73,7 +74,7 @@ export class Faces implements AsyncDisposable {
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     const own = await Promise.allSettled(this.#own.values());
-    await (await this.#person)[Symbol.asyncDispose]();
+    await (await this.person)[Symbol.asyncDispose]();
     for (const one of own) if (one.status === "fulfilled") await end(one.value);
   }
 
@@ -96,7 +97,7 @@ export class Faces implements AsyncDisposable {
   async #all(): Promise<readonly HttpFace[]> {
     const own = await Promise.allSettled(this.#own.values());
     const faces = own.flatMap((one) => one.status === "fulfilled" ? [one.value.face] : []);
-    return [await this.#person, ...faces];
+    return [await this.person, ...faces];
   }
 
   #endRevoked(): void {

@@ -76,6 +76,8 @@ export async function serve(typed: Typed): Promise<number> {
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
     });
+    const { openWindows } = await import("./_windows.ts");
+    await using _windows = await openWindows({ app, face: await faces.person });
     app.watch();
     logStart(app, door.url);
     using _cost = followCost(app);

@@ -5,49 +5,64 @@
  */
 
 import type { Listening } from "../gateway/gateway.ts";
+import { type Environment, readEnvironment } from "../config/env.ts";
+import { stampAt } from "../io/place.ts";
+import type { AppOptions } from "../app/app.ts";
+import type { StdioOptions } from "../serve/stdio.ts";
 import { report } from "./_failure.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 
 const WATCH_AFTER_MS = 250;
 
-/** Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). */
+/**
+ * Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). A
+ * running `pml serve` does the work, if it is the same person's.
+ */
 export async function stdio(): Promise<number> {
+  using signals = new Signals();
+  const environment = readEnvironment();
+  const there = mayAttach(environment)
+    ? await (await import("./_attach.ts")).attached(environment, signals.signal)
+    : undefined;
+  if (there !== undefined && there.pipes === undefined) return signals.exitCode ?? 0;
+  return await serveAlone(signals, { environment, pipes: there?.pipes });
+}
+
+async function serveAlone(
+  signals: Signals,
+  { environment, pipes }: Pick<AppOptions, "environment"> & Pick<StdioOptions, "pipes">,
+): Promise<number> {
   const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
     import("../app/app.ts"),
     import("../serve/stdio.ts"),
     import("../serve/stderr.ts"),
   ]);
-  using signals = new Signals();
   await using stderr = openStderr();
   try {
     // This lives longer than the app, so that errors while the app closes are logged, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    await using app = await openApp({
-      cwd: Deno.cwd(),
-      mayInstall: true,
-      hasClient: true,
-      write: stderr?.write,
-    });
+    const place = { cwd: Deno.cwd(), environment, mayInstall: true, hasClient: true };
+    await using app = await openApp({ ...place, write: stderr?.write });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     let isTask = (_: string) => false;
     let listening: Promise<Listening> | undefined;
     const face = async () => {
       const gateway = await app.gateway();
-      const { factory } = gateway;
       isTask = (id) => gateway.tasks.has(id);
       const { followCost, logStart } = await import("./_cost.ts");
       logStart(app, "stdio");
       if (!serving.disposed) serving.use(followCost(app));
-      return factory;
+      return gateway.factory;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
     const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
+      pipes,
       greeting: () => app.hello(),
       inputBytes,
       queuedBytes,
@@ -69,4 +84,9 @@ export async function stdio(): Promise<number> {
     return report(error, []);
   }
   return signals.exitCode ?? 0;
+}
+
+/** Returns whether a `pml serve` may run with this PML home. */
+function mayAttach({ home }: Environment): boolean {
+  return stampAt(`${home}/windows`) !== undefined;
 }

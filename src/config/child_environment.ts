@@ -41,6 +41,9 @@ export function serverEnvironment({ get, userHome }: Environment): EnvironmentVa
   return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
 }
 
+/** The variables that say whose PML it is, and how it reaches the network. */
+export const REACHING: readonly string[] = ["HOME", ...NETWORK_NAMES, ...INSTALLING];
+
 /** The variables that say where a browser shows a page, and which one. */
 const SHOWING =
   "DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR XDG_CURRENT_DESKTOP DBUS_SESSION_BUS_ADDRESS \

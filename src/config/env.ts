@@ -1,5 +1,5 @@
 /**
- * The environment, read once. Only this file uses `Deno.env`.
+ * The environment, read once. Only this file and `own_names.ts` use `Deno.env`.
  *
  * @module
  */

@@ -94,10 +94,10 @@ export class Clients {
     return this.#all.has(one as Client) || this.listeners.has(one as Listener);
   }
 
-  /** Sends a notification to all clients of the newest revision. */
-  tellModern(method: string, params: JsonObject): void {
-    for (const { server, isModern } of this.#all) {
-      if (isModern) this.#tell(server, method, params);
+  /** Sends a notification to all clients of a party that use the newest revision. */
+  tellModern(party: Party, method: string, params: JsonObject): void {
+    for (const client of this.#all) {
+      if (client.isModern && client.party === party) this.#tell(client.server, method, params);
     }
   }
 

@@ -136,7 +136,18 @@ export class Gateway implements Disposable {
   }
 
   /** Makes the server of one connection, for either era. */
-  readonly factory: McpServerFactory = ({ era, requestInfo }) => {
+  readonly factory: McpServerFactory = (about) => this.#serverOf(about);
+
+  /** Returns what serves one client over a connection of its own, apart from all others. */
+  apart(): Pick<Gateway, "factory" | "listen"> {
+    const party: Party = {};
+    return {
+      factory: (about) => this.#serverOf(about, party),
+      listen: () => this.listen({ party }),
+    };
+  }
+
+  #serverOf({ era, requestInfo }: Parameters<McpServerFactory>[0], party?: Party): Server {
     const { onError, servers, settings } = this.#options;
     const isModern = era === "modern";
     const { serverInfo, ...hello } = helloOf(servers.states(), { ...settings(), isModern });
@@ -147,7 +158,7 @@ export class Gateway implements Disposable {
     });
     // In the newest revision, requests over HTTP have no session.
     const isAlone = requestInfo !== undefined && !isModern;
-    const client = this.clients.add(server, isModern, isAlone ? server : this.#here);
+    const client = this.clients.add(server, isModern, party ?? (isAlone ? server : this.#here));
     server.onerror = onError;
     server.onclose = () => {
       this.clients.remove(client);
@@ -160,7 +171,7 @@ export class Gateway implements Disposable {
     server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
     if (client.isModern) takeTasks(server, serve);
     return server;
-  };
+  }
 
   /** Tells the client that began it how a task of a server stands. */
   taskChanged(server: string, state: JsonObject): void {
@@ -170,13 +181,13 @@ export class Gateway implements Disposable {
 
   /**
    * Opens what a client without a session listens on. Returns functions that set what it listens
-   * for, and that close it. By default everything goes to all such clients of this process.
+   * for, and that close it. By default everything goes to all such clients of its party.
    */
   listen({ party = this.#here, tell }: Partial<Pick<Listener, "party" | "tell">> = {}): Listening {
     const { clients, tasks } = this;
     const listener: Listener = {
       party,
-      tell: tell ?? ((...told) => clients.tellModern(...told)),
+      tell: tell ?? ((...told) => clients.tellModern(party, ...told)),
       tasks: [],
       followed: new Map(),
       turn: Promise.resolve(),

@@ -25,7 +25,29 @@ export interface Output {
   write(bytes: Uint8Array): Promise<void>;
 }
 
+/** Where messages come from and go to. */
+export interface Pipes {
+  /** Opens the source. `take` gets each piece; the next piece may reuse its memory. */
+  readonly open: (take: (piece: Uint8Array) => void) => Input;
+  readonly output: Output;
+  /** Gives up what cannot be written after the end. */
+  readonly giveUp: () => void;
+}
+
 const PIECE = 1 << 16;
+/** How long writing the last answers may take, in milliseconds. */
+const LAST_WRITE_MS = 1_500;
+
+/** Returns standard input and standard output. */
+export function standardPipes(): Pipes {
+  // A write to a full pipe cannot be cancelled and would keep the process alive forever.
+  const end = () => Deno.kill(Deno.pid, "SIGTERM");
+  return {
+    open: openInput,
+    output: openOutput(),
+    giveUp: () => Deno.unrefTimer(setTimeout(end, LAST_WRITE_MS)),
+  };
+}
 
 /** Opens standard input. `take` gets each piece; the next piece reuses its memory. */
 export function openInput(take: (piece: Uint8Array) => void): Input {
@@ -64,8 +86,11 @@ export function openOutput(): Output {
       },
     };
   }
-  // Each write reports its own failure.
-  socket.on("error", () => {});
+  return outputOf(socket.on("error", () => {}));
+}
+
+/** Returns what writes to a socket. Each write reports its own failure. */
+export function outputOf(socket: Socket): Output {
   return {
     write: (bytes) =>
       new Promise((resolve, reject) =>

@@ -80,10 +80,15 @@ export class HttpFace implements AsyncDisposable {
     return this.#modern.notify;
   }
 
+  /** Takes what a client declares that is served otherwise. */
+  declares(able: JsonObject): void {
+    this.#together.take(able);
+  }
+
   /** Answers a request. Its body was parsed. */
   async answer(request: Request, body: unknown): Promise<Response> {
     const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
-    if (able !== undefined) this.#together.take(able);
+    if (able !== undefined) this.declares(able);
     if (!isClaimed(body) && await isLegacyRequest(request, body)) {
       return await this.#sessions.answer(request, body);
     }

@@ -1,6 +1,6 @@
 /**
- * MCP over this process's stdin and stdout: one JSON-RPC message on each line, and nothing else on
- * stdout.
+ * MCP over this process's stdin and stdout, or over the socket of a window: one JSON-RPC message on
+ * each line, and nothing else.
  *
  * The SDK's own transport reads its buffer again for every chunk and closes the connection at 10
  * MiB. This one reads each byte once, has limits, and continues with the next line.
@@ -15,10 +15,7 @@ import { capabilitiesIn, greet, type Greeting } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
-import { type Input, openInput, openOutput } from "./_pipes.ts";
-
-/** How long writing the last answers may take, in milliseconds. */
-const LAST_WRITE_MS = 1_500;
+import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
 
 /** How many bytes may wait for a client before notifications are dropped. */
 const NOTES_BYTES = 8_000_000;
@@ -28,6 +25,8 @@ const FIRST_REQUEST_MS = 50;
 
 /** The options of `serveStdio`. */
 export interface StdioOptions {
+  /** Where the client is; standard input and output unless told. */
+  readonly pipes?: Pipes | undefined;
   /** The most bytes of one request. */
   readonly inputBytes: number;
   /** How many bytes may wait for the client. Beyond that, its requests wait, too. */
@@ -79,6 +78,7 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport["onmessage"];
   readonly #options: StdioOptions;
+  readonly #pipes: Pipes;
   #input: Input | undefined;
   readonly #output: Outgoing;
   readonly #inFlight = new Set<string>();
@@ -94,8 +94,9 @@ class StdioTransport implements Transport {
 
   constructor(options: StdioOptions) {
     this.#options = options;
+    this.#pipes = options.pipes ?? standardPipes();
     this.#output = new Outgoing({
-      output: openOutput(),
+      output: this.#pipes.output,
       unreadMs: options.unreadMs,
       onSize: (size) => this.#waits(size),
       onGone: (why) => this.#giveUp(asError(why)),
@@ -145,13 +146,13 @@ class StdioTransport implements Transport {
     await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
     this.onclose?.();
     this.#closed.resolve("closed");
-    if (this.#output.size > 0) endWhenStuck();
+    if (this.#output.size > 0) this.#pipes.giveUp();
   }
 
   async #read(): Promise<void> {
     const lines = new LineReader(this.#options.inputBytes);
     try {
-      this.#input = openInput((piece) => {
+      this.#input = this.#pipes.open((piece) => {
         for (const line of lines.push(piece)) this.#receive(line);
       });
       await this.#input.over;
@@ -242,14 +243,6 @@ class StdioTransport implements Transport {
     this.#options.onLost(this.#output.answers);
     void this.close();
   }
-}
-
-/**
- * Ends the process if a write hangs. A write to a full pipe cannot be cancelled and would keep the
- * process alive forever.
- */
-function endWhenStuck(): void {
-  Deno.unrefTimer(setTimeout(() => Deno.kill(Deno.pid, "SIGTERM"), LAST_WRITE_MS));
 }
 
 function asError(error: unknown): Error {

@@ -19,7 +19,7 @@ interface Power {
 const POWERS: readonly Power[] = [
   {
     name: "The environment",
-    owners: ["src/config/env.ts"],
+    owners: ["src/config/env.ts", "src/config/own_names.ts"],
     spelled: ["Deno.env", "process.env"],
   },
   {
@@ -89,6 +89,8 @@ const POWERS: readonly Power[] = [
       "src/io/listener.ts",
       // Nor does this: its sockets are the two pipes that were open.
       "src/serve/_pipes.ts",
+      // Its sockets lie in the PML home.
+      "src/serve/window_socket.ts",
     ],
     spelled: [
       "fetch",

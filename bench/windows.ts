@@ -1,0 +1,65 @@
+/**
+ * Measures windows: `pml stdio` that attach to a running `pml serve`, beside as many that work
+ * alone. Gives the time to the first answer, and the proportional memory of all processes.
+ *
+ * Run it with `deno task bench:windows`, on Linux.
+ *
+ * @module
+ */
+
+import { makeScenery } from "../tests/attacks/stage.ts";
+import { servePml } from "../tests/kit/pml_serve.ts";
+import { treeOf } from "../tests/kit/procwatch.ts";
+import { RawStdio } from "../tests/kit/raw_stdio.ts";
+import type { Workspace } from "../tests/kit/workspace.ts";
+
+const WINDOWS = 10;
+const ROUNDS = 2;
+const READ = { tool: "filesystem:read_file", arguments: { path: "good.txt" } };
+
+async function megabytes(pids: readonly number[]): Promise<number> {
+  let sum = 0;
+  for (const root of pids) {
+    for (const { pid } of await treeOf(root)) {
+      const text = await Deno.readTextFile(`/proc/${pid}/smaps_rollup`).catch(() => "");
+      sum += Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0);
+    }
+  }
+  return sum / 1024;
+}
+
+async function opened(ws: Workspace): Promise<{ readonly pml: RawStdio; readonly ms: number }> {
+  const since = performance.now();
+  const pml = new RawStdio(ws);
+  await pml.open();
+  const ms = performance.now() - since;
+  await pml.callTool("call", READ);
+  return { pml, ms };
+}
+
+async function measure(isAttached: boolean): Promise<void> {
+  await using ws = await makeScenery();
+  const served = isAttached ? await servePml(ws) : undefined;
+  const all: Awaited<ReturnType<typeof opened>>[] = [];
+  const sizes: number[] = [];
+  for (let at = 0; at < WINDOWS; at++) {
+    all.push(await opened(ws));
+    const pids = all.map(({ pml }) => pml.pid);
+    sizes.push(await megabytes(served === undefined ? pids : [served.pid, ...pids]));
+  }
+  const [first = 0, last = 0] = [sizes[0], sizes.at(-1)];
+  const times = all.map(({ ms }) => ms).sort((one, other) => one - other);
+  console.log(
+    isAttached ? "attached" : "alone   ",
+    `first answer ${times[WINDOWS >> 1]?.toFixed(0)} ms,`,
+    `${WINDOWS} windows ${last.toFixed(0)} MB,`,
+    `each further one ${((last - first) / (WINDOWS - 1)).toFixed(1)} MB`,
+  );
+  for (const { pml } of all) await pml[Symbol.asyncDispose]();
+  await served?.[Symbol.asyncDispose]();
+}
+
+for (let round = 0; round < ROUNDS; round++) {
+  await measure(false);
+  await measure(true);
+}

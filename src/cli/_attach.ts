@@ -1,0 +1,56 @@
+/**
+ * Attaches `pml stdio` to a running `pml serve` of the same person and workspace, if their
+ * environments are equal.
+ *
+ * @module
+ */
+
+import type { Socket } from "node:net";
+import { resolve } from "node:path";
+import type { Environment } from "../config/env.ts";
+import { ownNames } from "../config/own_names.ts";
+import { foldersAbove } from "../config/workspace.ts";
+import { objectOf } from "../core/json.ts";
+import { VERSION } from "../core/version.ts";
+import { passOn } from "../serve/window.ts";
+import { connected, hashed, socketOf, Talk } from "../serve/window_socket.ts";
+
+/** How a window ended; undefined if there was none. */
+type Attached = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;
+
+/**
+ * Passes everything on to a running PML until the client closes its end or the signal comes. Returns
+ * undefined if there is none, and pipes if it has ended before its client.
+ */
+export async function attached(environment: Environment, signal: AbortSignal): Promise<Attached> {
+  const cwd = Deno.cwd();
+  const { home, workspace } = environment;
+  const folders = workspace === undefined ? [cwd, ...foldersAbove(cwd)] : [resolve(workspace)];
+  for (const folder of folders) {
+    const socket = await connected(socketOf(home, folder));
+    if (socket === undefined) continue;
+    const inputBytes = await agreed(socket, { environment, cwd });
+    if (inputBytes !== undefined) return { pipes: await passOn({ socket, inputBytes, signal }) };
+    socket.destroy();
+  }
+  return undefined;
+}
+
+/** Shows that this window is of the same person. Returns the size of a message; undefined if not. */
+async function agreed(
+  socket: Socket,
+  { environment, cwd }: { readonly environment: Environment; readonly cwd: string },
+): Promise<number | undefined> {
+  const { get } = environment;
+  const own = ownNames();
+  const talk = new Talk(socket);
+  talk.say({ version: VERSION, cwd });
+  const { nonce, names = [] } = objectOf(await talk.next());
+  if (typeof nonce !== "string" || !Array.isArray(names)) return undefined;
+  const all = [...names.map(String), ...own];
+  const values = Object.fromEntries(all.map((name) => [name, hashed(nonce, get(name))]));
+  talk.say({ own, values });
+  const { inputBytes } = objectOf(await talk.next());
+  talk.end();
+  return typeof inputBytes === "number" ? inputBytes : undefined;
+}

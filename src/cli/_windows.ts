@@ -1,0 +1,124 @@
+/**
+ * Serves the windows of the same person and workspace: each `pml stdio` that attaches.
+ *
+ * @module
+ */
+
+import type { Server, Socket } from "node:net";
+import type { App } from "../app/app.ts";
+import { REACHING } from "../config/child_environment.ts";
+import { readEnvironment } from "../config/env.ts";
+import { ownNames } from "../config/own_names.ts";
+import { wantedKeys } from "../config/wanted_keys.ts";
+import { findWorkspace } from "../config/workspace.ts";
+import { objectOf, textOf } from "../core/json.ts";
+import { VERSION } from "../core/version.ts";
+import type { Gateway, Listening } from "../gateway/gateway.ts";
+import type { HttpFace } from "../serve/http_face.ts";
+import { serveStdio } from "../serve/stdio.ts";
+import { hashed, listenAt, pipesOf, socketOf, Talk } from "../serve/window_socket.ts";
+import { logError } from "./_serving.ts";
+
+/** The options of `openWindows`. */
+export interface WindowsOptions {
+  readonly app: App;
+  /** What answers the person over HTTP. */
+  readonly face: HttpFace;
+}
+
+/** Lets windows attach until it is disposed. Undefined if another process serves them. */
+export async function openWindows(options: WindowsOptions): Promise<AsyncDisposable | undefined> {
+  const { app } = options;
+  const { home, workspace } = app.config();
+  const windows = new Windows(options, await app.gateway());
+  const server = await listenAt(socketOf(home, workspace), (socket) => windows.take(socket));
+  if (server === undefined) app.log.debug("Windows cannot attach here");
+  else app.log.debug("Windows may attach");
+  return server && windows.opened(server);
+}
+
+class Windows {
+  readonly #options: WindowsOptions;
+  readonly #gateway: Gateway;
+  readonly #environment = readEnvironment();
+  readonly #closing = new AbortController();
+  readonly #open = new Set<Promise<void>>();
+
+  constructor(options: WindowsOptions, gateway: Gateway) {
+    this.#options = options;
+    this.#gateway = gateway;
+  }
+
+  /** Serves a connection until it ends. */
+  take(socket: Socket): void {
+    const { app } = this.#options;
+    socket.on("error", () => {}); // its end is told
+    const isFull = this.#open.size >= app.config().limits.connections;
+    if (isFull || this.#closing.signal.aborted) return void socket.destroy();
+    const served: Promise<void> = this.#serve(socket).catch((error) => logError(app, error))
+      .finally(() => {
+        socket.end();
+        this.#open.delete(served);
+      });
+    this.#open.add(served);
+  }
+
+  opened(server: Server): AsyncDisposable {
+    return {
+      [Symbol.asyncDispose]: async () => {
+        server.close();
+        this.#closing.abort();
+        await Promise.all(this.#open);
+      },
+    };
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const { app, face } = this.#options;
+    const talk = new Talk(socket);
+    const no = await this.#refused(talk);
+    if (no !== undefined) return talk.say({ no });
+    const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
+    talk.end();
+    talk.say({ inputBytes });
+    const { factory, listen } = this.#gateway.apart();
+    let listening: Listening | undefined;
+    await serveStdio(() => Promise.resolve(factory), {
+      pipes: pipesOf(socket),
+      greeting: () => app.hello(),
+      ...{ inputBytes, queuedBytes, unreadMs },
+      // One window holds no server up that others use.
+      onWaiting: () => {},
+      onLost: app.lost,
+      onAble: (able) => face.declares(able),
+      isTask: (id) => this.#gateway.tasks.has(id),
+      onListen: (listened) => (listening ??= listen()).set(listened),
+      signal: this.#closing.signal,
+      onError: (error) => app.log.debug(error.message),
+    });
+    listening?.[Symbol.dispose]();
+  }
+
+  /** Returns why a window may not attach. */
+  async #refused(talk: Talk): Promise<string | undefined> {
+    const { app } = this.#options;
+    const config = app.config();
+    const hello = objectOf(await talk.next());
+    if (hello.version !== VERSION) return "it has another version";
+    const { root } = findWorkspace(this.#environment, textOf(hello.cwd));
+    if (root !== config.workspace) return "it has another workspace";
+    const nonce = crypto.randomUUID();
+    const names = [
+      ...REACHING,
+      ...wantedKeys(config, app.registryKeys()).map(({ name }) => name),
+      ...config.sampling ? [config.sampling.key] : [],
+    ];
+    talk.say({ nonce, names });
+    const { own = [], values } = objectOf(await talk.next());
+    const theirs = Array.isArray(own) ? own.map(String) : [];
+    const { get } = this.#environment;
+    const other = [...new Set([...names, ...theirs, ...ownNames()])]
+      .find((name) => objectOf(values)[name] !== hashed(nonce, get(name)));
+    return other && `its ${other} is another`;
+  }
+}

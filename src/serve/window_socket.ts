@@ -1,0 +1,139 @@
+/**
+ * The socket in the PML home through which windows attach to a running `pml serve`.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { dirname, join } from "node:path";
+import { type Line, LineReader } from "../io/lines.ts";
+import { privateFolder, unlessGone } from "../io/private_files.ts";
+import { soon } from "../io/waiting.ts";
+import { outputOf, type Pipes } from "./_pipes.ts";
+
+/** Systems allow few more bytes in the path of a socket. */
+const LONGEST = 100;
+/** How long a process may take to answer at a socket, in milliseconds. */
+const ANSWER_MS = 1_000;
+/** The most bytes of a line before MCP begins. */
+const MOST_SAID = 1 << 20;
+/** How long writing the last answers may take, in milliseconds. */
+const LAST_WRITE_MS = 1_500;
+
+/** Returns the folder of the sockets in a PML home. */
+export function socketFolder(home: string): string {
+  return join(home, "windows");
+}
+
+/** Returns the socket for a workspace. */
+export function socketOf(home: string, workspace: string): string {
+  const name = createHash("sha256").update(workspace).digest("hex").slice(0, 16);
+  return join(socketFolder(home), name);
+}
+
+/**
+ * Listens at a socket that only this person can open. Returns undefined if another process listens
+ * there, or the system cannot have such a socket.
+ */
+export async function listenAt(
+  path: string,
+  take: (socket: Socket) => void,
+): Promise<Server | undefined> {
+  if (Deno.build.os === "windows" || path.length > LONGEST) return undefined;
+  privateFolder(dirname(path));
+  const left = await connected(path);
+  left?.destroy();
+  if (left !== undefined) return undefined;
+  // What a process left that was killed.
+  await Deno.remove(path).catch(unlessGone);
+  const server = createServer(take);
+  server.listen(path);
+  const isListening = await once(server, "listening").then(() => true, () => false);
+  if (!isListening) return undefined;
+  await Deno.chmod(path, 0o600);
+  return server;
+}
+
+/** Connects to a socket of this person; undefined if nobody listens there. */
+export async function connected(path: string): Promise<Socket | undefined> {
+  if (!isOwn(path)) return undefined;
+  // Its end is told otherwise.
+  const socket = connect(path).on("error", () => {});
+  const open = once(socket, "connect").then(() => true, () => false);
+  if (await soon(open, ANSWER_MS) && await open) return socket;
+  socket.destroy();
+  return undefined;
+}
+
+/** Returns whether a socket and its folder can be opened by this person alone. */
+function isOwn(path: string): boolean {
+  try {
+    return [path, dirname(path)].map((each) => Deno.lstatSync(each)).every(({ uid, mode }) =>
+      uid === Deno.uid() && ((mode ?? 0o777) & 0o077) === 0
+    );
+  } catch {
+    return false; // there is none
+  }
+}
+
+/** What both ends say in lines of JSON before MCP begins. */
+export class Talk {
+  readonly #socket: Socket;
+  readonly #lines = new LineReader(MOST_SAID);
+  readonly #heard: Line[] = [];
+  #wake = () => {};
+  readonly #take = (piece: Uint8Array) => {
+    this.#heard.push(...this.#lines.push(piece));
+    this.#wake();
+  };
+
+  /** Begins to listen. */
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("data", this.#take).once("close", () => this.#wake());
+  }
+
+  /** Says a value. */
+  say(value: unknown): void {
+    this.#socket.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Returns the next value that the other end says; undefined if it says none in time. */
+  async next(): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    if (this.#heard.length === 0) await soon(promise, ANSWER_MS);
+    const line = this.#heard.shift();
+    return line?.kind === "line" ? JSON.parse(new TextDecoder().decode(line.bytes)) : undefined;
+  }
+
+  /** Stops listening: MCP begins. */
+  end(): void {
+    this.#socket.off("data", this.#take).pause();
+  }
+}
+
+/** Returns the two directions of a connection. */
+export function pipesOf(socket: Socket): Pipes {
+  return {
+    open: (take) => {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      socket.on("data", take).once("end", resolve).once("close", resolve).resume();
+      return {
+        over,
+        pause: () => void socket.pause(),
+        resume: () => void socket.resume(),
+        close: () => Promise.resolve(void socket.end()),
+      };
+    },
+    output: outputOf(socket),
+    giveUp: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
+  };
+}
+
+/** Returns a hash of the value of a variable, which tells nothing but whether another is equal. */
+export function hashed(nonce: string, value: string | undefined): string {
+  return createHash("sha256").update(`${nonce} ${value ?? ""}`).digest("hex");
+}

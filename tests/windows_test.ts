@@ -1,0 +1,180 @@
+/**
+ * One `pml serve` for many windows: each `pml stdio` of the same person and workspace attaches to it.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
+import { toldCode } from "./attacks/evil_servers.ts";
+import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { ERAS, type Message } from "./kit/json_rpc.ts";
+import { servePml } from "./kit/pml_serve.ts";
+import { treeOf } from "./kit/procwatch.ts";
+import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
+
+const READ = { tool: "filesystem:read_file", arguments: { path: "good.txt" } };
+const WAIT = { tool: "slow:wait", arguments: { path: "go.txt" } };
+
+async function windowOf(ws: Workspace, options: RawStdioOptions = {}): Promise<RawStdio> {
+  const here = new RawStdio(ws, options);
+  await here.open();
+  return here;
+}
+
+function read(here: RawStdio): Promise<Message> {
+  return here.callTool("call", READ);
+}
+
+/** Waits until so many calls have begun. */
+async function begun(ws: Workspace, count: number): Promise<void> {
+  await until(async () => ofKind(await journalOf(ws), "start").length === count);
+}
+
+/** Tells whether a process started none: it runs no tool itself. */
+async function isEmpty({ pid }: { readonly pid: number }): Promise<boolean> {
+  return (await treeOf(pid)).length === 1;
+}
+
+Deno.test("Windows of both eras are served by the running PML", async () => {
+  await using ws = await makeScenery();
+  await using served = await servePml(ws);
+  for (const era of ERAS) {
+    await using here = await windowOf(ws, { era });
+    assert.match(textOf(await read(here)), /./);
+    assert.ok(await isEmpty(here), "it started a process");
+    assert.equal((await here.close()).code, 0);
+  }
+  assert.ok(!await isEmpty(served));
+});
+
+Deno.test("A window with another environment, workspace or nobody to attach to works alone", async () => {
+  const mcpServers = { one: { command: "none", env: { KEY: "${ONE_KEY}" } } };
+  const pml = { version: 1, permissions: { allow: ["filesystem:*"] }, mcpServers };
+  await using ws = await makeScenery({ pml, files: { "other/.pml.json": '{"version":1}' } });
+  const served = await servePml(ws);
+  const others: readonly RawStdioOptions[] = [
+    { env: { PML_LOG_LEVEL: "debug" } },
+    { env: { PML_ANYTHING: "x" } },
+    { env: { ONE_KEY: "another" } },
+    { env: { HTTPS_PROXY: "http://127.0.0.1:9" } },
+    { cwd: ws.file("other") },
+  ];
+  for (const options of others) {
+    await using here = await windowOf(ws, options);
+    await read(here);
+    assert.match(here.stderr, /Serving on stdio/, JSON.stringify(options));
+  }
+  await using same = await windowOf(ws);
+  await read(same);
+  assert.doesNotMatch(same.stderr, /Serving/);
+  served.kill("SIGKILL");
+  await served.ended;
+  // Its socket is still there.
+  await using last = await windowOf(ws);
+  assert.match(textOf(await read(last)), /./);
+  assert.match(last.stderr, /Serving on stdio/);
+  await using again = await servePml(ws);
+  await using attached = await windowOf(ws);
+  await read(attached);
+  assert.doesNotMatch(attached.stderr, /Serving/);
+  assert.ok(!await isEmpty(again));
+});
+
+for (const era of ERAS) {
+  Deno.test(`A window goes on alone when the running PML is gone, and loses nothing (${era})`, async () => {
+    await using ws = await makeScenery(SLOW);
+    const served = await servePml(ws);
+    await using here = await windowOf(ws, { era });
+    await read(here);
+    const running = here.callTool("call", WAIT);
+    await begun(ws, 2);
+    served.kill("SIGKILL");
+    const { result } = await running;
+    assert.equal(toldCode({ result } as Message), "UPSTREAM_DOWN");
+    const { error } = result?.structuredContent as { error: { detail: unknown } };
+    assert.deepEqual(error.detail, { may_have_run: true });
+    assert.match(textOf(await read(here)), /./);
+    assert.match(here.stderr, /Serving on stdio/);
+    assert.equal((await here.close()).code, 0);
+    await served.ended;
+  });
+
+  Deno.test(`What a window began ends with it (${era})`, async () => {
+    await using ws = await makeScenery(SLOW);
+    await using served = await servePml(ws);
+    await using here = await windowOf(ws, { era });
+    here.callTool("call", WAIT);
+    await begun(ws, 1);
+    await here.kill("SIGKILL");
+    await until(async () =>
+      ofKind(await journalOf(ws), "end").some(({ code }) => code === "CANCELLED")
+    );
+    assert.ok(served.pid > 0);
+  });
+}
+
+Deno.test("The answer to a question of one window does nothing in another", async () => {
+  const pml = { version: 1, permissions: { ask: ["filesystem:read_file"] } };
+  await using ws = await makeScenery({ pml });
+  await using _served = await servePml(ws);
+  const capabilities = { elicitation: { form: {} } };
+  const options = { era: "2026-07-28", capabilities } as const;
+  await using one = await windowOf(ws, options);
+  await using other = await windowOf(ws, options);
+  const asked = (await read(one)).result as unknown as {
+    readonly resultType: string;
+    readonly requestState: string;
+    readonly inputRequests: Record<string, unknown>;
+  };
+  assert.equal(asked.resultType, "input_required");
+  const yes = { action: "accept", content: { answer: "Yes" } };
+  const inputResponses = Object.fromEntries(
+    Object.keys(asked.inputRequests).map((key) => [key, yes]),
+  );
+  const params = {
+    name: "call",
+    arguments: READ,
+    requestState: asked.requestState,
+    inputResponses,
+  };
+  const stolen = await other.request("tools/call", params);
+  assert.notEqual(stolen.result?.resultType, "complete", JSON.stringify(stolen));
+  const own = await one.request("tools/call", params);
+  assert.equal(own.result?.resultType, "complete", JSON.stringify(own));
+});
+
+Deno.test("Many windows share servers, which end when nobody calls them", async () => {
+  const [windows, servers] = [16, 5];
+  const names = [...Array(servers).keys()].map((at) => `s${at}`);
+  const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
+  const pml = {
+    version: 1,
+    permissions: { allow: names.map((name) => `${name}:*`) },
+    mcpServers: Object.fromEntries(names.map((name) => [name, server])),
+  };
+  const files = { "tiny.js": tinyServer("params.arguments.said") };
+  await using ws = await makeScenery({ pml, files, limits: { idle_ms: 1_500 } });
+  await using served = await servePml(ws);
+  const all = await Promise.all([...Array(windows).keys()].map(() => windowOf(ws)));
+  const running = async () =>
+    (await treeOf(served.pid)).filter(({ command }) => command.includes("tiny.js")).length;
+  try {
+    assert.equal(await running(), 0, "before the first call");
+    await Promise.all(all.flatMap((here, at) =>
+      names.map(async (name) => {
+        const args = { tool: `${name}:tell`, arguments: { said: `${name} ${at}` } };
+        assert.equal(textOf(await here.callTool("call", args)), `"${name} ${at}"`);
+      })
+    ));
+    // A process that is being started is there twice for a moment.
+    await until(async () => await running() === servers);
+    for (const here of all) assert.ok(await isEmpty(here));
+    await until(async () => await running() === 0);
+  } finally {
+    await Promise.all(all.map((here) => here[Symbol.asyncDispose]()));
+  }
+});
