@@ -250,7 +250,8 @@ export class RawStdio implements AsyncDisposable {
   /** Kills what is left of the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.#child.kill("SIGKILL");
+      // What stands between is asked to, so that it kills PML, too.
+      this.#child.kill(this.#options.door === "http" ? "SIGTERM" : "SIGKILL");
     } catch {
       // it has ended already
     }

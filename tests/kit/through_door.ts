@@ -170,6 +170,11 @@ async function main(): Promise<number> {
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
+  // A test that gives up ends both at once.
+  Deno.addSignalListener("SIGTERM", () => {
+    child.kill("SIGKILL");
+    Deno.exit(1);
+  });
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const { value = "" } = await reader.read();
   if (value === "") return (await child.status).code;
