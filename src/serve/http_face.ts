@@ -16,7 +16,7 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { withStatus } from "./_http_answer.ts";
-import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
+import { isListening, listened, type Listener, type Tell, withNothing } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
 
 /** What answers the messages of one party. */
@@ -69,10 +69,11 @@ export class HttpFace implements AsyncDisposable {
     const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
     if (able !== undefined) this.#together.take(able);
     if (await isLegacyRequest(request, body)) return await this.#sessions.answer(request, body);
-    const response = await this.#modern.fetch(request, { parsedBody: body });
-    return isListening(body)
-      ? listened(response, { ...this.#options, message: body })
-      : await withStatus(response);
+    if (!isListening(body)) {
+      return await withStatus(await this.#modern.fetch(request, { parsedBody: body }));
+    }
+    const response = await this.#modern.fetch(request, { parsedBody: withNothing(body) });
+    return listened(response, { ...this.#options, message: body });
   }
 
   /** Ends the streams on which nothing is answered. */
