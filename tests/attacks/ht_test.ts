@@ -5,11 +5,9 @@
  */
 
 import assert from "node:assert/strict";
-import { rssOf } from "../kit/procwatch.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
 import { until, within } from "../kit/wait.ts";
-import { floodServers } from "./floods.ts";
 import { journalOf, ofKind } from "./oracles.ts";
 import { makeScenery, SLOW } from "./stage.ts";
 
@@ -210,22 +208,6 @@ Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
   await noCalls(ws);
 });
 
-Deno.test("HT11: connections that send or read nothing hold nobody up", async () => {
-  await using ws = await makeScenery({ limits: { connections: 64 } });
-  await using served = await servePml(ws);
-  const port = Number(new URL(served.url).port);
-  const idle = await Promise.all(
-    Array.from({ length: 40 }, () => Deno.connect({ hostname: "127.0.0.1", port })),
-  );
-  const half = new TextEncoder().encode("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n");
-  for (const connection of idle.slice(0, 20)) await connection.write(half);
-  const since = performance.now();
-  const answers = await Promise.all(Array.from({ length: 10 }, () => send(served, {})));
-  assert.deepEqual(answers.map(({ status }) => status), Array(10).fill(200));
-  assert.ok(performance.now() - since < 3_000, `${performance.now() - since} ms`);
-  for (const connection of idle) connection.close();
-});
-
 Deno.test("HT12: a client that goes away cancels its call", async () => {
   await using ws = await makeScenery(SLOW);
   await using served = await servePml(ws);
@@ -288,47 +270,6 @@ Deno.test("HT14: equal ids of many clients at once never mix their answers", asy
     assert.equal(result?.content?.[0]?.text, `canary ${at % 20}`);
   });
   await Promise.all(calls);
-});
-
-Deno.test("HT15: a client that does not read costs bounded memory, and others are served", async () => {
-  await using ws = await makeScenery({
-    limits: { queued_bytes: 4_000_000, unread_ms: 2_000 },
-    pml: {
-      version: 1,
-      permissions: { allow: ["flood:*", "filesystem:*"] },
-      mcpServers: floodServers(["flood"]),
-    },
-    files: { "a.txt": "hello" },
-  });
-  await using served = await servePml(ws);
-  const { port, host } = new URL(served.url);
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "tools/call",
-    params: {
-      name: "call",
-      arguments: { tool: "flood:text", arguments: { size: 8_000_000 } },
-      _meta: META,
-    },
-  });
-  const head = headersOf(
-    served,
-    { Host: host, "Mcp-Method": "tools/call", "Mcp-Name": "call" },
-    body,
-  );
-  const request = new TextEncoder().encode(
-    `POST /mcp HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n${body}`,
-  );
-  const deaf = await Promise.all(Array.from({ length: 8 }, async () => {
-    const connection = await Deno.connect({ hostname: "127.0.0.1", port: Number(port) });
-    await connection.write(request);
-    return connection;
-  }));
-  await until(async () => ofKind(await journalOf(ws), "end").length === 8);
-  assert.equal((await send(served, {})).status, 200);
-  assert.ok(await rssOf(served.pid) < 500_000_000, `${await rssOf(served.pid)}`);
-  for (const connection of deaf) connection.close();
 });
 
 Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", async () => {
