@@ -36,7 +36,7 @@ const { values } = parseArgs({
   },
 });
 
-await using servers = await startServers(values);
+await using servers = await startServers({ peers: values.peers, project: values.project });
 const targets = servers.targets.filter(({ name }) => name.includes(values.only));
 const numbers = values.connections.split(",").map(Number);
 const found = new Map<string, { target: Target; connections: number; rounds: Loaded[] }>();

@@ -20,7 +20,12 @@ const START_MS = 60_000;
 
 /** Starts all servers. The other gateways are those that npm installed in a folder. */
 export async function startServers(
-  { peers, project = pathOf("") }: { readonly peers?: string; readonly project?: string },
+  { peers, project = pathOf(""), only = "" }: {
+    readonly peers?: string;
+    readonly project?: string;
+    /** Starts none but this, if it is "pml". */
+    readonly only?: string;
+  },
 ): Promise<Servers> {
   await using stack = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
@@ -32,13 +37,12 @@ export async function startServers(
     await child.said;
     return child;
   };
-  const sdk = await freePort();
   const deno = [Deno.execPath(), "run", "-A", "--quiet", "--config", pathOf("deno.json")];
-  await start([...deno, pathOf("bench/serve/sdk.ts"), `${sdk}`]);
-  targets.push(...both("sdk", { url: at(sdk) }));
-  const relay = await freePort();
-  await start([...deno, pathOf("bench/serve/sdk.ts"), `${relay}`, ...BACKEND]);
-  targets.push(...both("sdk relay", { url: at(relay) }));
+  for (const [name, ...more] of only === "pml" ? [] : [["sdk"], ["sdk relay", ...BACKEND]]) {
+    const port = await freePort();
+    await start([...deno, pathOf("bench/serve/sdk.ts"), `${port}`, ...more]);
+    targets.push(...both(name ?? "", { url: at(port) }));
+  }
   const pml = await start(
     [
       ...deno.slice(0, -1),
@@ -53,7 +57,9 @@ export async function startServers(
   );
   const { url, token } = JSON.parse(await pml.said);
   targets.push(...both("pml", { url, token: (await Deno.readTextFile(token)).trim() }));
-  if (peers !== undefined) targets.push(...await startPeers(start, { peers, folder }));
+  if (peers !== undefined && only !== "pml") {
+    targets.push(...await startPeers(start, { peers, folder }));
+  }
   const all = stack.move();
   return { targets, pml: pml.pid, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
