@@ -148,6 +148,7 @@ Deno.test("Wrong usage of pml serve is told", async () => {
     [/not a number/, "--port", "70000"],
     [/go together/, "--cert", "a.pem"],
     [/has no token/, "--token-env", "NO_SUCH"],
+    [/too short/, "--token-env", "TERM"],
     [/is no origin/, "--allow-origin", "evil"],
   ];
   for (const [says, ...args] of table) {

@@ -7,7 +7,7 @@
  */
 
 import { auditGate } from "../audit/gate.ts";
-import { Journal } from "../audit/journal.ts";
+import { type EventRecord, Journal } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
 import { Records } from "../audit/records.ts";
 import type { Config } from "../config/config.ts";
@@ -249,12 +249,9 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
-  /** Writes an event of a run to the journal. */
-  record(
-    event: string,
-    { actor, about }: { readonly actor: string; readonly about: JsonObject },
-  ): void {
-    this.#records.note({ kind: "event", event, actor, about });
+  /** Writes an event outside of calls to the journal: of a run, or of a refused request. */
+  record(event: string, of: Pick<EventRecord, "actor" | "about">): void {
+    this.#records.note({ kind: "event", event, ...of });
   }
 
   #onPin({ event, ...about }: PinEvent): void {

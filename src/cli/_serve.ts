@@ -18,6 +18,7 @@ import { followCost, logStart } from "./_cost.ts";
 import { report, usage } from "./_failure.ts";
 import { Faces, limitsOf } from "./_faces.ts";
 import { portOf } from "./_port.ts";
+import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 import { print, tell } from "./out.ts";
@@ -50,23 +51,24 @@ export async function serve(typed: Typed): Promise<number> {
     import("../app/app.ts"),
     import("../serve/http.ts"),
   ]);
-  let tell = (_: Error) => {};
-  using _ = caught((error) => tell(error));
+  let onLost = (_: Error) => {};
+  using _ = caught((error) => onLost(error));
   try {
     const place = { cwd: Deno.cwd(), mayInstall: true };
     await using app = await openApp(place);
-    tell = (error) => logError(app, error);
+    onLost = (error) => logError(app, error);
     const token = await tokenOf(app, typed);
     app.parts.redactor.register(token.value);
     const open = (identity: string) => openApp({ ...place, identity });
     await using faces = new Faces({ app, token: tokenHash(token.value), open });
+    using refusals = new Refusals(app);
     await using door = await serveHttp({
       ...address,
       ...limitsOf(app),
       unreadMs: app.config().limits.unreadMs,
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
-      onRefused: (status, why) => app.log.info("Refused a request", { status, why }),
+      onRefused: (status, why) => refusals.add(status, why),
     });
     app.watch();
     logStart(app, door.url);
@@ -133,7 +135,8 @@ async function tokenOf(
   }
   const value = app.keys.get(tokenEnv) ?? "";
   if (value.length < TOKEN_LEAST) {
-    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has no token`, {
+    const what = value === "" ? "no token" : "a token that is too short";
+    throw new PmlError("KEY_MISSING", `Cannot serve: ${tokenEnv} has ${what}`, {
       hint: `Set ${tokenEnv} to at least ${TOKEN_LEAST} random characters`,
     });
   }

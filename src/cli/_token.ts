@@ -55,7 +55,7 @@ function shown({ name, permissions, toolset, keys, rates }: Identity) {
     deny: deny.length,
     toolset: toolset?.name,
     keys,
-    rates: rates.map(({ pattern, calls, ms }) => `${calls} calls of ${pattern.text} in ${ms} ms`),
+    rates: rates.map(({ pattern, text }) => `${text} of ${pattern.text}`),
   };
 }
 

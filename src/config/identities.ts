@@ -42,6 +42,8 @@ export interface Rate {
   readonly calls: number;
   /** The time, in milliseconds. */
   readonly ms: number;
+  /** The rate as it is written: `60/minute`. */
+  readonly text: string;
 }
 
 /** Identities and tool sets as the file says them. The schema has checked them. */
@@ -107,7 +109,7 @@ function none(name: string): Toolset {
 
 function rateOf([pattern, text]: readonly [string, string]): Rate {
   const [, calls, unit = ""] = RATE.exec(text) ?? [];
-  return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0 };
+  return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0, text };
 }
 
 /** Others who may use this PML over HTTP, and the named sets of tools. */

@@ -12,8 +12,10 @@ import {
   type IncomingMessage,
   type ServerOptions,
   type ServerResponse,
+  STATUS_CODES,
 } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -34,6 +36,8 @@ export interface ListenerOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   /** Answers a request. Throws nothing. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Is called with each request that is not answered because it is broken, late or too large. */
+  readonly onRefused?: (status: number, why: string) => void;
 }
 
 /** An address that is listened at. Disposing it breaks all connections. */
@@ -58,16 +62,24 @@ const CONNECTIONS = 256;
 
 /** Begins to listen. Throws USAGE if it cannot. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { host, port, what, tls, answer, connections = CONNECTIONS, silentMs = 0 } = options;
+  const { host, port, what, tls, connections = CONNECTIONS, silentMs = 0 } = options;
+  const busy = new WeakSet<Duplex>();
+  const answer: ListenerOptions["answer"] = (request, response) => {
+    busy.add(request.socket);
+    response.once("close", () => busy.delete(request.socket));
+    options.answer(request, response);
+  };
   const server = tls === undefined
     ? createServer(CAPS, answer)
     : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
+  server.on("clientError", (error, socket) => refuseBroken(error, { ...options, busy, socket }));
+  server.on("drop", () => options.onRefused?.(503, `there are ${connections} connections`));
   server.maxConnections = connections;
   server.setTimeout(silentMs);
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
-    const why = `${quoted(host)} cannot be listened at: ${cause.message}`;
-    const hint = "Give another port with --port; 0 takes a free one";
+    const why = `${quoted(`${host}:${port}`)} cannot be listened at: ${cause.message}`;
+    const hint = "Give another --port, where 0 takes a free one, or another --host";
     throw new PmlError("USAGE", `Cannot serve ${what}: ${why}`, { hint, cause });
   });
   const closed = once(server, "close");
@@ -88,6 +100,26 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
       await closed;
     },
   };
+}
+
+/** The statuses of requests that `node:http` cannot read, and why, by its codes. */
+const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "its headers are too large"],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "it took too long"],
+};
+
+/** Answers a request that `node:http` cannot read, unless an answer to another is on its way. */
+function refuseBroken(
+  error: Error & { readonly code?: string },
+  { onRefused, busy, socket }: Pick<ListenerOptions, "onRefused"> & {
+    readonly busy: WeakSet<Duplex>;
+    readonly socket: Duplex;
+  },
+): void {
+  const [status, why] = BROKEN[error.code ?? ""] ?? [400, "it is no HTTP"];
+  if (!socket.writable || busy.has(socket)) return void socket.destroy();
+  onRefused?.(status, why);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
 }
 
 /** The parts of a request that show where it comes from. */

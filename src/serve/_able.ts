@@ -27,6 +27,8 @@ export class Able {
   take(said: JsonObject): void {
     const now = performance.now();
     const key = canonical(said);
+    // Each request declares them.
+    if ((this.#all.get(key)?.until ?? 0) > now + KEPT_MS / 2) return;
     this.#all.delete(key);
     this.#all.set(key, { said, until: now + KEPT_MS });
     for (const [other, { until }] of this.#all) {

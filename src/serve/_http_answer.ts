@@ -7,7 +7,7 @@
 import type { ServerResponse } from "node:http";
 import { isObject, objectOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
-import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
+import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
 
 /** The limits of an answer. */
 export interface AnswerLimits {
@@ -25,7 +25,7 @@ export interface Rejection {
   readonly code?: number | undefined;
 }
 
-/** Returns the answer for a refused request. */
+/** Returns the answer for a refused request. Its status text, which is not sent, says why. */
 export function rejection(
   status: number,
   { why, headers = {}, code = -32000 }: Rejection,
@@ -33,6 +33,7 @@ export function rejection(
   const error = { code, message: `Cannot take the request: ${why}` };
   return Response.json({ jsonrpc: "2.0", id: null, error }, {
     status,
+    statusText: why,
     // The rest of a refused request is not read.
     headers: { ...headers, connection: "close" },
   });
@@ -46,14 +47,19 @@ const STATUSES: Readonly<Record<number, number>> = {
 };
 /** No error is longer. */
 const ERROR_CHARACTERS = 65_536;
+/** How the SDK begins an answer that is no error. */
+const RESULT = new TextEncoder().encode('{"result"');
 
 /** Returns an answer of the newest revision with the status that its error has there. */
 export async function withStatus(response: Response): Promise<Response> {
   const { status, headers, body } = response;
   if (status !== 200 || body === null || typeOf(response) !== JSON_TYPE) return response;
   const bytes = new Uint8Array(await response.arrayBuffer());
-  const { error } = bytes.length > ERROR_CHARACTERS ? {} : objectOf(parsedJson(bytes));
+  const isResult = bytes.length > ERROR_CHARACTERS ||
+    RESULT.every((byte, at) => byte === bytes[at]);
+  const { error } = isResult ? {} : objectOf(parsedJson(bytes));
   const found = isObject(error) ? STATUSES[Number(error.code)] : undefined;
+  headers.set("content-length", `${bytes.length}`);
   return new Response(bytes, { status: found ?? status, headers });
 }
 
@@ -75,7 +81,8 @@ export class Answers {
    * Sends an answer. What makes it is never held up: what the client has not read waits here. A
    * client loses its connection if it reads nothing for too long, or if too much waits.
    */
-  async send(to: ServerResponse, { status, headers, body }: Response): Promise<void> {
+  async send(to: ServerResponse, answer: Response): Promise<void> {
+    const { status, headers, body } = answer;
     const reader = body?.getReader();
     const { unreadMs, queuedBytes } = this.#limits;
     let unread: ReturnType<typeof setInterval> | undefined;
@@ -87,16 +94,17 @@ export class Answers {
     to.on("drain", rest);
     to.once("close", () => {
       rest();
-      // A client that is gone ends what is made for it.
+      // What is made for a client that is gone ends.
       void reader?.cancel().catch(() => {});
     });
-    to.writeHead(status, Object.fromEntries(headers));
-    to.flushHeaders();
     try {
-      for (;;) {
+      to.writeHead(status, Object.fromEntries(headers));
+      // Other answers go out in one piece with their headers.
+      if (typeOf(answer) === EVENTS_TYPE) to.flushHeaders();
+      while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
-        if (done || to.destroyed) break;
-        if (to.write(value)) continue;
+        if (done) break;
+        if (to.destroyed || to.write(value)) continue;
         // One answer may be larger than what may wait.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
         this.#waits(to, to.writableLength);
@@ -105,6 +113,8 @@ export class Answers {
     } catch {
       to.destroy();
     }
+    // The client may have gone before its answer was begun.
+    if (to.destroyed) await reader?.cancel().catch(() => {});
     to.end();
   }
 

@@ -144,24 +144,21 @@ export class Sessions implements AsyncDisposable {
   }
 }
 
-/** Returns the same response. Calls `done` when its body is over, or nobody reads it any more. */
+/** Returns the same response. Calls `done` when its body is over or broke, or nobody reads it. */
 function whenOver({ body, status, headers }: Response, done: () => void): Response {
   if (body === null) {
     done();
     return new Response(null, { status, headers });
   }
   const reader = body.getReader();
+  reader.closed.then(done, done);
   const passed = new ReadableStream<Uint8Array>({
     pull: async (controller) => {
       const { done: isOver, value } = await reader.read();
-      if (!isOver) return controller.enqueue(value);
-      controller.close();
-      done();
+      if (isOver) controller.close();
+      else controller.enqueue(value);
     },
-    cancel: async (reason) => {
-      done();
-      await reader.cancel(reason);
-    },
+    cancel: (reason) => reader.cancel(reason),
   }, { highWaterMark: 0 });
   return new Response(passed, { status, headers });
 }

@@ -63,9 +63,13 @@ class Door {
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
-    // A client that has its answer took nothing back.
+    // Requests of a client that went before its answer are cancelled.
     response.once("close", () => response.writableFinished || gone.abort());
-    const made = this.#refused(request) ?? await this.#made(request, gone.signal);
+    const made = this.#refused(request) ??
+      await this.#made(request, gone.signal).catch((error) => {
+        this.#options.onError(error);
+        return this.#refuse(500, "PML failed");
+      });
     await this.#answers.send(response, made);
   }
 
@@ -83,7 +87,7 @@ class Door {
         : Response.json({ status: "not ready" }, { status: 503 });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
-    if (method === "OPTIONS" || !METHODS.includes(method)) {
+    if (!METHODS.includes(method)) {
       return this.#refuse(405, "it is no GET, POST or DELETE", {
         headers: { allow: METHODS.join(", ") },
       });
@@ -104,14 +108,16 @@ class Door {
       const { status, why, code } = read.refused;
       return this.#refuse(status, why, { code });
     }
-    const headers = new Headers();
-    for (const [name, value] of Object.entries(request.headers)) {
-      if (typeof value === "string") headers.set(name, value);
-    }
-    // The token is nobody's business after this.
-    headers.delete("authorization");
+    // What answers has no need of the token.
+    const headers = Object.entries(request.headers).filter((header): header is [string, string] =>
+      typeof header[1] === "string" && header[0] !== "authorization"
+    );
     const web = new Request(`http://localhost${PATH}`, { method, headers, signal });
-    return await face.answer(web, read.json);
+    const made = await face.answer(web, read.json);
+    if (made.status >= 400) {
+      this.#options.onRefused(made.status, made.statusText || "it breaks the rules of MCP");
+    }
+    return made;
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {

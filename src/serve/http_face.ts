@@ -10,9 +10,10 @@ import {
   type JSONRPCMessage,
   type McpHttpHandler,
   type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { withStatus } from "./_http_answer.ts";
@@ -37,6 +38,14 @@ export interface FaceLimits {
   readonly inputBytes: number;
   readonly queuedBytes: number;
   readonly onError: (error: Error) => void;
+}
+
+/**
+ * Returns whether a request names its revision itself, as those of the newest do. The SDK finds the
+ * same out in more time, and also for all other requests.
+ */
+function isClaimed(body: unknown): boolean {
+  return isObject(body) && PROTOCOL_VERSION_META_KEY in objectOf(objectOf(body.params)._meta);
 }
 
 /** Answers messages. */
@@ -68,7 +77,9 @@ export class HttpFace implements AsyncDisposable {
   async answer(request: Request, body: unknown): Promise<Response> {
     const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
     if (able !== undefined) this.#together.take(able);
-    if (await isLegacyRequest(request, body)) return await this.#sessions.answer(request, body);
+    if (!isClaimed(body) && await isLegacyRequest(request, body)) {
+      return await this.#sessions.answer(request, body);
+    }
     if (!isListening(body)) {
       return await withStatus(await this.#modern.fetch(request, { parsedBody: body }));
     }

@@ -8,6 +8,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { locked, readPlain, writeWhole } from "../io/private_files.ts";
 
 const BYTES = 32;
+const UTF_8 = new TextEncoder();
 
 /** Reads the token in a file of the PML home. Makes one if there is none. */
 export async function keptToken(path: string): Promise<string> {
@@ -15,13 +16,9 @@ export async function keptToken(path: string): Promise<string> {
     const kept = new TextDecoder().decode(readPlain(path)?.bytes).trim();
     if (kept !== "") return kept;
     const made = newToken();
-    await writeWhole(path, { bytes: new TextEncoder().encode(`${made}\n`), mode: 0o600 });
+    await writeWhole(path, { bytes: UTF_8.encode(`${made}\n`), mode: 0o600 });
     return made;
   });
-}
-
-function hashOf(text: string): Uint8Array {
-  return createHash("sha256").update(text).digest();
 }
 
 /** Returns the token in a header `Authorization`; empty if there is none. */
@@ -41,5 +38,5 @@ export function newToken(): string {
 
 /** Compares the hashes of two tokens, in a time that does not depend on how much is equal. */
 export function sameHash(one: string, other: string): boolean {
-  return timingSafeEqual(hashOf(one), hashOf(other));
+  return timingSafeEqual(UTF_8.encode(one), UTF_8.encode(other));
 }

@@ -204,9 +204,10 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
     assert.ok(["UPSTREAM_DOWN", "UNKNOWN_TOOL"].includes(code ?? ""), `${name}: ${code}`);
   }
   // What was seen first is pinned when its call is over.
-  await until(() => [...Deno.readDirSync(ws.path)].some(({ name }) => name === "pml.lock"));
-  const left = [...Deno.readDirSync(ws.path)].map((entry) => entry.name);
-  assert.deepEqual(left.sort(), [".pml.json", "good.ledger", "good.txt", "pml.lock"]);
+  const wanted = [".pml.json", "good.ledger", "good.txt", "pml.lock"];
+  const left = () => [...Deno.readDirSync(ws.path)].map((entry) => entry.name).sort();
+  await waitUntil(() => left().join() === wanted.join());
+  assert.deepEqual(left(), wanted);
   await endWell(ws, pml);
 });
 

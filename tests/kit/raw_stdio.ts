@@ -175,7 +175,10 @@ export class RawStdio implements AsyncDisposable {
     this.#ledger.ask(id);
   }
 
-  /** Waits for the answer to an id that was sent by hand. */
+  /**
+   * Waits for the answer to an id that was sent by hand. Who does not wait for the promise is not
+   * told that it failed: some requests are given up, and a busy machine is slow.
+   */
   expect(
     id: number | string,
     { ms = DEADLINE_MS, what = "" }: { readonly ms?: number; readonly what?: string } = {},
@@ -184,10 +187,11 @@ export class RawStdio implements AsyncDisposable {
       throw new Error(`The process ended without an answer to ${id} ${what}: ${this.#told()}`);
     });
     ended.catch(() => {}); // told through the race alone
-    return within(Promise.race([this.#ledger.answerTo(id), ended]), {
+    const answer = within(Promise.race([this.#ledger.answerTo(id), ended]), {
       ms,
       what: () => `no answer to ${id} ${what}: ${this.#told()}`,
     });
+    return untold(answer);
   }
 
   /** Opens the conversation as the era does: a handshake, or a look at what the server is. */
@@ -203,19 +207,12 @@ export class RawStdio implements AsyncDisposable {
   }
 
   /** Calls a tool to its end, answering questions through the answerer in either era. */
-  async callTool(
+  callTool(
     name: string,
     args: Record<string, unknown> = {},
-    { ms, rounds = 5 }: { readonly ms?: number; readonly rounds?: number } = {},
+    options: { readonly ms?: number; readonly rounds?: number } = {},
   ): Promise<Message> {
-    let more: Record<string, unknown> = {};
-    for (let round = 0;; round++) {
-      const message = await this.request("tools/call", { name, arguments: args, ...more }, { ms });
-      const { answer } = this.#options;
-      if (!isQuestion(message) || answer === undefined) return message;
-      assert.ok(round < rounds, `still asks after ${rounds} rounds`);
-      more = await replyTo(message, answer);
-    }
+    return untold(calledTool(this, { name, args, answer: this.#options.answer, ...options }));
   }
 
   /** Hangs up (end of stdin), waits for the end, and asserts that the output was clean. */
@@ -324,4 +321,29 @@ async function replyTo(
     inputResponses[key] = await answer(String(asked?.method), { ...asked?.params });
   }
   return { inputResponses, requestState: result?.requestState };
+}
+
+/** Returns the same promise, whose failure ends no test that does not wait for it. */
+function untold<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+async function calledTool(
+  pml: RawStdio,
+  { name, args, ms, rounds = 5, answer }: {
+    readonly name: string;
+    readonly args: Record<string, unknown>;
+    readonly ms?: number | undefined;
+    readonly rounds?: number | undefined;
+    readonly answer: Answerer | undefined;
+  },
+): Promise<Message> {
+  let more: Record<string, unknown> = {};
+  for (let round = 0;; round++) {
+    const message = await pml.request("tools/call", { name, arguments: args, ...more }, { ms });
+    if (!isQuestion(message) || answer === undefined) return message;
+    assert.ok(round < rounds, `still asks after ${rounds} rounds`);
+    more = await replyTo(message, answer);
+  }
 }
