@@ -16,11 +16,16 @@ const META = {
   "io.modelcontextprotocol/clientCapabilities": {},
   "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
 };
-const LIST = JSON.stringify({
+/** A call, because each that is dispatched stands in the journal. */
+const CALL = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
-  method: "tools/list",
-  params: { _meta: META },
+  method: "tools/call",
+  params: {
+    name: "call",
+    arguments: { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
+    _meta: META,
+  },
 });
 const CLOSED = /\r\n0\r\n\r\n|"}}$/;
 
@@ -33,7 +38,7 @@ interface Raw {
 /** Sends one request, which is a good one unless told otherwise. */
 function send(
   { url, token }: Served,
-  { first = "POST /mcp HTTP/1.1", headers, body = LIST }: Raw,
+  { first = "POST /mcp HTTP/1.1", headers, body = CALL }: Raw,
 ): Promise<RawAnswer> {
   const { port, host } = new URL(url);
   const own = headers ?? [
@@ -42,7 +47,8 @@ function send(
     "Content-Type: application/json",
     "Accept: application/json, text/event-stream",
     "Mcp-Protocol-Version: 2026-07-28",
-    "Mcp-Method: tools/list",
+    "Mcp-Method: tools/call",
+    "Mcp-Name: call",
     `Content-Length: ${new TextEncoder().encode(body).length}`,
   ];
   const lines = [first, ...own, "Connection: close"].join("\r\n");
@@ -53,7 +59,7 @@ function send(
 function headersOf(
   { url, token }: Served,
   changes: Readonly<Record<string, string | readonly string[] | undefined>>,
-  body = LIST,
+  body = CALL,
 ): readonly string[] {
   const all: Record<string, string | readonly string[] | undefined> = {
     Host: new URL(url).host,
@@ -61,7 +67,8 @@ function headersOf(
     "Content-Type": "application/json",
     Accept: "application/json, text/event-stream",
     "Mcp-Protocol-Version": "2026-07-28",
-    "Mcp-Method": "tools/list",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "call",
     "Content-Length": `${body.length}`,
     ...changes,
   };
@@ -110,12 +117,13 @@ Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before a
       assert.doesNotMatch(answer.text, /access-control-allow/i);
     });
   }
+  await noCalls(ws);
   await t.step("a good one passes", async () => {
     assert.equal((await send(served, {})).status, 200);
     const own = { Origin: `http://localhost:${port}`, Host: `localhost:${port}` };
     assert.equal((await send(served, { headers: headersOf(served, own) })).status, 200);
   });
-  await noCalls(ws);
+  assert.equal(ofKind(await journalOf(ws), "start").length, 2, "what is dispatched is seen");
 });
 
 Deno.test("HT4: a preflight of another origin gets no permission", async () => {

@@ -22,6 +22,7 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     put: "const session = this.#all.get(id) ?? [...this.#all.values()][0];",
     test: HANDLES,
     filter: "Nobody speaks in, reads, or ends the session of another (HT17)",
+    isTwice: true,
   },
   {
     name: "door-party",
@@ -67,6 +68,7 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     put: "run === undefined || run.party === undefined",
     test: HANDLES,
     filter: "The handle of a question does nothing for another party, and its own can still use it",
+    isTwice: true,
   },
   {
     name: "door-connections",
