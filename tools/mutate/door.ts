@@ -95,7 +95,16 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     find: "if (now === before) to.destroy();",
     put: "",
     test: LOAD,
-    filter: "HT15: who does not read an answer loses the connection, and what waits is bounded",
+    filter: "HT15: who does not read an answer loses the connection after a time",
+  },
+  {
+    name: "door-waits",
+    guard: "Of clients that read too little the slowest lose their connections",
+    file: "_http_answer.ts",
+    find: "slowest?.[0].destroy();",
+    put: "slowest?.[0].writableLength;",
+    test: LOAD,
+    filter: "HT15: who does not read an answer loses the connection when too much waits",
   },
   {
     name: "door-gone",
