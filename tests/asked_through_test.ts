@@ -18,13 +18,15 @@ import {
   listed,
   sceneOf,
 } from "./full_scene.ts";
-import { ERAS, type Message } from "./kit/json_rpc.ts";
+import type { Message } from "./kit/json_rpc.ts";
+import { WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
-for (const era of ERAS) {
-  Deno.test(`A server's questions reach the person, and the answers the server, on ${era}`, async () => {
+for (const { door, era, on } of WAYS) {
+  Deno.test(`A server's questions reach the person, and the answers the server, on ${on}`, async () => {
     const seen: string[] = [];
     await using scene = await sceneOf(era, {
+      door,
       capabilities: ALL_ABLE,
       answer: (_, params) => {
         seen.push(String(params.message));
@@ -47,14 +49,18 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`A page is opened by a client that can, never by PML, on ${era}`, async () => {
+  Deno.test(`A page is opened by a client that can, never by PML, on ${on}`, async () => {
     const able = { elicitation: { form: {}, url: {} } };
     const seen: unknown[] = [];
     const answer = (_: string, params: Record<string, unknown>) => {
       seen.push([params.mode, params.url, params.message]);
       return { action: "accept" };
     };
-    await using scene = await sceneOf(era, { capabilities: able, answer });
+    await using scene = await sceneOf(era, {
+      door,
+      capabilities: able,
+      answer,
+    });
     for (const kind of KINDS) {
       const said = JSON.parse(textOf(await call(scene.pml, `${kind}:ask_page`)));
       assert.deepEqual(said, { one: { action: "accept" } });
@@ -63,7 +69,10 @@ for (const era of ERAS) {
     const done = ({ method, params }: Message) =>
       method === "notifications/elicitation/complete" && params?.elicitationId === "e1";
     if (era === "2025-11-25") await until(() => scene.pml.messages.some(done));
-    await using unable = await sceneOf(era, { answer });
+    await using unable = await sceneOf(era, {
+      door,
+      answer,
+    });
     for (const kind of KINDS) {
       const { result } = await call(unable.pml, `${kind}:ask_page`);
       assert.equal(result?.isError as unknown, true);
@@ -71,19 +80,23 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`A question that is dismissed, or cannot be asked, is told to the server, on ${era}`, async () => {
-    await using dismissed = await sceneOf(era, { answer: () => ({ action: "cancel" }) });
+  Deno.test(`A question that is dismissed, or cannot be asked, is told to the server, on ${on}`, async () => {
+    await using dismissed = await sceneOf(era, {
+      door,
+      answer: () => ({ action: "cancel" }),
+    });
     for (const kind of KINDS) {
       const said = JSON.parse(textOf(await call(dismissed.pml, `${kind}:ask_name`)));
       assert.deepEqual(said, { one: { action: "cancel" } });
     }
-    await using unable = await sceneOf(era);
+    await using unable = await sceneOf(era, { door });
     for (const kind of KINDS) {
       const { result } = await call(unable.pml, `${kind}:ask_name`);
       assert.equal(result?.isError, true);
       assert.match(textOf({ result }), /the client cannot ask its person/);
     }
     await using denied = await sceneOf(era, {
+      door,
       rules: { deny: KINDS.map((kind) => `${kind}:@elicitation`) },
       answer: () => assert.fail("it asked"),
     });
@@ -93,7 +106,7 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`Sampling asks the person first, then the client's model, on ${era}`, async () => {
+  Deno.test(`Sampling asks the person first, then the client's model, on ${on}`, async () => {
     const asked: string[] = [];
     const answer = (method: string, params: Record<string, unknown>) => {
       asked.push(method);
@@ -110,6 +123,7 @@ for (const era of ERAS) {
     const servers = { legacy: full("legacy"), modern: full("modern") };
     const allow = KINDS.map((kind) => `${kind}:sample`);
     await using scene = await sceneOf(era, {
+      door,
       rules: { allow },
       servers,
       capabilities: ALL_ABLE,
@@ -127,6 +141,7 @@ for (const era of ERAS) {
       return { action: "accept", content: { answer: "No" } };
     };
     await using refused = await sceneOf(era, {
+      door,
       rules: { allow },
       servers,
       capabilities: ALL_ABLE,
@@ -138,8 +153,8 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`Who follows a resource is told of its changes, and nobody else, on ${era}`, async () => {
-    await using scene = await sceneOf(era);
+  Deno.test(`Who follows a resource is told of its changes, and nobody else, on ${on}`, async () => {
+    await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const uris = KINDS.map((kind) => `pml://${kind}/test://a`);
     const listen = { notifications: { resourceSubscriptions: uris } };
@@ -172,8 +187,8 @@ for (const era of ERAS) {
     if (open === undefined) assert.equal((await pml.close()).code, 0);
   });
 
-  Deno.test(`A list that has changed is told once, however often its server says so, on ${era}`, async () => {
-    await using scene = await sceneOf(era);
+  Deno.test(`A list that has changed is told once, however often its server says so, on ${on}`, async () => {
+    await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const changes = { promptsListChanged: true };
     if (era === "2026-07-28") {
@@ -194,8 +209,8 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`Log messages reach the client from the level on that it wants, on ${era}`, async () => {
-    await using scene = await sceneOf(era);
+  Deno.test(`Log messages reach the client from the level on that it wants, on ${on}`, async () => {
+    await using scene = await sceneOf(era, { door });
     const { ws, pml } = scene;
     const isOlder = era === "2025-11-25";
     if (isOlder) {

@@ -107,12 +107,21 @@ Deno.test("Requests that are not for PML, or not from its clients, are refused",
       assert.ok(!text.includes(served.token));
     });
   }
-  await t.step("health needs no token", async () => {
-    for (const path of ["/health", "/ready"]) {
-      const response = await served.fetch({ headers: { authorization: "" } }, path);
-      assert.equal(response.status, 200);
-      await response.text();
-    }
+  await t.step("health needs no token, and tells nothing", async () => {
+    const { host } = new URL(served.url);
+    // A client that knows nothing sends no header of a token at all.
+    const said = async (path: string) => {
+      const response = await fetch(`http://${host}${path}`);
+      return [response.status, await response.text()];
+    };
+    const fine = [200, '{"status":"ok"}'];
+    assert.deepEqual([await said("/health"), await said("/ready")], [fine, fine]);
+    assert.equal((await said("/mcp"))[0], 401);
+    await Deno.writeTextFile(ws.file(".pml.json"), '{"version": 1, "no_such_key": 1}');
+    await until(async () => (await said("/ready"))[0] === 503);
+    const [, text] = await said("/ready");
+    assert.doesNotMatch(String(text), /no_such_key|\//, "it tells nothing of the configuration");
+    assert.deepEqual(await said("/health"), fine);
   });
   assert.match(served.stderr, /Refused a request/);
   assert.ok(!served.stderr.includes(served.token), "the log holds no token");

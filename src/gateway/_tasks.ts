@@ -93,7 +93,7 @@ export class Tasks {
 
   /** Tells whether there is a task of this id. */
   has(own: string): boolean {
-    return this.#all.has(own);
+    return this.#all.get(own)?.client?.isModern === true;
   }
 
   /** Has the servers tell of these tasks, and of no others. */
@@ -101,7 +101,9 @@ export class Tasks {
     for (const own of this.#followed.keys()) if (!wanted.includes(own)) this.#unfollow(own);
     for (const own of wanted) {
       const begun = this.#all.get(own);
-      if (begun === undefined || begun.isOver || this.#followed.has(own)) continue;
+      if (begun === undefined || !this.has(own) || begun.isOver || this.#followed.has(own)) {
+        continue;
+      }
       if (this.#followed.size >= FOLLOWED_MAX) return;
       const { server, tool } = splitToolId(begun.tool);
       const params = { taskId: begun.there };

@@ -6,7 +6,7 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { EVENTS_TYPE, typeOf } from "../io/event_stream.ts";
 import { Listening, SUBSCRIPTION, type Subscriptions } from "./_listening.ts";
 
@@ -36,6 +36,27 @@ export function isListening(body: unknown): body is JsonObject {
   return isObject(body) && body.method === "subscriptions/listen";
 }
 
+/** A resource that never changes. The SDK ends a stream that wants nothing which it knows. */
+const NOTHING = "pml:nothing";
+
+/** Returns a request that opens a stream, as the SDK gets it: it knows no tasks. */
+export function withNothing(message: JsonObject): JsonObject {
+  const params = objectOf(message.params);
+  const notifications = objectOf(params.notifications);
+  const { taskIds, resourceSubscriptions = [] } = notifications;
+  if (!Array.isArray(taskIds) || !Array.isArray(resourceSubscriptions)) return message;
+  const all = { ...notifications, resourceSubscriptions: [...resourceSubscriptions, NOTHING] };
+  return { ...message, params: { ...params, notifications: all } };
+}
+
+/** Takes that resource out of what a stream is told that it listens for. */
+function withoutNothing({ params, ...said }: JsonObject): JSONRPCMessage {
+  const { resourceSubscriptions = [], ...others } = objectOf(objectOf(params).notifications);
+  const uris = (resourceSubscriptions as readonly Json[]).filter((uri) => uri !== NOTHING);
+  const notifications = { ...others, ...uris.length > 0 && { resourceSubscriptions: uris } };
+  return { ...said, params: { ...objectOf(params), notifications } } as unknown as JSONRPCMessage;
+}
+
 /** Returns the stream with what is said of the resources and tasks that its request names. */
 export function listened(response: Response, options: ListenedOptions): Response {
   const { message, queuedBytes, isTask } = options;
@@ -62,7 +83,10 @@ export function listened(response: Response, options: ListenedOptions): Response
         const _meta = { ...objectOf(params._meta), [SUBSCRIPTION]: message.id };
         send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
       });
-      void pass(reader, { stream, acknowledged: (said) => requests.messagesFor(said, isTask) })
+      void pass(reader, {
+        stream,
+        acknowledged: (said) => requests.messagesFor(withoutNothing(said), isTask),
+      })
         .finally(end);
       listener.set(wanted);
     },
@@ -80,7 +104,7 @@ async function pass(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   { stream, acknowledged }: {
     readonly stream: ReadableStreamDefaultController<Uint8Array>;
-    readonly acknowledged: (said: JSONRPCMessage) => readonly unknown[];
+    readonly acknowledged: (said: JsonObject) => readonly unknown[];
   },
 ): Promise<void> {
   try {

@@ -83,9 +83,10 @@ class Door {
     if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
     if (path === "/health" || path === "/ready") {
       const problem = path === "/ready" ? this.#options.problem() : undefined;
-      return Response.json({ status: problem ?? "ok" }, {
-        status: problem === undefined ? 200 : 503,
-      });
+      // Whoever has no token is told nothing of the configuration.
+      return problem === undefined
+        ? Response.json({ status: "ok" })
+        : Response.json({ status: "not ready" }, { status: 503 });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
     if (!METHODS.includes(method)) {

@@ -17,7 +17,7 @@ import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { withStatus } from "./_http_answer.ts";
-import { isListening, listened, type Listener, type Tell } from "./_http_listening.ts";
+import { isListening, listened, type Listener, type Tell, withNothing } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
 
 /** What answers the messages of one party. */
@@ -92,10 +92,11 @@ export class HttpFace implements AsyncDisposable {
     if (!isClaimed(body) && await isLegacyRequest(request, body)) {
       return await this.#sessions.answer(request, body);
     }
-    const response = await this.#modern.fetch(request, { parsedBody: body });
-    return isListening(body)
-      ? listened(response, { ...this.#options, message: body })
-      : await withStatus(response);
+    if (!isListening(body)) {
+      return await withStatus(await this.#modern.fetch(request, { parsedBody: body }));
+    }
+    const response = await this.#modern.fetch(request, { parsedBody: withNothing(body) });
+    return listened(response, { ...this.#options, message: body });
   }
 
   /** Ends the streams on which nothing is answered. */

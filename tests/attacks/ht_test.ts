@@ -5,11 +5,9 @@
  */
 
 import assert from "node:assert/strict";
-import { rssOf } from "../kit/procwatch.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
 import { until, within } from "../kit/wait.ts";
-import { floodServers } from "./floods.ts";
 import { journalOf, ofKind } from "./oracles.ts";
 import { makeScenery, SLOW } from "./stage.ts";
 
@@ -18,11 +16,16 @@ const META = {
   "io.modelcontextprotocol/clientCapabilities": {},
   "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
 };
-const LIST = JSON.stringify({
+/** A call, because each that is dispatched stands in the journal. */
+const CALL = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
-  method: "tools/list",
-  params: { _meta: META },
+  method: "tools/call",
+  params: {
+    name: "call",
+    arguments: { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
+    _meta: META,
+  },
 });
 const CLOSED = /\r\n0\r\n\r\n|"}}$/;
 
@@ -35,7 +38,7 @@ interface Raw {
 /** Sends one request, which is a good one unless told otherwise. */
 function send(
   { url, token }: Served,
-  { first = "POST /mcp HTTP/1.1", headers, body = LIST }: Raw,
+  { first = "POST /mcp HTTP/1.1", headers, body = CALL }: Raw,
 ): Promise<RawAnswer> {
   const { port, host } = new URL(url);
   const own = headers ?? [
@@ -44,7 +47,8 @@ function send(
     "Content-Type: application/json",
     "Accept: application/json, text/event-stream",
     "Mcp-Protocol-Version: 2026-07-28",
-    "Mcp-Method: tools/list",
+    "Mcp-Method: tools/call",
+    "Mcp-Name: call",
     `Content-Length: ${new TextEncoder().encode(body).length}`,
   ];
   const lines = [first, ...own, "Connection: close"].join("\r\n");
@@ -55,7 +59,7 @@ function send(
 function headersOf(
   { url, token }: Served,
   changes: Readonly<Record<string, string | readonly string[] | undefined>>,
-  body = LIST,
+  body = CALL,
 ): readonly string[] {
   const all: Record<string, string | readonly string[] | undefined> = {
     Host: new URL(url).host,
@@ -63,7 +67,8 @@ function headersOf(
     "Content-Type": "application/json",
     Accept: "application/json, text/event-stream",
     "Mcp-Protocol-Version": "2026-07-28",
-    "Mcp-Method": "tools/list",
+    "Mcp-Method": "tools/call",
+    "Mcp-Name": "call",
     "Content-Length": `${body.length}`,
     ...changes,
   };
@@ -112,12 +117,13 @@ Deno.test("HT1, HT2, HT3: foreign origins, hosts and tokens are refused before a
       assert.doesNotMatch(answer.text, /access-control-allow/i);
     });
   }
+  await noCalls(ws);
   await t.step("a good one passes", async () => {
     assert.equal((await send(served, {})).status, 200);
     const own = { Origin: `http://localhost:${port}`, Host: `localhost:${port}` };
     assert.equal((await send(served, { headers: headersOf(served, own) })).status, 200);
   });
-  await noCalls(ws);
+  assert.equal(ofKind(await journalOf(ws), "start").length, 2, "what is dispatched is seen");
 });
 
 Deno.test("HT4: a preflight of another origin gets no permission", async () => {
@@ -210,22 +216,6 @@ Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
   await noCalls(ws);
 });
 
-Deno.test("HT11: connections that send or read nothing hold nobody up", async () => {
-  await using ws = await makeScenery({ limits: { connections: 64 } });
-  await using served = await servePml(ws);
-  const port = Number(new URL(served.url).port);
-  const idle = await Promise.all(
-    Array.from({ length: 40 }, () => Deno.connect({ hostname: "127.0.0.1", port })),
-  );
-  const half = new TextEncoder().encode("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n");
-  for (const connection of idle.slice(0, 20)) await connection.write(half);
-  const since = performance.now();
-  const answers = await Promise.all(Array.from({ length: 10 }, () => send(served, {})));
-  assert.deepEqual(answers.map(({ status }) => status), Array(10).fill(200));
-  assert.ok(performance.now() - since < 3_000, `${performance.now() - since} ms`);
-  for (const connection of idle) connection.close();
-});
-
 Deno.test("HT12: a client that goes away cancels its call", async () => {
   await using ws = await makeScenery(SLOW);
   await using served = await servePml(ws);
@@ -288,47 +278,6 @@ Deno.test("HT14: equal ids of many clients at once never mix their answers", asy
     assert.equal(result?.content?.[0]?.text, `canary ${at % 20}`);
   });
   await Promise.all(calls);
-});
-
-Deno.test("HT15: a client that does not read costs bounded memory, and others are served", async () => {
-  await using ws = await makeScenery({
-    limits: { queued_bytes: 4_000_000, unread_ms: 2_000 },
-    pml: {
-      version: 1,
-      permissions: { allow: ["flood:*", "filesystem:*"] },
-      mcpServers: floodServers(["flood"]),
-    },
-    files: { "a.txt": "hello" },
-  });
-  await using served = await servePml(ws);
-  const { port, host } = new URL(served.url);
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "tools/call",
-    params: {
-      name: "call",
-      arguments: { tool: "flood:text", arguments: { size: 8_000_000 } },
-      _meta: META,
-    },
-  });
-  const head = headersOf(
-    served,
-    { Host: host, "Mcp-Method": "tools/call", "Mcp-Name": "call" },
-    body,
-  );
-  const request = new TextEncoder().encode(
-    `POST /mcp HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n${body}`,
-  );
-  const deaf = await Promise.all(Array.from({ length: 8 }, async () => {
-    const connection = await Deno.connect({ hostname: "127.0.0.1", port: Number(port) });
-    await connection.write(request);
-    return connection;
-  }));
-  await until(async () => ofKind(await journalOf(ws), "end").length === 8);
-  assert.equal((await send(served, {})).status, 200);
-  assert.ok(await rssOf(served.pid) < 500_000_000, `${await rssOf(served.pid)}`);
-  for (const connection of deaf) connection.close();
 });
 
 Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", async () => {

@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { toolId, toolSlug, wireName } from "../../src/core/tool_id.ts";
 import { writeFile } from "node:fs/promises";
 import { ERAS } from "../kit/json_rpc.ts";
+import { DOORS } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { until, waitUntil } from "../kit/wait.ts";
 import { call, evil, toldCode } from "./evil_servers.ts";
@@ -210,37 +211,40 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
   await endWell(ws, pml);
 });
 
-Deno.test("Ten thousand calls at once: what is beyond the limit is refused at once (RX5)", async () => {
-  await using scene = await makeScene({
-    pml: {
-      version: 1,
-      permissions: { allow: ["filesystem:*", "good:*"] },
-      mcpServers: { good: evil("good") },
-    },
-    limits: { concurrent_calls: 64, queued_calls: 64 },
-  });
-  const { ws, pml } = scene;
-  await call(pml, "good:echo");
-  const ended: string[] = [];
-  const asked = Array.from({ length: 10_000 }, async (_, at) => {
-    // None ends before it is let.
-    const { result } = await pml.callTool(
-      "good__slow",
-      { ms: 200, until: ws.file("let-end"), at },
-      {
-        ms: 60_000,
+for (const door of DOORS) {
+  Deno.test(`Ten thousand calls at once: what is beyond the limit is refused at once, over ${door} (RX5)`, async () => {
+    await using scene = await makeScene({
+      door,
+      pml: {
+        version: 1,
+        permissions: { allow: ["filesystem:*", "good:*"] },
+        mcpServers: { good: evil("good") },
       },
-    );
-    ended.push(textOf({ result }).split(":", 1)[0] ?? "");
+      limits: { concurrent_calls: 64, queued_calls: 64 },
+    });
+    const { ws, pml } = scene;
+    await call(pml, "good:echo");
+    const ended: string[] = [];
+    const asked = Array.from({ length: 10_000 }, async (_, at) => {
+      // None ends before it is let.
+      const { result } = await pml.callTool(
+        "good__slow",
+        { ms: 200, until: ws.file("let-end"), at },
+        {
+          ms: 60_000,
+        },
+      );
+      ended.push(textOf({ result }).split(":", 1)[0] ?? "");
+    });
+    const all = Promise.all(asked);
+    await Promise.race([all, until(() => ended.length === 10_000 - 128, 60_000)]);
+    assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
+    await writeFile(ws.file("let-end"), "");
+    await all;
+    const counts = (word: string) => ended.filter((one) => one === word).length;
+    const done = counts("slow done");
+    assert.equal(done, 128, "what ran, and what waited for a place");
+    assert.equal(counts("OVERLOADED"), 10_000 - done);
+    await endWell(ws, pml, { calls: done + 2 });
   });
-  const all = Promise.all(asked);
-  await Promise.race([all, until(() => ended.length === 10_000 - 128, 60_000)]);
-  assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
-  await writeFile(ws.file("let-end"), "");
-  await all;
-  const counts = (word: string) => ended.filter((one) => one === word).length;
-  const done = counts("slow done");
-  assert.equal(done, 128, "what ran, and what waited for a place");
-  assert.equal(counts("OVERLOADED"), 10_000 - done);
-  await endWell(ws, pml, { calls: done + 2 });
-});
+}

@@ -9,21 +9,27 @@ import { Buffer } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Came, event, Scripted, stream } from "../../src/remote/_stage_test.ts";
+import { WAYS } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import { type SseScript, SseServer } from "../kit/sse_server.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { endWell, textOf } from "./oracles.ts";
-import { makeScene } from "./stage.ts";
+import { makeScene, type SceneOptions } from "./stage.ts";
 
 const KEY = "key-of-the-person-1234";
 const LITERAL = "literal-key-5678-of-the-file";
 
 for (const type of ["http", "sse"] as const) {
-  Deno.test(`A key that a server says back shows in its results only, over ${type} (SX2, SX5)`, () =>
-    echoed(type));
+  for (const { on, ...way } of WAYS) {
+    Deno.test(`A key that a server says back shows in its results only, over ${type}, on ${on} (SX2, SX5)`, () =>
+      echoed(type, way));
+  }
 }
 
-async function echoed(type: "http" | "sse"): Promise<void> {
+async function echoed(
+  type: "http" | "sse",
+  way: Pick<SceneOptions, "door" | "era">,
+): Promise<void> {
   await using other = new Scripted();
   const says = echoing(other.url);
   await using server = type === "http" ? new Scripted(says) : new SseServer(onStream(says));
@@ -42,7 +48,7 @@ async function echoed(type: "http" | "sse"): Promise<void> {
   };
   server.tools = tools.map((name) => ({ name, inputSchema: { type: "object" } }));
   const env = { DOCS_TOKEN: KEY, PML_LOG_LEVEL: "debug" };
-  await using scene = await makeScene({ pml, env });
+  await using scene = await makeScene({ ...way, pml, env });
   const { ws, pml: started } = scene;
   const wanted: Record<string, string> = {
     login: "LOGIN_REQUIRED",

@@ -6,11 +6,12 @@
  */
 
 import assert from "node:assert/strict";
-import { CLIENT_INFO, type Era, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
+import { CLIENT_INFO, type Era, ERAS, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
 import { Ledger } from "./ledger.ts";
 import { type Hold, Output } from "./output.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
 import { ProcWatch } from "./procwatch.ts";
+import { throughDoor } from "./through_door.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -20,9 +21,19 @@ export type Answerer = (
   params: Record<string, unknown>,
 ) => unknown | Promise<unknown>;
 
+/** The ways in which clients come to PML: `pml stdio`, and `pml serve`. */
+export const DOORS = ["stdio", "http"] as const;
+
+/** The doors in both eras, and how a test names each: by its era, and the door if it is HTTP. */
+export const WAYS = DOORS.flatMap((door) =>
+  ERAS.map((era) => ({ door, era, on: door === "stdio" ? era : `${era} over HTTP` }))
+);
+
 /** How to spawn and speak. */
 export interface RawStdioOptions {
   readonly era?: Era;
+  /** How the client comes; to `pml stdio` unless this is "http". */
+  readonly door?: typeof DOORS[number];
   /** Arguments after `pml`; `stdio` unless given. */
   readonly args?: readonly string[];
   /** Another program in the place of PML. */
@@ -68,7 +79,9 @@ export class RawStdio implements AsyncDisposable {
     this.#options = options;
     this.era = options.era ?? "2025-11-25";
     this.watch = new ProcWatch(workspace.tag);
-    const [program, ...args] = options.command ?? [...pmlCommand(), ...options.args ?? ["stdio"]];
+    const { door, command, args: own = ["stdio"] } = options;
+    const usual: Command = door === "http" ? throughDoor() : [...pmlCommand(), ...own];
+    const [program, ...args] = command ?? usual;
     this.#child = new Deno.Command(program, {
       args,
       cwd: options.cwd ?? workspace.path,
@@ -234,7 +247,8 @@ export class RawStdio implements AsyncDisposable {
   /** Kills what is left of the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      this.#child.kill("SIGKILL");
+      // What stands between is asked to, so that it kills PML, too.
+      this.#child.kill(this.#options.door === "http" ? "SIGTERM" : "SIGKILL");
     } catch {
       // it has ended already
     }

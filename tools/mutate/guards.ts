@@ -21,6 +21,7 @@ import { REVISIONS } from "./revisions.ts";
 import { REPLICAS } from "./replicas.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { DOOR_CLIENTS } from "./door.ts";
 import { SERVING } from "./serving.ts";
 import { STREAMS } from "./streams.ts";
 import { SIGN_IN_ATTACKS } from "./sign_in_attacks.ts";
@@ -48,6 +49,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
   { title: "Several processes", mutants: REPLICAS },
+  { title: "Clients of the door over HTTP", mutants: DOOR_CLIENTS },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
 ];

@@ -1,0 +1,70 @@
+/**
+ * The baseline of the door over HTTP: the SDK's own HTTP handlers on `node:http`, and one tool. With
+ * a command, the tool is that of a stdio server, called through the SDK's client.
+ *
+ *     deno run -A sdk.ts PORT [COMMAND ARGS...]
+ *
+ * @module
+ */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+
+const [port = "0", command, ...args] = Deno.args;
+const behind = command === undefined ? undefined : await opened(command);
+const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+const modern = createMcpHandler(made, { legacy: "reject" });
+
+async function opened(command: string): Promise<Client> {
+  const client = new Client({ name: "bench", version: "1" });
+  await client.connect(new StdioClientTransport({ command, args }));
+  return client;
+}
+
+function made(): Server {
+  const server = new Server({ name: "sdk", version: "1" }, { capabilities: { tools: {} } });
+  server.setRequestHandler("tools/list", () => ({
+    tools: [{ name: "tell", inputSchema: { type: "object" } }],
+  }));
+  server.setRequestHandler("tools/call", async ({ params }) => {
+    if (behind !== undefined) return await behind.callTool(params);
+    return { content: [{ type: "text", text: String(params.arguments?.text) }] };
+  });
+  return server;
+}
+
+async function answer(request: Request, body: unknown): Promise<Response> {
+  if (!await isLegacyRequest(request, body)) {
+    return await modern.fetch(request, { parsedBody: body });
+  }
+  const known = sessions.get(request.headers.get("mcp-session-id") ?? "");
+  if (known !== undefined) return await known.handleRequest(request, { parsedBody: body });
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    sessionIdGenerator: () => crypto.randomUUID(),
+    onsessioninitialized: (id) => void sessions.set(id, transport),
+  });
+  await made().connect(transport);
+  return await transport.handleRequest(request, { parsedBody: body });
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const parts: Uint8Array[] = [];
+  for await (const part of request) parts.push(part);
+  const text = await new Blob(parts as BlobPart[]).text();
+  const { method = "", headers } = request;
+  const web = new Request("http://localhost/mcp", { method, headers: headers as HeadersInit });
+  const said = await answer(web, text === "" ? undefined : JSON.parse(text));
+  response.writeHead(said.status, Object.fromEntries(said.headers));
+  for await (const part of said.body ?? []) response.write(part);
+  response.end();
+}
+
+const server = createServer((request, response) => void serve(request, response));
+server.listen(Number(port), "127.0.0.1", () => console.log("listening"));

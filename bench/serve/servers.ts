@@ -1,0 +1,190 @@
+/**
+ * Starts what is measured: the SDK's own HTTP server, `pml serve`, and other gateways.
+ *
+ * @module
+ */
+
+import { until } from "../../tests/kit/wait.ts";
+import { pathOf } from "../measure.ts";
+import type { Target } from "./load.ts";
+
+/** The servers that run. Disposing of them ends them. */
+export interface Servers extends AsyncDisposable {
+  readonly targets: readonly Target[];
+  /** The process of `pml serve`. */
+  readonly pml: number;
+}
+
+const BACKEND = ["node", pathOf("bench/serve/backend.mjs")];
+const START_MS = 60_000;
+
+/** Starts all servers. The other gateways are those that npm installed in a folder. */
+export async function startServers(
+  { peers, project = pathOf(""), only = "" }: {
+    readonly peers?: string;
+    readonly project?: string;
+    /** Starts none but this, if it is "pml". */
+    readonly only?: string;
+  },
+): Promise<Servers> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
+  stack.defer(() => Deno.remove(folder, { recursive: true }));
+  const targets: Target[] = [];
+  const start = async (command: readonly string[], env: Record<string, string> = {}) => {
+    const child = new Child(command, { cwd: folder, env });
+    stack.use(child);
+    await child.said;
+    return child;
+  };
+  const deno = [Deno.execPath(), "run", "-A", "--quiet", "--config", pathOf("deno.json")];
+  for (const [name, ...more] of only === "pml" ? [] : [["sdk"], ["sdk relay", ...BACKEND]]) {
+    const port = await freePort();
+    await start([...deno, pathOf("bench/serve/sdk.ts"), `${port}`, ...more]);
+    targets.push(...both(name ?? "", { url: at(port) }));
+  }
+  const pml = await start(
+    [
+      ...deno.slice(0, -1),
+      `${project}/deno.json`,
+      `${project}/mod.ts`,
+      "serve",
+      "--port",
+      "0",
+      "--json",
+    ],
+    await pmlIn(folder),
+  );
+  const { url, token } = JSON.parse(await pml.said);
+  targets.push(...both("pml", { url, token: (await Deno.readTextFile(token)).trim() }));
+  if (peers !== undefined && only !== "pml") {
+    targets.push(...await startPeers(start, { peers, folder }));
+  }
+  const all = stack.move();
+  return { targets, pml: pml.pid, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+type Start = (command: readonly string[], env?: Record<string, string>) => Promise<unknown>;
+
+async function startPeers(
+  start: Start,
+  { peers, folder }: { readonly peers: string; readonly folder: string },
+): Promise<readonly Target[]> {
+  const file = (name: string) => `${peers}/node_modules/${name}`;
+  const ports = [await freePort(), await freePort(), await freePort()] as const;
+  const [gateway, proxy, hub] = ports;
+  await start([
+    ...["node", file("supergateway/dist/index.js"), "--stdio", BACKEND.join(" ")],
+    ...["--outputTransport", "streamableHttp", "--stateful", "--port", `${gateway}`],
+    ...["--logLevel", "none"],
+  ], { QUIET: "1" });
+  await start([
+    ...["node", file(".bin/mcp-proxy"), "--port", `${proxy}`, "--host", "127.0.0.1"],
+    ...["--server", "stream", "--", ...BACKEND],
+  ], { QUIET: "1" });
+  const [command, ...args] = BACKEND;
+  const config = { mcpServers: { tiny: { command, args } } };
+  await Deno.writeTextFile(`${folder}/mcp.json`, JSON.stringify(config));
+  await start([
+    ...["node", file("mcp-hub/dist/cli.js"), "--port", `${hub}`, "--config", `${folder}/mcp.json`],
+  ], { QUIET: "1" });
+  for (const port of ports) await until(() => isOpen(port), START_MS);
+  await until(() => hasTools(hub), START_MS);
+  return [
+    { name: "supergateway, 2025-11-25", url: at(gateway), how: "session", tool: "tell" },
+    ...both("mcp-proxy", { url: at(proxy) }),
+    { name: "mcp-hub, HTTP+SSE", url: at(hub), how: "sse", tool: "tiny__tell" },
+  ];
+}
+
+function both(name: string, more: { readonly url: string; readonly token?: string }): Target[] {
+  return [
+    { ...more, name: `${name}, 2026-07-28`, how: "alone", tool: "tell" },
+    { ...more, name: `${name}, 2025-11-25`, how: "session", tool: "tell" },
+  ];
+}
+
+function at(port: number): string {
+  return `http://127.0.0.1:${port}/mcp`;
+}
+
+/** Writes what PML is told: one server, whose tools have their own names. */
+async function pmlIn(folder: string): Promise<Record<string, string>> {
+  const [command, ...args] = BACKEND;
+  const config = {
+    version: 1,
+    permissions: { allow: ["tiny:*"] },
+    gateway: { tools_exposure: "full_proxy", prefix: false, meta_tools: [] },
+    mcpServers: { tiny: { type: "stdio", command, args } },
+  };
+  await Deno.writeTextFile(`${folder}/.pml.json`, JSON.stringify(config));
+  return {
+    PML_HOME: `${folder}/home`,
+    PML_LOG_LEVEL: "error",
+    PML_REGISTRIES: "none",
+    PML_TRUST: folder,
+  };
+}
+
+async function freePort(): Promise<number> {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return await Promise.resolve(listener.addr.port);
+}
+
+async function isOpen(port: number): Promise<boolean> {
+  try {
+    (await Deno.connect({ hostname: "127.0.0.1", port })).close();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Tells whether mcp-hub has started its server. */
+async function hasTools(port: number): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/servers`);
+  return /"status":"connected"/.test(await response.text());
+}
+
+/** A process. It says a line when it is ready, unless it is told to be quiet. */
+class Child implements AsyncDisposable {
+  readonly said: Promise<string>;
+  readonly pid: number;
+  readonly #child: Deno.ChildProcess;
+
+  constructor(
+    [program = "", ...args]: readonly string[],
+    { cwd, env }: { readonly cwd: string; readonly env: Record<string, string> },
+  ) {
+    const isQuiet = env.QUIET !== undefined;
+    this.#child = new Deno.Command(program, {
+      ...{ args, cwd, env, stdin: "null" },
+      stdout: isQuiet ? "null" : "piped",
+      stderr: isQuiet ? "null" : "inherit",
+    }).spawn();
+    this.pid = this.#child.pid;
+    this.said = isQuiet ? Promise.resolve("") : this.#firstLine();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#child.kill("SIGTERM");
+    } catch {
+      // it has ended
+    }
+    await this.#child.status;
+  }
+
+  async #firstLine(): Promise<string> {
+    const reader = this.#child.stdout.getReader();
+    const { value } = await reader.read();
+    const line = new TextDecoder().decode(value);
+    if (line === "") throw new Error("A server ended before it was ready");
+    void drained(reader);
+    return line;
+  }
+}
+
+async function drained(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  while (!(await reader.read()).done);
+}

@@ -1,0 +1,197 @@
+/**
+ * Many clients of the door at once, and clients that send or read nothing.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { DoorClient } from "../kit/door_client.ts";
+import { ERAS, paramsFor } from "../kit/json_rpc.ts";
+import { rssOf } from "../kit/procwatch.ts";
+import { type Served, servePml } from "../kit/pml_serve.ts";
+import { until } from "../kit/wait.ts";
+import { floodServers } from "./floods.ts";
+import { textOf } from "./oracles.ts";
+import { makeScenery } from "./stage.ts";
+
+const UTF_8 = new TextEncoder();
+
+async function connected({ url }: Served): Promise<Deno.TcpConn> {
+  return await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
+}
+
+/** Reads until the other side closes the connection, and gives how much came. */
+async function drained(connection: Deno.TcpConn): Promise<number> {
+  const buffer = new Uint8Array(65_536);
+  let size = 0;
+  for (;;) {
+    const read = await connection.read(buffer).catch(() => null);
+    if (read === null) return size;
+    size += read;
+  }
+}
+
+/** Reads an answer in chunks. */
+async function answered(connection: Deno.TcpConn): Promise<string> {
+  const buffer = new Uint8Array(1_024);
+  let text = "";
+  while (!/\}\r\n0\r\n\r\n$|\}$/.test(text)) {
+    const read = await connection.read(buffer);
+    if (read === null) return text;
+    text += new TextDecoder().decode(buffer.subarray(0, read));
+  }
+  return text;
+}
+
+/** The bytes of a call in the newest revision. */
+function callBytes({ url, token }: Served, tool: string, args: object = {}): Uint8Array {
+  const call = { name: "call", arguments: { tool, arguments: args } };
+  const params = paramsFor("2026-07-28", call, {});
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  const lines = [
+    "POST /mcp HTTP/1.1",
+    `Host: ${new URL(url).host}`,
+    `Authorization: Bearer ${token}`,
+    "Content-Type: application/json",
+    "Accept: application/json, text/event-stream",
+    "Mcp-Protocol-Version: 2026-07-28",
+    "Mcp-Method: tools/call",
+    "Mcp-Name: call",
+    `Content-Length: ${body.length}`,
+  ];
+  return UTF_8.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+}
+
+const READ = ["filesystem:read_file", { path: "good.txt" }] as const;
+
+Deno.test("HT11: connections that send nothing, half a head or half a body are closed, and hold nobody up", async () => {
+  const most = 30;
+  await using ws = await makeScenery({ limits: { connections: most } });
+  await using served = await servePml(ws);
+  const whole = callBytes(served, ...READ);
+  const parts = [whole.subarray(0, 0), whole.subarray(0, 60), whole.subarray(0, -5)];
+  const slow = await Promise.all(Array.from({ length: most - 2 }, async (_, at) => {
+    const connection = await connected(served);
+    await connection.write(parts[at % parts.length] ?? whole);
+    return { connection, closed: drained(connection) };
+  }));
+  // Two places are left. Each that comes is answered at once.
+  for (let at = 0; at < 10; at++) {
+    const since = performance.now();
+    const response = await served.fetch({}, "/health");
+    assert.equal(await response.text(), '{"status":"ok"}');
+    assert.ok(performance.now() - since < 2_000, "it waited for the others");
+  }
+  let left = slow.length;
+  for (const { closed } of slow) closed.then(() => left--);
+  await until(() => left === 0, 60_000);
+  for (const { connection } of slow) connection.close();
+});
+
+/** Of these two, each alone closes connections on which too much waits, or nothing is read. */
+const LIMITS = {
+  "after a time": { unread_ms: 1_500, queued_bytes: 200_000_000 },
+  "when too much waits": { unread_ms: 600_000, queued_bytes: 4_000_000 },
+};
+
+for (const [when, limits] of Object.entries(LIMITS)) {
+  Deno.test(`HT15: who does not read an answer loses the connection ${when}`, async () => {
+    const [size, deaf] = [24_000_000, 6];
+    await using ws = await makeScenery({
+      limits,
+      pml: {
+        version: 1,
+        permissions: { allow: ["flood:*", "filesystem:*"] },
+        mcpServers: floodServers(["flood"]),
+      },
+    });
+    await using served = await servePml(ws);
+    const reader = await DoorClient.open(served, { era: "2026-07-28" });
+    // Who reads gets all of it.
+    const call = { tool: "flood:text", arguments: { size: size / 2 } };
+    const said = await reader.request("tools/call", { name: "call", arguments: call });
+    assert.equal(textOf(said).length, size / 2);
+    const request = callBytes(served, "flood:text", { size });
+    const connections = await Promise.all(Array.from({ length: deaf }, async () => {
+      const connection = await connected(served);
+      await connection.write(request);
+      return connection;
+    }));
+    await until(async () => await openOf(served, connections) === deaf);
+    const small = { tool: READ[0], arguments: READ[1] };
+    assert.equal(
+      textOf(await reader.request("tools/call", { name: "call", arguments: small })),
+      "good\n",
+    );
+    await until(async () => await openOf(served, connections) === 0, 60_000);
+    assert.ok(await rssOf(served.pid) < 600_000_000, `${await rssOf(served.pid)}`);
+    for (const connection of connections) {
+      const came = await drained(connection);
+      assert.ok(came < size, `${came} bytes of an answer that nobody read`);
+      connection.close();
+    }
+  });
+}
+
+/** Counts the connections of clients that the server has not closed. */
+async function openOf({ url }: Served, connections: readonly Deno.TcpConn[]): Promise<number> {
+  const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, "0");
+  const own = `:${hex(Number(new URL(url).port))}`;
+  const theirs = new Set(connections.map(({ localAddr }) => hex(localAddr.port)));
+  const lines = (await Deno.readTextFile("/proc/net/tcp")).split("\n");
+  return lines.map((line) => line.trim().split(/\s+/)).filter(([, local, remote, state]) =>
+    local?.endsWith(own) && theirs.has(remote?.split(":")[1] ?? "") && state === "01"
+  ).length;
+}
+
+for (const era of ERAS) {
+  Deno.test(`500 clients at once are each answered, on ${era}`, async () => {
+    const files = Object.fromEntries(
+      Array.from({ length: 50 }, (_, at) => [`${at}.txt`, `text ${at}`]),
+    );
+    await using ws = await makeScenery({
+      files,
+      limits: { concurrent_calls: 512, queued_calls: 512 },
+    });
+    await using served = await servePml(ws);
+    const clients = await Promise.all(
+      Array.from({ length: 500 }, () => DoorClient.open(served, { era })),
+    );
+    const told = await Promise.all(clients.map(async (client, at) => {
+      const args = { tool: "filesystem:read_file", arguments: { path: `${at % 50}.txt` } };
+      return textOf(await client.request("tools/call", { name: "call", arguments: args }));
+    }));
+    assert.deepEqual(told, clients.map((_, at) => `text ${at % 50}`));
+    await Promise.all(clients.map((one) => one[Symbol.asyncDispose]()));
+  });
+}
+
+Deno.test("Of more connections than limits.connections the last are closed, and the others are answered", async () => {
+  await using ws = await makeScenery();
+  await using served = await servePml(ws);
+  const request = UTF_8.encode(`GET /health HTTP/1.1\r\nHost: ${new URL(served.url).host}\r\n\r\n`);
+  const most = 1_024;
+  const open: Deno.TcpConn[] = [];
+  for (let at = 0; at < most; at++) {
+    const connection = await connected(served);
+    open.push(connection);
+    await connection.write(request);
+    assert.match(await answered(connection), /^HTTP\/1\.1 200/);
+  }
+  const more = await connected(served);
+  await more.write(request).catch(() => {});
+  assert.equal(await drained(more), 0, "the last is closed without an answer");
+  for (const connection of open) {
+    await connection.write(request);
+    assert.match(await answered(connection), /^HTTP\/1\.1 200/);
+    connection.close();
+  }
+  more.close();
+  // Their places are free again.
+  await until(() =>
+    served.fetch({}, "/health").then(
+      ({ ok, body }) => body?.cancel().then(() => ok) ?? ok,
+      () => false,
+    )
+  );
+});

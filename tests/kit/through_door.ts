@@ -1,0 +1,197 @@
+/**
+ * A program that puts `pml serve` in the place of `pml stdio`: it starts one, sends each line of its
+ * stdin to it over HTTP as a client of that revision does, and writes what comes to its stdout. With
+ * it, a test for stdio is a test for HTTP. It ends PML when stdin ends, and exits as PML does.
+ *
+ *     deno run -A through_door.ts
+ *
+ * @module
+ */
+
+import { Agent, type IncomingMessage, request } from "node:http";
+import { type Command, denoCommand, pmlCommand } from "./pml_command.ts";
+
+interface Message {
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** The command of this program. */
+export function throughDoor(): Command {
+  return denoCommand("tests/kit/through_door.ts");
+}
+
+const NEWEST = "2026-07-28";
+/** Fewer than PML takes at once. */
+const SOCKETS = 900;
+const NAMES = ["name", "uri", "taskId"];
+
+/** A client of a `pml serve`. */
+class Door {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: SOCKETS });
+  readonly #url: URL;
+  readonly #token: string;
+  /** The headers of the session. */
+  #session: Record<string, string> = {};
+  readonly #open = new Map<unknown, AbortController>();
+
+  constructor({ url, token }: { readonly url: string; readonly token: string }) {
+    this.#url = new URL(url);
+    this.#token = token;
+  }
+
+  /** Sends a message. Resolves when others may be sent. */
+  async send(message: Message): Promise<void> {
+    const { id, method, params } = message;
+    if (!isOfNewest(message) || method !== "notifications/cancelled") {
+      const answered = this.#post(message).catch((error) => lost(message, error));
+      if (method === "initialize") await answered;
+      if (method === "notifications/initialized") void this.#listen().catch(() => {});
+      return;
+    }
+    // In the newest revision, a client goes away from what it does not want any more.
+    this.#open.get(params?.requestId)?.abort();
+    this.#open.delete(id);
+  }
+
+  /** Leaves. */
+  close(): void {
+    for (const one of this.#open.values()) one.abort();
+    this.#agent.destroy();
+  }
+
+  async #post(message: Message): Promise<void> {
+    const body = JSON.stringify(message);
+    const headers = { "content-length": `${new TextEncoder().encode(body).length}` };
+    const answer = await this.#sent("POST", { ...headersFor(message), ...headers }, {
+      body,
+      id: message.id,
+    });
+    const session = answer.headers["mcp-session-id"];
+    if (message.method === "initialize" && typeof session === "string") {
+      this.#session = { "mcp-session-id": session, "mcp-protocol-version": versionIn(message) };
+    }
+    await written(answer, message.id);
+    this.#open.delete(message.id);
+  }
+
+  /** Opens the stream of a session. */
+  async #listen(): Promise<void> {
+    await written(await this.#sent("GET", {}, { id: "the stream" }), undefined);
+  }
+
+  #sent(
+    method: string,
+    more: Record<string, string>,
+    { body, id }: { readonly body?: string; readonly id: unknown },
+  ): Promise<IncomingMessage> {
+    const gone = new AbortController();
+    if (id !== undefined) this.#open.set(id, gone);
+    const headers = {
+      "authorization": `Bearer ${this.#token}`,
+      "content-type": "application/json",
+      "accept": method === "GET" ? "text/event-stream" : "application/json, text/event-stream",
+      ...this.#session,
+      ...more,
+    };
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = { method, headers, agent: this.#agent, signal: gone.signal };
+    const sending = request(this.#url, options, resolve);
+    sending.once("error", reject);
+    sending.end(body);
+    return promise;
+  }
+}
+
+function isOfNewest({ params }: Message): boolean {
+  const meta = params?._meta as Record<string, unknown> | undefined;
+  return meta?.["io.modelcontextprotocol/protocolVersion"] === NEWEST;
+}
+
+function versionIn({ params }: Message): string {
+  return String(params?.protocolVersion);
+}
+
+function headersFor(message: Message): Record<string, string> {
+  const { method = "", params } = message;
+  if (!isOfNewest(message)) return {};
+  const name = NAMES.map((key) => params?.[key]).find((value) => typeof value === "string");
+  const named = /^(tools\/call|prompts\/get|resources\/read|tasks\/)/.test(method);
+  return {
+    "mcp-protocol-version": NEWEST,
+    "mcp-method": method,
+    ...named && { "mcp-name": headerOf(String(name)) },
+  };
+}
+
+/** Writes a value as a header can hold it. */
+function headerOf(value: string): string {
+  if (/^[\x21-\x7e]+$/.test(value) && !value.startsWith("=?")) return value;
+  return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
+}
+
+/** Writes each message of an answer as a line. */
+async function written(answer: IncomingMessage, id: Message["id"]): Promise<void> {
+  const isStream = String(answer.headers["content-type"]).startsWith("text/event-stream");
+  answer.setEncoding("utf8");
+  // A long line comes in many pieces, which are joined once.
+  let parts: string[] = [];
+  for await (const piece of answer as AsyncIterable<string>) {
+    const [first = "", ...lines] = isStream ? piece.split("\n") : [piece];
+    parts.push(first);
+    for (const line of lines) {
+      write(parts.join(""), id);
+      parts = [line];
+    }
+  }
+  if (!isStream) write(`data: ${parts.join("")}`, id);
+}
+
+function write(line: string, id: Message["id"]): void {
+  if (!line.startsWith("data: {")) return;
+  const text = line.slice("data: ".length);
+  // A refusal of the door names no request.
+  const isRefusal = id !== undefined && text.length < 10_000 && JSON.parse(text).id === null;
+  const said = isRefusal ? JSON.stringify({ ...JSON.parse(text), id }) : text;
+  const bytes = new TextEncoder().encode(`${said}\n`);
+  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+}
+
+function lost({ id, method }: Message, error: unknown): void {
+  console.error(`The door did not answer ${method} ${id}: ${error}`);
+}
+
+async function main(): Promise<number> {
+  const [program, ...args] = pmlCommand();
+  const child = new Deno.Command(program, {
+    args: [...args, "serve", "--port", "0", "--json"],
+    stdin: "null",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  // A test that gives up ends both at once.
+  Deno.addSignalListener("SIGTERM", () => {
+    child.kill("SIGKILL");
+    Deno.exit(1);
+  });
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { value = "" } = await reader.read();
+  if (value === "") return (await child.status).code;
+  const { url, token } = JSON.parse(value);
+  const door = new Door({ url, token: (await Deno.readTextFile(token)).trim() });
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of Deno.stdin.readable) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") await door.send(JSON.parse(line));
+  }
+  door.close();
+  child.kill("SIGTERM");
+  const { code } = await child.status;
+  await reader.cancel();
+  return code;
+}
+
+if (import.meta.main) Deno.exit(await main());

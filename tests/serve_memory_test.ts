@@ -1,0 +1,16 @@
+/**
+ * The memory of `pml serve` over some thousand requests. `bench/serve/memory.ts` sends more.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { memoryOver } from "../bench/serve/memory.ts";
+
+/** Some hundred bytes that a request leaves behind would be more, on a machine that is quiet. */
+const GROWN_MAX = 0.2;
+
+Deno.test("The memory of pml serve does not grow with its requests", async () => {
+  const { before, after, grown } = await memoryOver(5_000, { warmUp: 5_000, step: 500 });
+  assert.ok(grown < GROWN_MAX, `${before} bytes, then ${after}`);
+});
