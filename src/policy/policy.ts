@@ -8,17 +8,12 @@ import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
-import { defaultRules, type RuleLine } from "../config/rules.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
-import type { Call, Verdict } from "../core/call.ts";
-import { argumentsRule } from "../core/pattern.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
-import { alwaysWins } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type CapabilityPolicy, type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
+import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
 /** The options of `Policy`. */
 export interface PolicyOptions {
@@ -29,16 +24,12 @@ export interface PolicyOptions {
     module: { readonly name: string; readonly path: string },
     maxBytes: number,
   ) => string | undefined;
-  /** Returns whether a tool runs commands, queries or code. "Always" then covers equal arguments. */
-  readonly exactAlways?: (id: ToolId) => boolean;
   /** Is called if a file cannot be read. Then it has no effect. */
   readonly warn: (message: string) => void;
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
 export type Change = "configuration" | "registry";
-
-type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
@@ -187,40 +178,6 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
-  /** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */
-  allowsBeforehand(verdict: Verdict | undefined): boolean {
-    const { file } = this.#loaded;
-    // A bare `*` does not cover a first use, so a rule that allows one names the server.
-    return verdict?.kind === "allow" && verdict.source === file?.path && isListed(this.#loaded);
-  }
-
-  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
-  alwaysOffered(call: AskedCall): string | undefined {
-    const { id, arguments: args } = call;
-    const { loaded, config, known } = this.#now;
-    const rule = this.#alwaysRule(call);
-    if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
-    if (loaded.wide && reads(config, id)) return undefined;
-    const wanted = { rule, id, args, source: this.rulesFile };
-    const { workspace, rules } = config;
-    return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
-  }
-
-  /** Adds the "Always" rule of a call to the workspace file. */
-  async always(call: AskedCall): Promise<void> {
-    const { deny, ask, allow } = defaultRules();
-    const rule = this.#alwaysRule(call);
-    if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-    const { addAllow } = await import("../permissions/always.ts");
-    await addAllow(this.rulesFile, {
-      rule,
-      trusted: this.store,
-      defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
-      listed: isListed(this.#loaded),
-    });
-    await this.reload();
-  }
-
   /** The path of the workspace file, which may not exist. */
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
@@ -238,16 +195,6 @@ export class Policy {
       known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
       capabilities: this.#capabilities.judge,
     });
-  }
-
-  #alwaysRule({ id, arguments: args, fixed }: AskedCall): string | undefined {
-    // No rule can name the listing of a server's tools.
-    if (id.endsWith(":@tools")) return undefined;
-    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
-    if (run.length === 0 && !this.#options.exactAlways?.(id)) return id;
-    // A rule for arguments must not write the value of a variable to the file.
-    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
-    return hasSecret ? undefined : argumentsRule(id, args);
   }
 
   #isApproved(server: string): boolean {
@@ -294,12 +241,8 @@ export class Policy {
 }
 
 /** Returns whether `PML_TRUST` lists the workspace file or its folder. */
-function isListed({ environment, file }: LoadedConfig): boolean {
+export function isListed({ environment, file }: LoadedConfig): boolean {
   if (file === undefined) return false;
   const places = [file.realPath, dirname(file.realPath)];
   return environment.trust.some((path) => places.includes(realPathOf(path)));
-}
-
-function texts(rules: readonly RuleLine[]): string[] {
-  return rules.map(({ pattern }) => pattern.text);
 }
