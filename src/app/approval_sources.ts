@@ -137,8 +137,9 @@ async function lookedUp(
     throw error;
   }
   const { source = "private" } = pins.pinned(name) ?? {};
-  if (source !== "private") throw notThere(name, source);
-  return undefined;
+  if (source === "private") return undefined;
+  throw policy.now.config.narrowing?.company?.forbidsRegistry(source)?.error ??
+    notThere(name, source);
 }
 
 /** Returns in what a server or tool is not the pinned one. */

@@ -203,7 +203,10 @@ export class Machine implements AsyncDisposable {
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch({ proxy: () => proxyOf(this.#options) })
+      new GuardedFetch({
+        proxy: () => proxyOf(this.#options),
+        forbidden: (url) => this.#config().narrowing?.company?.forbidsHost(url)?.error,
+      })
     );
     return await (await this.#network).fetch(url, options);
   };

@@ -61,9 +61,11 @@ export class RegistryLookup implements Disposable {
     return this.#closing.signal;
   }
 
-  /** Returns the error for a server that would be given the token of a registry. */
-  misused(found: Found): PmlError | undefined {
-    return misusedToken(found, this.#places);
+  /** Returns why a server may not be used: it would get a registry's token, or is forbidden. */
+  refused(found: Found): PmlError | undefined {
+    const { narrowing } = this.#options.policy.now.config;
+    return misusedToken(found, this.#places) ??
+      narrowing?.company?.forbids({ ...found.manifest, isOfRegistry: true })?.error;
   }
 
   /** Returns what a registry has under a name; asks again where the person approved another entry. */

@@ -9,6 +9,7 @@ import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
+import { FORBIDDEN } from "./_company_file.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { RATE } from "./identities.ts";
 import { OS_LAYERS } from "./os_layer.ts";
@@ -24,6 +25,7 @@ const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const HOST = "a host or *.DOMAIN, without a port";
 const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
 const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
@@ -83,6 +85,18 @@ export function personSchema(zod: Zod) {
     identities: identitiesSchema(zod),
     oauth: object({}, { client_metadata_url: url("https://") }),
     telemetry: later,
+  });
+}
+
+/** Returns the schema of a company's policy. No key of it allows anything. */
+export function policySchema(zod: Zod) {
+  const { object, text, list, url } = words(zod);
+  const rules = list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules");
+  return object({}, {
+    permissions: object({}, { ask: rules, deny: rules }),
+    forbid: list(zod.enum(FORBIDDEN), "kinds of servers"),
+    registries: list(url(...REGISTRY_BEGINNINGS), "URLs"),
+    hosts: list(text(HOST, /^(\*\.)?[\w-]+(\.[\w-]+)*$|^\[[\da-f:.]+\]$/i), "hosts"),
   });
 }
 

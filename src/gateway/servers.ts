@@ -58,7 +58,7 @@ export interface ServersOptions {
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
   /** Knows which file switches a server off. */
-  readonly policy?: Pick<Policy, "disabledIn">;
+  readonly policy?: Pick<Policy, "disabledIn" | "forbidden">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
 }
@@ -266,6 +266,8 @@ export class Servers implements Disposable {
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
     const off = this.has(server) ? undefined : this.#options.policy?.disabledIn(server);
+    const refusal = off && this.#options.policy?.forbidden(server);
+    if (refusal) return refusal.error;
     if (off !== undefined) return disabled(name, { what: quoted(server), file: off });
     const { rejected = [], source } = this.#entries.get(server) ?? {};
     const { settings } = source ?? {};

@@ -119,9 +119,11 @@ export function denied(id: ToolId, verdict: Verdict): PmlError {
       hint: `Leave it out, or ask the person for a rule that names it: ${id}(env=${name})`,
     });
   }
+  const { rule, source } = verdict;
+  const who = source.startsWith("the company") ? "whoever looks after this machine" : "the person";
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {
-    hint: `The rule ${quoted(verdict.rule, 200)} in ${quoted(verdict.source, 200)} forbids it; ` +
-      "only the person can change it",
+    hint: `The rule ${quoted(rule, 200)} in ${quoted(source, 200)} forbids it; ` +
+      `only ${who} can change it`,
   });
 }
 

@@ -4,13 +4,16 @@
  * @module
  */
 
-import { defaultRules, type RuleLine } from "../config/rules.ts";
+import { defaultRules, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { alwaysWins } from "../permissions/always_wins.ts";
+import { makeJudge } from "../permissions/rules.ts";
 import { isListed, type Policy } from "./policy.ts";
 import { reads } from "./snapshot.ts";
+
+const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
 type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
 
@@ -39,8 +42,12 @@ export function alwaysIn(options: AlwaysOptions): Always {
       const rule = ruleOf(call, options);
       if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
       if (loaded.wide && reads(config, id)) return undefined;
+      const { workspace, rules, narrowing } = config;
+      const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace });
+      // No rule of the person overrides what a company wants asked.
+      const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
+      if (company?.(id, args).kind === "ask") return undefined;
       const wanted = { rule, id, args, source: policy.rulesFile };
-      const { workspace, rules } = config;
       return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
     },
     always: async (call) => {

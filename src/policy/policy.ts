@@ -6,6 +6,7 @@
 
 import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
+import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import type { ServerDefinition } from "../config/servers.ts";
@@ -124,10 +125,20 @@ export class Policy {
     return this.#now.config.servers.find(({ name }) => name === server);
   }
 
-  /** Returns the path of the file that disables a server; undefined if none does. */
+  /** Returns the path of the file that disables or forbids a server; undefined if none does. */
   disabledIn(server: string): string | undefined {
     const { file, parents, person } = this.#now.loaded;
-    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path;
+    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path ??
+      this.forbidden(server)?.path;
+  }
+
+  /** Returns why the company's policy forbids a server that a file defines. */
+  forbidden(server: string): Forbidding | undefined {
+    const { config: { narrowing }, loaded: { file, person } } = this.#now;
+    const company = narrowing?.company;
+    const own = company &&
+      [...file?.servers ?? [], ...person.servers].find(({ name }) => name === server);
+    return own && company?.forbids(own);
   }
 
   /** Returns whether a rule names a server, in the person's file or in a trusted file. */
