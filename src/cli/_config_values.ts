@@ -8,6 +8,7 @@ import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
+import type { RuleLine } from "../config/rules.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -45,7 +46,28 @@ export function valuesOf(app: App): readonly Value[] {
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
       .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
     ...networkValues(app),
+    ...policyValues(app),
   ];
+}
+
+/** Returns what each policy of the company says, and the servers that are forbidden by it. */
+export function policyValues(app: App): readonly Value[] {
+  const { file, person, others } = app.loaded();
+  const names = [...file?.servers ?? [], ...person.servers].map(({ name }) => name);
+  const servers = [...new Set(names)].filter((name) => app.policy.forbidden(name) !== undefined);
+  return (others?.company?.files ?? []).flatMap(({ path, rules, ...file }) => {
+    const { forbid, registries, hosts } = file;
+    const [deny, ask] = [rules.deny, rules.ask].map((list) => list.map(textOf));
+    const said = { deny, ask, forbid, registries, hosts };
+    const own = servers.filter((name) => app.policy.forbidden(name)?.path === path);
+    return Object.entries({ ...said, "forbidden servers": own })
+      .filter(([key, value]) => value && (value.length > 0 || key === "forbid" || key in file))
+      .map(([key, value]) => ({ key: `policy.${key}`, value, from: path }));
+  });
+}
+
+function textOf({ pattern }: RuleLine): string {
+  return pattern.text;
 }
 
 /** Returns the proxy, without its user and password, and the certificates of servers. */

@@ -63,17 +63,15 @@ export class Company {
 
   /** Returns the configuration without what is forbidden. */
   settled(config: Config): Config {
-    const { rules, servers, warnings, osLayer } = config;
-    const found = servers.map((server) => ({ server, why: this.forbids(server) }));
+    const { rules, servers, osLayer } = config;
     const mustConfine = this.files.some(({ forbid }) => forbid.includes("unconfined"));
     return {
       ...config,
       rules: this.#rules(rules),
-      servers: found.filter(({ why }) => why === undefined).map(({ server }) => server),
+      servers: servers.filter((server) => this.forbids(server) === undefined),
       registries: this.#registries(config.registries),
       grants: this.#grants(config.grants),
       osLayer: osLayer === "off" && mustConfine ? "auto" : osLayer,
-      warnings: [...warnings, ...found.flatMap(({ why }) => why?.error.message ?? [])],
     };
   }
 
