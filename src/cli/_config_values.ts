@@ -8,7 +8,6 @@ import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
-import type { RuleLine } from "../config/rules.ts";
 import { objectOf, quoted } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -50,24 +49,18 @@ export function valuesOf(app: App): readonly Value[] {
   ];
 }
 
-/** Returns what each policy of the company says, and the servers that are forbidden by it. */
+/** Returns what each policy of the company says, and the servers that it forbids. */
 export function policyValues(app: App): readonly Value[] {
   const { file, person, others } = app.loaded();
-  const names = [...file?.servers ?? [], ...person.servers].map(({ name }) => name);
-  const servers = [...new Set(names)].filter((name) => app.policy.forbidden(name) !== undefined);
-  return (others?.company?.files ?? []).flatMap(({ path, rules, ...file }) => {
-    const { forbid, registries, hosts } = file;
-    const [deny, ask] = [rules.deny, rules.ask].map((list) => list.map(textOf));
-    const said = { deny, ask, forbid, registries, hosts };
-    const own = servers.filter((name) => app.policy.forbidden(name)?.path === path);
-    return Object.entries({ ...said, "forbidden servers": own })
-      .filter(([key, value]) => value && (value.length > 0 || key === "forbid" || key in file))
-      .map(([key, value]) => ({ key: `policy.${key}`, value, from: path }));
+  const own = [...file?.servers ?? [], ...person.servers];
+  return (others?.company?.files ?? []).flatMap(({ path, said }) => {
+    const names = own.filter(({ name }) => app.policy.forbidden(name)?.path === path);
+    const servers = [...new Set(names.map(({ name }) => name))];
+    return [
+      { key: "policy", value: said, from: path },
+      ...(servers.length > 0 ? [{ key: "policy, servers", value: servers, from: path }] : []),
+    ];
   });
-}
-
-function textOf({ pattern }: RuleLine): string {
-  return pattern.text;
 }
 
 /** Returns the proxy, without its user and password, and the certificates of servers. */

@@ -5,10 +5,9 @@
  */
 
 import { dirname } from "node:path";
-import { quoted } from "../core/json.ts";
-import { Company, hostOf } from "./company.ts";
+import { Company } from "./company.ts";
 import { readDocument } from "./_document.ts";
-import type { Problem, Report } from "./_problem.ts";
+import type { Report } from "./_problem.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { crowdedRules, NO_RULES, type Rules, rulesOf } from "./rules.ts";
@@ -32,14 +31,22 @@ export interface PolicyFile {
   readonly hash: string | undefined;
   /** Its deny and ask rules. */
   readonly rules: Rules;
-  /** The kinds of servers that it forbids. */
-  readonly forbid: readonly string[];
-  /** The only registries that may be asked; undefined for all. */
-  readonly registries: readonly string[] | undefined;
-  /** The only hosts that may be reached; undefined for all. */
-  readonly hosts: readonly string[] | undefined;
+  /** Everything that it says. */
+  readonly said: SaidPolicy;
 }
 
+/** A policy as its file says it. The schema has checked it. */
+export interface SaidPolicy {
+  readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };
+  /** The kinds of servers that it forbids. */
+  readonly forbid?: readonly string[];
+  /** The only registries that may be asked; missing for all. */
+  readonly registries?: readonly string[];
+  /** The only hosts that may be reached; missing for all. */
+  readonly hosts?: readonly string[];
+}
+
+const OWNED = "a policy that only whoever looks after this machine can change";
 const MENDS = "Whoever looks after this machine must mend the policy: PML reads it again at once";
 
 /** Returns every path at which a policy is or may be. */
@@ -52,18 +59,17 @@ export async function readCompany(
   environment: Environment,
   report: Report,
 ): Promise<Company | undefined> {
+  const { problems } = report;
+  const before = problems.length;
   const files: PolicyFile[] = [];
-  const problems: Problem[] = [];
   for (const path of policyPaths(environment)) {
-    const own: Report = { problems: [], warnings: [] };
-    const file = await readPolicy(path, { ...own, isSaid: path === environment.policy });
-    if (own.problems.length > 0) files.push({ ...NOTHING, path });
-    else if (file !== undefined) files.push(file);
-    problems.push(...own.problems);
+    const isSaid = path === environment.policy;
+    // Who names a policy wants one.
+    if (!exists(path) && !isSaid) continue;
+    files.push(await readPolicy(path, { report, isSaid }) ?? { ...NOTHING, path });
   }
   problems.push(...crowdedRules(files.map(({ path, rules }) => ({ path, permissions: rules }))));
-  report.problems.push(...problems);
-  if (problems.length > 0) report.hint = MENDS;
+  if (problems.length > before) report.hint = MENDS;
   return files.length === 0 ? undefined : new Company(files);
 }
 
@@ -71,52 +77,41 @@ export async function readCompany(
 const NOTHING: Omit<PolicyFile, "path"> = {
   hash: undefined,
   rules: NO_RULES,
-  forbid: FORBIDDEN,
-  registries: [],
-  hosts: [],
+  said: { forbid: FORBIDDEN, hosts: [] },
 };
 
 async function readPolicy(
   path: string,
-  report: Report & { readonly isSaid: boolean },
+  { report, isSaid }: { readonly report: Report; readonly isSaid: boolean },
 ): Promise<PolicyFile | undefined> {
-  const { isSaid, problems } = report;
-  if (!exists(path)) {
-    // Who names a policy wants one.
-    if (isSaid) problems.push({ file: path, key: "", found: "nothing", wanted: "a policy" });
-    return undefined;
-  }
+  const own: Report = { ...report, problems: [] };
   const read = await readDocument(path, {
-    report,
+    report: own,
     parse: parseYaml,
     schema: async (zod) => (await import("./_schema.ts")).policySchema(zod),
   });
-  if (read === undefined) return undefined;
-  for (const place of [read.realPath, dirname(read.realPath)]) {
-    const found = openTo(place, isSaid);
-    const wanted = "one that only whoever looks after this machine can change";
-    if (found !== undefined) problems.push({ file: path, key: "", found, wanted });
-  }
-  const { permissions = {}, forbid = [], registries, hosts } = read.said;
+  const { problems } = own;
+  const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));
+  const found = read === undefined ? "nothing" : open && `${open}, which others can change`;
+  if (found && problems.length === 0) problems.push({ file: path, key: "", found, wanted: OWNED });
+  report.problems.push(...problems);
+  if (read === undefined || problems.length > 0) return undefined;
+  const { hash, said } = read;
   return {
     path,
-    hash: read.hash,
-    rules: rulesOf(permissions, `the company's policy ${path}`),
-    forbid,
-    registries,
-    hosts: hosts?.map(hostOf),
+    hash,
+    said,
+    rules: rulesOf(said.permissions ?? {}, `the company's policy ${path}`),
   };
 }
 
-/** Says who else can change a file or a folder; undefined if nobody can. */
-function openTo(path: string, isSaid: boolean): string | undefined {
+/** Returns whether somebody else can change a file or a folder. */
+function isOpen(path: string, isSaid: boolean): boolean {
   const { mode, uid, isFile } = Deno.statSync(path);
   // Windows has other rights; whoever sets up the folder decides them.
-  if (mode === null || uid === null || Deno.build.os === "windows") return undefined;
-  const what = `${quoted(path, 400)}, which`;
-  // A folder with the sticky bit keeps what is in it from others.
-  const isKept = !isFile && (mode & 0o1000) !== 0;
-  if ((mode & 0o022) !== 0 && !isKept) return `${what} others can write`;
+  if (uid === null) return false;
   const owners = [0, ...(isSaid ? [Deno.uid()] : [])];
-  return owners.includes(uid) ? undefined : `${what} belongs to user ${uid}`;
+  // A folder with the sticky bit keeps what is in it from others.
+  const isKept = !isFile && ((mode ?? 0) & 0o1000) !== 0;
+  return !owners.includes(uid) || ((mode ?? 0) & 0o022) !== 0 && !isKept;
 }

@@ -64,7 +64,7 @@ export class Company {
   /** Returns the configuration without what is forbidden. */
   settled(config: Config): Config {
     const { rules, servers, osLayer } = config;
-    const mustConfine = this.files.some(({ forbid }) => forbid.includes("unconfined"));
+    const mustConfine = this.files.some(({ said }) => said.forbid?.includes("unconfined"));
     return {
       ...config,
       rules: this.#rules(rules),
@@ -90,8 +90,8 @@ export class Company {
   forbids(server: ServerLike): Forbidding | undefined {
     const { name, url = server.proxyTo } = server;
     const words = wordsOf(server);
-    for (const { path, forbid } of this.files) {
-      const word = words.find((each) => forbid.includes(each));
+    for (const { path, said: { forbid } } of this.files) {
+      const word = words.find((each) => forbid?.includes(each));
       if (word !== undefined) return forbidding(path, `the server ${quoted(name)}`, word);
     }
     return url === undefined ? undefined : this.forbidsHost(url, `the server ${quoted(name)}`);
@@ -100,8 +100,8 @@ export class Company {
   /** Returns why a registry is forbidden; undefined if it is not. */
   forbidsRegistry(url: string): Forbidding | undefined {
     const what = `the registry ${quoted(url, 300)}`;
-    for (const { path, forbid, registries } of this.files) {
-      if (forbid.includes("registry")) return forbidding(path, what, "registry");
+    for (const { path, said: { forbid, registries } } of this.files) {
+      if (forbid?.includes("registry")) return forbidding(path, what, "registry");
       if (registries?.every((each) => addressOf(each) !== addressOf(url))) {
         return forbidding(path, what, "every registry that it does not name");
       }
@@ -111,9 +111,19 @@ export class Company {
 
   /** Returns why the host of a URL is forbidden; undefined if it is not. */
   forbidsHost(url: string, what = "the network"): Forbidding | undefined {
-    const host = hostOf(new URL(url).hostname);
-    const file = this.files.find(({ hosts }) => hosts?.every((each) => !covers(each, host)));
+    const host = new URL(url).hostname;
+    const file = this.#without(host);
     return file && forbidding(file.path, what, `the host ${host}`);
+  }
+
+  /** Returns a policy whose list of hosts lacks a host. */
+  #without(host: string): PolicyFile | undefined {
+    const own = hostOf(host);
+    return this.files.find(({ said: { hosts } }) =>
+      hosts?.map(hostOf).every((each) =>
+        each.startsWith("*.") ? !own.endsWith(each.slice(1)) : each !== own
+      )
+    );
   }
 
   #rules({ deny, ask, allow }: Rules): Rules {
@@ -123,15 +133,10 @@ export class Company {
 
   /** Takes hosts out of what modules and confined programs are granted. */
   #narrowed(grants: Grants): Grants {
-    const lists = this.files.flatMap(({ hosts }) => hosts === undefined ? [] : [hosts]);
-    if (lists.length === 0) return grants;
-    const named = lists.flat().filter((host) => !host.startsWith("*"));
-    const isFine = (said: string) =>
-      lists.every((hosts) => hosts.some((each) => covers(each, hostOf(said.replace(/:\d+$/, "")))));
+    if (this.files.every(({ said }) => said.hosts === undefined)) return grants;
     const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {
-      // Any host means those that the policies name.
-      const all = net.flatMap((host) => host === "*" ? named : [host]);
-      return [server, { ...rest, net: all.filter(isFine) }];
+      const left = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
+      return [server, { ...rest, net: left }];
     });
     return Object.assign(Object.create(null), Object.fromEntries(servers));
   }
@@ -156,13 +161,8 @@ function forbidding(path: string, what: string, why: string): Forbidding {
   return { path, error: new PmlError("PERMISSION_DENIED", message, { hint: HINT }) };
 }
 
-/** Returns whether an entry of a list covers a host. */
-function covers(entry: string, host: string): boolean {
-  return entry.startsWith("*.") ? host.endsWith(entry.slice(1)) : entry === host;
-}
-
 /** Returns a host as it is compared: without capitals and the dot at its end. */
-export function hostOf(said: string): string {
+function hostOf(said: string): string {
   return said.toLowerCase().replace(/\.$/, "");
 }
 

@@ -117,3 +117,30 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   assert.equal(policy.now.trust.trusted, false);
   assert.equal(policy.now.judge(toolId("filesystem", "write_file")).kind, "ask");
 });
+
+Deno.test("alwaysOffered() offers nothing that a company wants asked, and no rule overrides it", async () => {
+  await using at = await open({ permissions: { allow: [WRITE, "filesystem:*", "shell:exec"] } });
+  const { policy } = at;
+  const path = join(at.ws, "..", "policy.yaml");
+  const ask = [`${WRITE}(path=src/**)`, "shell:*"];
+  await Deno.writeTextFile(path, JSON.stringify({ permissions: { ask } }), { mode: 0o644 });
+  const { environment } = policy.now.loaded;
+  const again = await Policy.open({ ...environment, policy: path }, {
+    cwd: at.ws,
+    builtins: new Set(["filesystem", "shell"]),
+    integrityOf: () => undefined,
+    warn: () => {},
+  });
+  const { alwaysOffered } = alwaysIn({ policy: again, isExact: () => false });
+  const cases = [["src/a", "ask"], ["docs/a", "allow"]] as const;
+  for (const [path, kind] of cases) {
+    const said = again.now.judge(WRITE, { path });
+    assert.equal(said.kind, kind);
+    assert.equal(policy.now.judge(WRITE, { path }).kind, "allow");
+    const offered = alwaysOffered({ id: WRITE, arguments: { path } });
+    assert.equal(offered, kind === "ask" ? undefined : WRITE);
+  }
+  assert.equal(again.now.judge(EXEC, { command: "ls" }).kind, "ask");
+  assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
+  assert.notEqual(again.now.rules(), policy.now.rules());
+});

@@ -20,6 +20,7 @@ import { PATHS } from "./paths.ts";
 import { REVISIONS } from "./revisions.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
+import { COMPANY_POLICY } from "./company.ts";
 import { SERVING } from "./serving.ts";
 import { STREAMS } from "./streams.ts";
 import { SIGN_IN_ATTACKS } from "./sign_in_attacks.ts";
@@ -46,6 +47,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "The network", mutants: NETWORK },
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
+  { title: "A company's policy", mutants: COMPANY_POLICY },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
 ];
