@@ -61,7 +61,9 @@ const POLICY = {
 
 for (const era of ERAS) {
   Deno.test(`What a policy says holds at each way in, on ${era}`, async () => {
-    const allow = ["*", ...Object.keys(JUDGED), "off:*"];
+    // A narrower allow overrides no rule of the company.
+    const own = "filesystem:create_directory(path=planted)";
+    const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
     const mcpServers = { off: { command: "deno", args: ["eval", "x"] } };
     const policy = join(await Deno.makeTempDir({ prefix: "pml-policy-" }), "policy.yaml");
     await writeFile(policy, JSON.stringify(POLICY), { mode: 0o644 });
@@ -155,9 +157,11 @@ Deno.test("A server that a policy forbids fails each call and says so, trusted o
       assert.notEqual(code, 0);
     }
     await setPolicy(ws, { forbid });
-    for (const args of [["install", "xprogram"], ["login", "xpage", "--no-browser"]]) {
-      const { code } = await runPml(ws, args);
-      assert.notEqual(code, 0, args.join());
+    const commands = ["install xprogram", "login xpage --no-browser", "learn xfree"];
+    for (const command of commands.slice(0, trusted ? 3 : 2)) {
+      const { code, stderr } = await runPml(ws, command.split(" "));
+      assert.match(stderr, /PERMISSION_DENIED.*the company's policy/, command);
+      assert.notEqual(code, 0, command);
     }
     const { stdout } = await runPml(ws, ["why", "xpage:go"]);
     assert.match(stdout, /denied[^]*company's policy[^]*http/);

@@ -129,7 +129,10 @@ export class Kinds {
     const listing = this.#options.directory.at(name);
     const cannot = (code: ErrorCode, why: string) =>
       new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
-    if (listing.kind !== "http") throw cannot("USAGE", "no server over HTTP has this name");
+    if (listing.kind !== "http") {
+      throw this.#options.policy.forbidden(name)?.error ??
+        cannot("USAGE", "no server over HTTP has this name");
+    }
     const blocked = listing.blocked();
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);

@@ -140,7 +140,9 @@ Deno.test("alwaysOffered() offers nothing that a company wants asked, and no rul
     const offered = alwaysOffered({ id: WRITE, arguments: { path } });
     assert.equal(offered, kind === "ask" ? undefined : WRITE);
   }
-  assert.equal(again.now.judge(EXEC, { command: "ls" }).kind, "ask");
+  const exec = { id: EXEC, arguments: { command: "ls" } };
+  assert.equal(again.now.judge(EXEC, exec.arguments).kind, "ask");
+  assert.equal(alwaysOffered(exec), undefined);
   assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
   assert.notEqual(again.now.rules(), policy.now.rules());
 });
