@@ -189,8 +189,11 @@ Deno.test("A policy forbids registries, and kinds of what they have", async () =
   };
   // A forbidden kind is refused before anything is approved.
   await setPolicy(ws, { forbid: ["deno"] });
+  const search = async () => (await runPml(ws, ["search", "greet"], { env })).stdout;
+  assert.doesNotMatch(await search(), /greeter:greet/);
   assert.match(await call(), /PERMISSION_DENIED.*"greeter".*forbids deno/);
   await setPolicy(ws, { registries: [`${registry.url}/`] });
+  assert.match(await search(), /greeter:greet/);
   assert.match(await call(), /hello/);
   for (
     const [policy, why] of [
@@ -203,8 +206,7 @@ Deno.test("A policy forbids registries, and kinds of what they have", async () =
     const before = registry.paths.length;
     assert.match(await call(), why);
     if (!("forbid" in policy)) assert.equal(registry.paths.length, before, "it was asked");
-    const { stdout } = await runPml(ws, ["search", "greet"], { env });
-    assert.doesNotMatch(stdout, /greeter:greet/);
+    assert.doesNotMatch(await search(), /greeter:greet/);
   }
 });
 

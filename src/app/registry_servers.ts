@@ -67,7 +67,7 @@ export class RegistryServers implements Disposable {
     this.lookup = new RegistryLookup({ ...options, isOther });
     this.offers = new OnOffer({
       registries: () => this.lookup.now,
-      isOther: (name) => this.#isHidden(name),
+      isOther: (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
       closing: this.lookup.closing,
     });
     policy.onChange((change) => {
