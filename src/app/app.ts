@@ -19,7 +19,7 @@ import { type Hello, helloOf } from "../gateway/hello.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
-import { BUILTIN_NAMES, RUNS_CODE } from "../modules/builtin_names.ts";
+import { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 import { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
@@ -66,7 +66,6 @@ export async function openApp(options: AppOptions): Promise<App> {
     cwd: options.cwd,
     identity: options.identity,
     builtins: BUILTIN_NAMES,
-    exactAlways: (id) => RUNS_CODE.has(id),
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
   });

@@ -13,6 +13,7 @@ import type { Approval } from "../core/known_server.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { allowsBeforehand } from "../policy/always_rule.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { fqdnOf } from "../registry/fqdn.ts";
@@ -117,7 +118,7 @@ async function lookedUp(
       const found = await registries();
       const isNamed = isTyped === true || policy.names(name) || isCloud;
       // The lists of cloud servers are PML's own and the hub's.
-      const options = { signal, isAllowed: policy.allowsBeforehand(verdict), isNamed };
+      const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed };
       name = await found.entryOf(name, splitToolId(id).tool, isNamed);
       const unapproved = await found.unapproved(name, options) ??
         // Nobody offers a name that the person typed, or no server has it: it may be a capability.
@@ -136,8 +137,9 @@ async function lookedUp(
     throw error;
   }
   const { source = "private" } = pins.pinned(name) ?? {};
-  if (source !== "private") throw notThere(name, source);
-  return undefined;
+  if (source === "private") return undefined;
+  throw policy.now.config.narrowing?.company?.forbidsRegistry(source)?.error ??
+    notThere(name, source);
 }
 
 /** Returns in what a server or tool is not the pinned one. */

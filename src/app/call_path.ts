@@ -30,11 +30,13 @@ import type { PassCall, PassGate, PassOutcome, Server } from "../core/server.ts"
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
+import { RUNS_CODE } from "../modules/builtin_names.ts";
 import { Approvals } from "../permissions/approvals.ts";
 import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
+import { alwaysIn } from "../policy/always_rule.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
@@ -230,8 +232,7 @@ export class CallPath implements AsyncDisposable {
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),
-      alwaysOffered: (call) => policy.alwaysOffered(call),
-      always: (call) => policy.always(call),
+      ...alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) }),
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;

@@ -85,7 +85,8 @@ export class Directory {
       .filter(([name]) => !taken.has(name) && !found.includes(name));
     for (const [name] of saved) taken.add(name);
     // An untrusted file cannot hide a built-in, or what is the person's, behind its name.
-    const waiting = (file?.servers ?? []).filter(({ name }) => !taken.has(name));
+    const waiting = (file?.servers ?? [])
+      .filter(({ name }) => !taken.has(name) && policy.forbidden(name) === undefined);
     const listed = [
       ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
       ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),

@@ -21,7 +21,7 @@ import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
-import type { CloudEntry } from "../remote/rpc.ts";
+import { CLOUD_URL, type CloudEntry } from "../remote/rpc.ts";
 import {
   actionApproval,
   CAPABILITY_APPROVAL,
@@ -129,7 +129,10 @@ export class Kinds {
     const listing = this.#options.directory.at(name);
     const cannot = (code: ErrorCode, why: string) =>
       new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
-    if (listing.kind !== "http") throw cannot("USAGE", "no server over HTTP has this name");
+    if (listing.kind !== "http") {
+      throw this.#options.policy.forbidden(name)?.error ??
+        cannot("USAGE", "no server over HTTP has this name");
+    }
     const blocked = listing.blocked();
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
@@ -186,7 +189,13 @@ export class Kinds {
       return this.#ofRegistry(registered, values);
     }
     const isCloud = this.#runsInCloud(name);
-    const approval = namedApproval({ ...this.#options, isCloud });
+    const { narrowing, cloud } = policy.now.config;
+    const refusal = isCloud &&
+      narrowing?.company?.forbids({ name, kind: "cloud", url: cloud?.url ?? CLOUD_URL });
+    const approval = refusal
+      ? { ...DISABLED_APPROVAL, unapproved: () => Promise.reject(refusal.error) }
+      : namedApproval({ ...this.#options, isCloud });
+    if (refusal) return { approval, make: unknown };
     return { approval, make: isCloud ? this.#cloud({ name, manifest: undefined }) : unknown };
   }
 

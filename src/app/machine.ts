@@ -185,14 +185,16 @@ export class Machine implements AsyncDisposable {
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */
   async scriptsOf(server: string): Promise<ServerScripts> {
-    const own = this.#options.policy.definitionOf(server);
+    const { policy } = this.#options;
+    const own = policy.definitionOf(server);
     if (own?.kind === "stdio") {
       return await this.programs.scriptsOf(this.#options.values.stdio(own), this.closing);
     }
     const why = own === undefined ? "no file of yours defines it" : "no command starts it";
-    throw new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
-      hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
-    });
+    throw policy.forbidden(server)?.error ??
+      new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
+        hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
+      });
   }
 
   /** Tries what modules need on this machine, and looks at what was installed. */
@@ -203,7 +205,10 @@ export class Machine implements AsyncDisposable {
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
     this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
-      new GuardedFetch({ proxy: () => proxyOf(this.#options) })
+      new GuardedFetch({
+        proxy: () => proxyOf(this.#options),
+        forbidden: (url) => this.#config().narrowing?.company?.forbidsHost(url)?.error,
+      })
     );
     return await (await this.#network).fetch(url, options);
   };

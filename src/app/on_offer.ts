@@ -16,8 +16,8 @@ import { offeredCatalog } from "../search/offered.ts";
 export interface OnOfferOptions {
   /** The registries that are asked now. */
   readonly registries: () => Registries;
-  /** Whether a name is the person's own, and so nobody else's. */
-  readonly isOther: (name: string) => boolean;
+  /** Whether a name is the person's own, and so nobody else's, or a policy forbids the server. */
+  readonly isOther: (item: CatalogItem) => boolean;
   readonly closing: AbortSignal;
 }
 
@@ -60,7 +60,7 @@ export class OnOffer {
     const items = registries.catalog();
     if (items === this.#items) return;
     this.#items = items;
-    this.#catalog = offeredCatalog(items.filter(({ name }) => !this.#options.isOther(name)));
+    this.#catalog = offeredCatalog(items.filter((item) => !this.#options.isOther(item)));
   }
 
   /** Tells whether a registry offers an entry of this whole name, as far as it is known. */

@@ -5,6 +5,7 @@
  */
 
 import type { Log } from "../audit/log.ts";
+import type { ServerLike } from "../config/company.ts";
 import type { RegistryEntry } from "../config/registries.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
@@ -61,9 +62,15 @@ export class RegistryLookup implements Disposable {
     return this.#closing.signal;
   }
 
-  /** Returns the error for a server that would be given the token of a registry. */
-  misused(found: Found): PmlError | undefined {
-    return misusedToken(found, this.#places);
+  /** Returns why a server may not be used: it would get a registry's token, or is forbidden. */
+  refused(found: Found): PmlError | undefined {
+    return misusedToken(found, this.#places) ?? this.forbidden(found.manifest);
+  }
+
+  /** Returns why the company's policy forbids what a registry has; undefined if it does not. */
+  forbidden(server: ServerLike): PmlError | undefined {
+    const { narrowing } = this.#options.policy.now.config;
+    return narrowing?.company?.forbids({ ...server, isOfRegistry: true })?.error;
   }
 
   /** Returns what a registry has under a name; asks again where the person approved another entry. */

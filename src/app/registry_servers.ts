@@ -67,7 +67,7 @@ export class RegistryServers implements Disposable {
     this.lookup = new RegistryLookup({ ...options, isOther });
     this.offers = new OnOffer({
       registries: () => this.lookup.now,
-      isOther: (name) => this.#isHidden(name),
+      isOther: (item) => this.#isHidden(item.name) || this.lookup.forbidden(item) !== undefined,
       closing: this.lookup.closing,
     });
     policy.onChange((change) => {
@@ -87,7 +87,7 @@ export class RegistryServers implements Disposable {
       if (source === "private" || this.#isHidden(name)) continue;
       this.#approved.add(name);
       const found = this.lookup.now.kept(name);
-      if (found === undefined || this.lookup.misused(found) !== undefined) continue;
+      if (found === undefined || this.lookup.refused(found) !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
     }
@@ -140,9 +140,8 @@ export class RegistryServers implements Disposable {
     const here = this.#here.get(name);
     const known = this.lookup.now.kept(name);
     if (known === undefined) return "nobody that is asked for servers has it now";
-    if (this.lookup.misused(known) !== undefined) {
-      return "its registry has it given the token of a registry";
-    }
+    const wrong = this.lookup.refused(known);
+    if (wrong !== undefined) return wrong.message;
     return here !== undefined && known.hash === here.found.hash
       ? undefined
       : "its registry says something else of it now; calling it asks the person";
@@ -184,7 +183,7 @@ export class RegistryServers implements Disposable {
     if (nameless !== undefined) return nameless;
     const found = await this.lookup.newest(name, signal);
     if (found === undefined) return undefined;
-    const wrong = this.lookup.misused(found);
+    const wrong = this.lookup.refused(found);
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;

@@ -45,7 +45,22 @@ export function valuesOf(app: App): readonly Value[] {
     ...LIMIT_NAMES.filter((name) => limits[name] !== LIMITS[name][0])
       .map((name) => ({ key: `limits.${keyOf(name)}`, value: limits[name], from: person.path })),
     ...networkValues(app),
+    ...policyValues(app),
   ];
+}
+
+/** Returns what each policy of the company says, and the servers that it forbids. */
+export function policyValues(app: App): readonly Value[] {
+  const { file, person, others } = app.loaded();
+  const own = [...file?.servers ?? [], ...person.servers];
+  return (others?.company?.files ?? []).flatMap(({ path, said }) => {
+    const names = own.filter(({ name }) => app.policy.forbidden(name)?.path === path);
+    const servers = [...new Set(names.map(({ name }) => name))];
+    return [
+      { key: "policy", value: said, from: path },
+      ...(servers.length > 0 ? [{ key: "policy, servers", value: servers, from: path }] : []),
+    ];
+  });
 }
 
 /** Returns the proxy, without its user and password, and the certificates of servers. */

@@ -14,7 +14,7 @@ import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { networkValues } from "./_config_values.ts";
+import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import { signInText } from "./_login.ts";
@@ -32,6 +32,11 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     { name: "workspace", ok: true, said: `${workspace}, ${because}` },
     usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
+    ...policyValues(app).map(({ key: name, value, from }) => ({
+      name,
+      ok: true,
+      said: `${JSON.stringify(value)}, in ${from}`,
+    })),
     ...warnings.map((said) => ({ name: "warning", ok: true, said })),
     // Everything else is kept in the home, and nothing is written into a home that was refused.
     ...(usable.ok ? await rest(at) : []),

@@ -111,9 +111,12 @@ export async function why(
     arguments: given === undefined ? {} : parseObject(given),
   });
   const args = given === undefined ? undefined : settled.arguments;
-  const { kind, rule, source, depends } = app.policy.now.judge(id, args);
-  const verdict = SAYS[kind];
   const { server } = splitToolId(id);
+  const forbidden = app.policy.forbidden(server);
+  const { kind, rule, source, depends } = forbidden === undefined
+    ? app.policy.now.judge(id, args)
+    : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
+  const verdict = SAYS[kind];
   const known = app.servers.states().some((state) => state.name === server);
   return {
     value: { tool: id, verdict, rule, source, depends },
@@ -122,10 +125,10 @@ export async function why(
       ...([undefined, id].includes(parseToolId(name))
         ? []
         : [`in rules, ${quoted(name, 200)} has this name`]),
-      `by ${ruleSaid({ rule, source })}`,
+      forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
     ].join("\n  "),
-    note: known ? "" : `There is no server ${quoted(server)} here`,
+    note: known || forbidden ? "" : `There is no server ${quoted(server)} here`,
   };
 }
 

@@ -181,7 +181,8 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   const server = app.config().servers.find((one) => one.name === name);
   if (server?.kind === "stdio") return server;
   const why = server === undefined ? "you have no server of that name" : "it is not a program";
-  throw usage(`Cannot try ${quoted(name)}: ${why}`, "`pml tools` lists servers");
+  throw app.policy.forbidden(name)?.error ??
+    usage(`Cannot try ${quoted(name)}: ${why}`, "`pml tools` lists servers");
 }
 
 /** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */

@@ -25,6 +25,8 @@ export interface Problem {
 export interface Report {
   readonly problems: Problem[];
   readonly warnings: string[];
+  /** Says who mends the problems, if it is not the person. */
+  hint?: string;
 }
 
 /** How many problems the message contains. The detail contains all. */

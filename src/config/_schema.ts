@@ -9,6 +9,7 @@ import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
+import { FORBIDDEN } from "./_company_file.ts";
 import { META_TOOLS } from "./gateway_options.ts";
 import { RATE } from "./identities.ts";
 import { OS_LAYERS } from "./os_layer.ts";
@@ -24,6 +25,7 @@ const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local
 const TOKEN = "the name of a variable that does not begin with PML_";
 const PART = "a number from 0 to 1";
 const TOOLS = 'the pattern "server:tool", "server:*" or "*"';
+const HOST = "a host or *.DOMAIN, without a port";
 const EXCEPTION = "a host, *.DOMAIN, or a range of addresses such as 10.0.0.0/8";
 const EXCEPTIONS = /^((\*?\.)?[\w.:-]+|(\d+\.){3}\d+\/\d\d?|[\da-f]*:[\da-f:]+\/\d{1,3})$/i;
 const PROXY = /^http:\/\/(([^\s/?#@{}$%]|%[0-7][\da-f]|\$\{\w+\})+@)?[\w.:[\]-]+\/?$/i;
@@ -94,16 +96,24 @@ export function personSchema(zod: Zod) {
   });
 }
 
+/** Returns the schema of a company's policy. No key of it allows anything. */
+export function policySchema(zod: Zod) {
+  const { object, text, list, url, rules } = words(zod);
+  return object({}, {
+    permissions: object({}, { ask: rules, deny: rules }),
+    forbid: list(zod.enum(FORBIDDEN), "kinds of servers"),
+    registries: list(url(...REGISTRY_BEGINNINGS), "URLs"),
+    hosts: list(text(HOST, /^(\*\.)?[\w-]+(\.[\w-]+)*$|^\[[\da-f:.]+\]$/i), "hosts"),
+  });
+}
+
 function toolsetsSchema(zod: Zod) {
-  const { text, list } = words(zod);
-  const tool = text(TOOLS, { test: isToolsPattern });
+  const { text, list, tool } = words(zod);
   return zod.record(text(NAME, /^[\w.-]{1,64}$/), list(tool, "names or patterns of tools"));
 }
 
 function identitiesSchema(zod: Zod) {
-  const { object, text, list, flag } = words(zod);
-  const rules = list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules");
-  const tool = text(TOOLS, { test: isToolsPattern });
+  const { object, text, flag, rules, tool } = words(zod);
   const name = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
   return zod.record(
     name,
@@ -120,9 +130,8 @@ function identitiesSchema(zod: Zod) {
 
 /** Returns the schema of `sampling`. Money can be counted only where there are prices. */
 function samplingSchema(zod: Zod) {
-  const { object, list, filled, url, number, text } = words(zod);
+  const { object, list, filled, url, number, tool } = words(zod);
   const price = zod.number(PRICE).min(0, PRICE);
-  const tool = text(TOOLS, { test: isToolsPattern });
   const priced = "set only together with sampling.prices";
   return object({ provider: zod.enum(PROVIDERS), model: filled }, {
     models: list(filled, "names of models"),
@@ -143,13 +152,10 @@ function samplingSchema(zod: Zod) {
 
 /** Returns the schemas of the keys that both files may have. */
 function shared(zod: Zod) {
-  const { object, text, list, flag, filled, url, number } = words(zod);
+  const { object, text, list, flag, filled, url, number, rules, tool } = words(zod);
   const token = text(TOKEN, /^(?!PML_)[A-Z_][A-Z0-9_]*$/i);
-  const tool = text(TOOLS, { test: (value) => isToolsPattern(value) });
   const tools = list(tool, "names or patterns of tools");
   const registry = url(...REGISTRY_BEGINNINGS);
-  const rule = text(RULE, { test: (value) => succeeds(() => parsePattern(value)) });
-  const rules = list(rule, "rules");
   const label = text(LABEL, /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u);
   const metaTool = zod.enum([...META_TOOLS]);
   return {
@@ -285,12 +291,16 @@ function words(zod: Zod) {
     const passes = (value: string) => !value.includes("\0") && grammar.test(value);
     return zod.string(wanted).refine(passes, wanted);
   }
+  const list = <T extends z.ZodType>(item: T, what: string) =>
+    zod.array(item, `an array of ${what}`);
   return {
     object,
     text,
+    list,
+    rules: list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules"),
+    tool: text(TOOLS, { test: isToolsPattern }),
     filled: text("a string that is not empty", /\S/),
     flag: zod.boolean("true or false"),
-    list: <T extends z.ZodType>(item: T, what: string) => zod.array(item, `an array of ${what}`),
     variable: text("the name of a variable", /^[A-Za-z_][A-Za-z0-9_]*$/),
     /**
      * Returns the schema of a URL that begins with one of these texts, or leads to this machine.

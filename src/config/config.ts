@@ -24,7 +24,14 @@ import { askedRegistries, type RegistryEntry, registryProblems } from "./registr
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
 import type { SamplingSettings } from "./sampling.ts";
 import type { ServerDefinition } from "./servers.ts";
-import { findWorkspace, homesOf, realPathOf, rulingFiles, type Workspace } from "./workspace.ts";
+import {
+  exists,
+  findWorkspace,
+  homesOf,
+  realPathOf,
+  rulingFiles,
+  type Workspace,
+} from "./workspace.ts";
 
 /** Everything that was read, before it is known whether the workspace file is trusted. */
 export interface LoadedConfig {
@@ -145,12 +152,10 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const narrowing = loaded.others?.narrowing(sections.gateway?.toolset);
   const problem = loaded.problem ??
     prefixProblem(gateway, { servers: servers.length, file: believed?.path ?? person.path });
-  return freeze({
+  const config: Config = {
     home: environment.home,
     workspace: folder,
-    rules: problem === undefined
-      ? narrowing?.rules(rulesThatHold(loaded, trusted)) ?? rulesThatHold(loaded, trusted)
-      : nothingRuns(loaded),
+    rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
     servers,
     registries: askedRegistries(environment, registries, person.registries),
     cloud,
@@ -171,7 +176,8 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     ignored: file === undefined || trusted ? [] : ignoredOf(file),
     problem,
     warnings,
-  });
+  };
+  return freeze(narrowing?.settled(config) ?? config);
 }
 
 function find(
@@ -218,9 +224,9 @@ async function loadFiles(
     parents,
     person,
     identity,
-    others: await othersOf(person, { identity, file, report }),
+    others: await othersOf(person, { identity, file, report, environment }),
     wide: wide !== undefined,
-    problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems)),
+    problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems, report)),
     warnings: report.warnings,
   });
 }
@@ -228,17 +234,15 @@ async function loadFiles(
 /** Reads what is loaded only where something narrows. */
 async function othersOf(
   { others, gateway, path }: PersonConfig,
-  { identity, file, report }: Pick<LoadedConfig, "identity" | "file"> & { readonly report: Report },
+  from: Pick<LoadedConfig, "identity" | "file" | "environment"> & { readonly report: Report },
 ): Promise<Others | undefined> {
   const { toolset } = gateway;
-  if (
-    !(others.identities ?? others.toolsets ?? identity ?? toolset ??
-      file?.sections.gateway?.toolset)
-  ) {
-    return undefined;
-  }
+  const { identity, file, environment: { policies, policy } } = from;
+  const isNarrowed = others.identities ?? others.toolsets ?? identity ?? toolset ??
+    file?.sections.gateway?.toolset ?? policy ?? policies.some(exists);
+  if (!isNarrowed) return undefined;
   const { openOthers } = await import("./identities.ts");
-  return openOthers(others, { path, identity, toolset, report });
+  return await openOthers(others, { ...from, path, toolset });
 }
 
 /**

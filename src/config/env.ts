@@ -29,6 +29,10 @@ export interface Environment {
   readonly sentBy?: string;
   /** `PML_WORKSPACE` as it was written. */
   readonly workspace: string | undefined;
+  /** The places of a company's policy on this system, absolute paths. */
+  readonly policies: readonly string[];
+  /** `PML_POLICY`: one more policy, an absolute path. */
+  readonly policy: string | undefined;
   /** The paths of `PML_TRUST`, absolute. */
   readonly trust: readonly string[];
   readonly apiKey: string | undefined;
@@ -40,6 +44,12 @@ export interface Environment {
   get(name: string): string | undefined;
   readonly warnings: readonly string[];
 }
+
+/** The folders of a system that hold what holds for everybody who uses it. */
+const SYSTEM: Readonly<Record<string, string>> = {
+  darwin: "/Library/Application Support",
+  windows: "C:\\ProgramData",
+};
 
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
@@ -63,7 +73,14 @@ export function environmentOf(
     return undefined;
   };
   const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());
+  const { os } = Deno.build;
+  const policy = all.get("PML_POLICY");
+  // Whoever sets variables cannot take away what holds for everybody.
+  const said = os === "windows" && all.get("ProgramData");
+  const folders = [SYSTEM[os] ?? "/etc", ...(said ? [said] : [])];
   return Object.freeze({
+    policies: folders.map((folder) => join(folder, "pml", "policy.yaml")),
+    policy: policy ? resolve(policy) : undefined,
     home: resolve(own("PML_HOME") ?? join(userHome, ".pml")),
     userHome,
     account,

@@ -8,6 +8,9 @@ import type { Verdict } from "../core/call.ts";
 import { covers, parsePattern, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Report } from "./_problem.ts";
+import type { Company } from "./company.ts";
+import type { Config } from "./config.ts";
+import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 
 /** Somebody who may use this PML over HTTP. */
@@ -121,34 +124,43 @@ function rateOf([pattern, text]: readonly [string, string]): Rate {
   return { pattern: parsePattern(pattern), calls: Number(calls), ms: UNITS[unit] ?? 0, text };
 }
 
-/** Others who may use this PML over HTTP, and the named sets of tools. */
+/** By what less holds: others who may use this PML over HTTP, tool sets, a company's policy. */
 export interface Others {
+  /** The policy of the company, if there is one. */
+  readonly company: Company | undefined;
   /** The identities, by their names. */
   readonly identities: ReadonlyMap<string, Identity>;
   /** Returns by what less holds, given the name of the tool set of a trusted file. */
   readonly narrowing: (toolset: string | undefined) => Narrowing | undefined;
 }
 
-/** Reads the identities and tool sets. A gone identity is a problem: then nothing runs. */
-export function openOthers(
+/**
+ * Reads the identities, the tool sets and the company's policy. A gone identity is a problem: then
+ * nothing runs.
+ */
+export async function openOthers(
   said: IdentitySections,
-  { path, identity, toolset, report }: {
+  { path, identity, toolset, report, environment }: {
+    readonly environment: Environment;
     readonly path: string;
     readonly identity: string | undefined;
     readonly toolset: string | undefined;
     readonly report: Report;
   },
-): Others {
+): Promise<Others> {
   const identities = identitiesOf(said, path);
   const toolsets = toolsetsOf(said);
   if (identity !== undefined && !identities.has(identity)) {
     const key = `identities.${identity}`;
     report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
   }
+  const { readCompany } = await import("./_company_file.ts");
+  const company = await readCompany(environment, report);
   return {
+    company,
     identities,
     narrowing: (other) =>
-      narrowingOf({ identities, toolsets, name: identity, chosen: [toolset, other] }),
+      narrowingOf({ identities, toolsets, company, name: identity, chosen: [toolset, other] }),
   };
 }
 
@@ -156,8 +168,10 @@ export function openOthers(
 export interface Narrowing {
   /** The identity that this PML works for; undefined for the person, and for one that is gone. */
   readonly identity: Identity | undefined;
-  /** Returns the rules that hold: those of the identity, and all by which the person narrows. */
-  rules(rules: Rules): Rules;
+  /** The policy of the company, if there is one. */
+  readonly company: Company | undefined;
+  /** Returns the configuration that holds: with the rules of the identity, and less of the rest. */
+  settled(config: Config): Config;
   /** Returns a judge that denies every tool which is not in all tool sets. */
   judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
 }
@@ -166,6 +180,7 @@ export interface Narrowing {
 export interface NarrowingOptions {
   readonly identities: ReadonlyMap<string, Identity>;
   readonly toolsets: ReadonlyMap<string, Toolset>;
+  readonly company?: Company | undefined;
   /** The name of the identity that this PML works for. */
   readonly name: string | undefined;
   /** The names of the tool sets that were chosen. */
@@ -174,18 +189,20 @@ export interface NarrowingOptions {
 
 /** Returns the narrowing; undefined if nothing narrows. A missing tool set has no tools. */
 export function narrowingOf(
-  { identities, toolsets, name, chosen }: NarrowingOptions,
+  { identities, toolsets, company, name, chosen }: NarrowingOptions,
 ): Narrowing | undefined {
   const identity = name === undefined ? undefined : identities.get(name);
   const sets = chosen.flatMap((one) => one === undefined ? [] : [toolsets.get(one) ?? none(one)]);
   if (identity?.toolset !== undefined) sets.push(identity.toolset);
-  if (identity === undefined && sets.length === 0) return undefined;
+  if ((identity ?? company) === undefined && sets.length === 0) return undefined;
   return {
     identity,
-    rules: (rules) => {
-      if (identity === undefined) return rules;
-      const { allow, ask, deny } = identity.permissions;
-      return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
+    company,
+    settled: (config) => {
+      const own = identity === undefined
+        ? config
+        : { ...config, rules: rulesFor(identity, config) };
+      return company?.settled(own) ?? own;
     },
     judge: (judge) => (id, args) => {
       const other = sets.find(({ tools }) => !isIn(tools, id));
@@ -193,6 +210,11 @@ export function narrowingOf(
       return { kind: "deny", rule: "no tool of the set", source: `the tool set ${other.name}` };
     },
   };
+}
+
+/** Returns the rules of an identity, and all by which the person narrows. */
+function rulesFor({ permissions: { allow, ask, deny } }: Identity, { rules }: Config): Rules {
+  return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
 }
 
 /** What a server asks of its client belongs to all of its tools. */

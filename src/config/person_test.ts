@@ -15,7 +15,7 @@ async function read(content: string): Promise<Read<PersonConfig>> {
 /** Text, line, column, key, found (a part of it), wanted. */
 const BAD: readonly (readonly [string, number, number, string, string, string])[] = [
   ["- a", 1, 1, "", "an array", "an object"],
-  ["x", 1, 1, "", '"x" (a string)', "an object"],
+  ["x", 1, 1, "", "a string", "an object"],
   ["permissions:\n  deny: '*'", 2, 9, "permissions.deny", '"*" (a string)', "an array of rules"],
   ["permissions:\n  deny:", 2, 8, "permissions.deny", "null", "an array of rules"],
   ["limits:\n  call_ms: 1", 2, 12, "limits.call_ms", "1 (a number)", "from 100 to 86400000"],

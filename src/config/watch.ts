@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { Following } from "../io/following.ts";
+import { policyPaths } from "./_company_file.ts";
 import { type LoadedConfig, reloadConfig } from "./config.ts";
 import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
@@ -40,11 +41,13 @@ function pathsOf({ environment, workspace, person }: LoadedConfig): readonly str
     .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
   // If a path is a link, the real file is the one that changes.
   const capabilities = join(environment.home, "capabilities", "index.json");
-  return [...ruling, person.path, capabilities].flatMap((path) => [path, realPathOf(path)]);
+  const all = [...ruling, person.path, capabilities, ...policyPaths(environment)];
+  return all.flatMap((path) => [path, realPathOf(path)]);
 }
 
 /** Tells what was read from what was read before. */
-function fingerprint({ workspace, file, parents, person, problem }: LoadedConfig): string {
-  const hashes = [file, ...parents, person].map((each) => each?.hash);
+function fingerprint({ workspace, file, parents, person, others, problem }: LoadedConfig): string {
+  const policies = others?.company?.files ?? [];
+  const hashes = [file, ...parents, person, ...policies].map((each) => each?.hash);
   return JSON.stringify([workspace.file, workspace.parents, hashes, problem?.detail]);
 }

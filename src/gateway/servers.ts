@@ -58,7 +58,7 @@ export interface ServersOptions {
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
   /** Knows which file switches a server off. */
-  readonly policy?: Pick<Policy, "disabledIn">;
+  readonly policy?: Pick<Policy, "disabledIn" | "forbidden">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
 }
@@ -266,7 +266,7 @@ export class Servers implements Disposable {
   unknown(name: string): PmlError {
     const [server = "", tool = ""] = name.split(/:|__/, 2);
     const off = this.has(server) ? undefined : this.#options.policy?.disabledIn(server);
-    if (off !== undefined) return disabled(name, { what: quoted(server), file: off });
+    if (off !== undefined) return refusal(name, { server, file: off, ...this.#options });
     const { rejected = [], source } = this.#entries.get(server) ?? {};
     const { settings } = source ?? {};
     if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
@@ -326,6 +326,13 @@ async function aboutOf(server: Server | undefined, tool: string): Promise<About>
   const said = [server?.onlyReads(tool), server?.remark(tool)] as const;
   const [onlyReads, remark] = await Promise.all(said).catch(() => []);
   return defined({ onlyReads, remark });
+}
+
+function refusal(
+  name: string,
+  { server, file, policy }: Pick<ServersOptions, "policy"> & Record<"server" | "file", string>,
+): PmlError {
+  return policy?.forbidden(server)?.error ?? disabled(name, { what: quoted(server), file });
 }
 
 function disabled(

@@ -8,7 +8,6 @@ import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
-import { isSameRule, matches, parsePattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
@@ -57,15 +56,6 @@ export interface JudgeOptions {
   readonly workspace?: string;
 }
 
-/** The rule that "Always" would add, and the call that it is for. */
-export interface Addition {
-  readonly rule: string;
-  readonly id: ToolId;
-  readonly args: JsonObject;
-  /** The file to which the rule is added. */
-  readonly source: string;
-}
-
 /**
  * Returns the judge of a set of rules. Any matching deny rule wins; then the narrowest of the allow
  * and ask rules, and ask if two are equal. A bare `*` in allow covers neither `shell` nor the first
@@ -111,20 +101,6 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   };
 }
 
-/** Returns whether this call could run after "Always" added its rule. */
-export function alwaysWins(
-  rules: RuleSet,
-  { rule, id, args, source, ...options }: Addition & JudgeOptions,
-): boolean {
-  // Few rules of a long list are about this tool.
-  const of = (list: readonly Rule[]) => list.filter(({ pattern }) => matches(pattern, id));
-  const ask = of(rules.ask).filter((each) =>
-    each.source !== source || !isSameRule(each.pattern.text, rule)
-  );
-  const allow = [...of(rules.allow), { pattern: parsePattern(rule), source }];
-  return makeJudge({ deny: of(rules.deny), ask, allow }, options)(id, args).kind === "allow";
-}
-
 /** Returns a hash of the rules that does not depend on their order. */
 export function rulesVersion(rules: RuleSet): string {
   const texts = [rules.deny, rules.ask, rules.allow].map((list) =>
@@ -143,9 +119,11 @@ export function denied(id: ToolId, verdict: Verdict): PmlError {
       hint: `Leave it out, or ask the person for a rule that names it: ${id}(env=${name})`,
     });
   }
+  const { rule, source } = verdict;
+  const who = source.startsWith("the company") ? "whoever looks after this machine" : "the person";
   return new PmlError("PERMISSION_DENIED", `Cannot run ${quoted(id, 200)}: a deny rule matches`, {
-    hint: `The rule ${quoted(verdict.rule, 200)} in ${quoted(verdict.source, 200)} forbids it; ` +
-      "only the person can change it",
+    hint: `The rule ${quoted(rule, 200)} in ${quoted(source, 200)} forbids it; ` +
+      `only ${who} can change it`,
   });
 }
 

@@ -3,7 +3,8 @@ import fc from "fast-check";
 import type { Verdict } from "../core/call.ts";
 import { matches, narrowness, parsePattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
-import { alwaysWins, makeJudge, type Rule, type RuleSet, rulesVersion } from "./rules.ts";
+import { alwaysWins } from "./always_wins.ts";
+import { makeJudge, type Rule, type RuleSet, rulesVersion } from "./rules.ts";
 
 const ID = toolId("fs", "read");
 const known = () => true;

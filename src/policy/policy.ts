@@ -6,19 +6,15 @@
 
 import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
+import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
-import { defaultRules, type RuleLine } from "../config/rules.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
-import type { Call, Verdict } from "../core/call.ts";
-import { argumentsRule } from "../core/pattern.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { staysInside } from "../io/place.ts";
-import { alwaysWins } from "../permissions/rules.ts";
 import { TrustStore } from "../permissions/trust.ts";
 import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
-import { type CapabilityPolicy, type PolicySnapshot, reads, snapshotOf } from "./snapshot.ts";
+import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
 /** The options of `Policy`. */
 export interface PolicyOptions {
@@ -29,16 +25,12 @@ export interface PolicyOptions {
     module: { readonly name: string; readonly path: string },
     maxBytes: number,
   ) => string | undefined;
-  /** Returns whether a tool runs commands, queries or code. "Always" then covers equal arguments. */
-  readonly exactAlways?: (id: ToolId) => boolean;
   /** Is called if a file cannot be read. Then it has no effect. */
   readonly warn: (message: string) => void;
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
 export type Change = "configuration" | "registry";
-
-type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 
@@ -133,10 +125,20 @@ export class Policy {
     return this.#now.config.servers.find(({ name }) => name === server);
   }
 
-  /** Returns the path of the file that disables a server; undefined if none does. */
+  /** Returns the path of the file that disables or forbids a server; undefined if none does. */
   disabledIn(server: string): string | undefined {
     const { file, parents, person } = this.#now.loaded;
-    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path;
+    return [file, ...parents, person].find((each) => each?.disabled.includes(server))?.path ??
+      this.forbidden(server)?.path;
+  }
+
+  /** Returns why the company's policy forbids a server that a file defines. */
+  forbidden(server: string): Forbidding | undefined {
+    const { config: { narrowing }, loaded: { file, person } } = this.#now;
+    const company = narrowing?.company;
+    const own = company &&
+      [...file?.servers ?? [], ...person.servers].find(({ name }) => name === server);
+    return own && company?.forbids(own);
   }
 
   /** Returns whether a rule names a server, in the person's file or in a trusted file. */
@@ -187,40 +189,6 @@ export class Policy {
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
   }
 
-  /** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */
-  allowsBeforehand(verdict: Verdict | undefined): boolean {
-    const { file } = this.#loaded;
-    // A bare `*` does not cover a first use, so a rule that allows one names the server.
-    return verdict?.kind === "allow" && verdict.source === file?.path && isListed(this.#loaded);
-  }
-
-  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
-  alwaysOffered(call: AskedCall): string | undefined {
-    const { id, arguments: args } = call;
-    const { loaded, config, known } = this.#now;
-    const rule = this.#alwaysRule(call);
-    if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
-    if (loaded.wide && reads(config, id)) return undefined;
-    const wanted = { rule, id, args, source: this.rulesFile };
-    const { workspace, rules } = config;
-    return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
-  }
-
-  /** Adds the "Always" rule of a call to the workspace file. */
-  async always(call: AskedCall): Promise<void> {
-    const { deny, ask, allow } = defaultRules();
-    const rule = this.#alwaysRule(call);
-    if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-    const { addAllow } = await import("../permissions/always.ts");
-    await addAllow(this.rulesFile, {
-      rule,
-      trusted: this.store,
-      defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
-      listed: isListed(this.#loaded),
-    });
-    await this.reload();
-  }
-
   /** The path of the workspace file, which may not exist. */
   get rulesFile(): string {
     const { file, workspace } = this.#now.loaded;
@@ -238,16 +206,6 @@ export class Policy {
       known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
       capabilities: this.#capabilities.judge,
     });
-  }
-
-  #alwaysRule({ id, arguments: args, fixed }: AskedCall): string | undefined {
-    // No rule can name the listing of a server's tools.
-    if (id.endsWith(":@tools")) return undefined;
-    const { run = [] } = this.#now.config.grants[splitToolId(id).server] ?? {};
-    if (run.length === 0 && !this.#options.exactAlways?.(id)) return id;
-    // A rule for arguments must not write the value of a variable to the file.
-    const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
-    return hasSecret ? undefined : argumentsRule(id, args);
   }
 
   #isApproved(server: string): boolean {
@@ -294,12 +252,8 @@ export class Policy {
 }
 
 /** Returns whether `PML_TRUST` lists the workspace file or its folder. */
-function isListed({ environment, file }: LoadedConfig): boolean {
+export function isListed({ environment, file }: LoadedConfig): boolean {
   if (file === undefined) return false;
   const places = [file.realPath, dirname(file.realPath)];
   return environment.trust.some((path) => places.includes(realPathOf(path)));
-}
-
-function texts(rules: readonly RuleLine[]): string[] {
-  return rules.map(({ pattern }) => pattern.text);
 }

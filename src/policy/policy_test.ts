@@ -4,6 +4,7 @@ import { environmentOf } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { hashOf } from "../permissions/trust.ts";
+import { alwaysIn } from "./always_rule.ts";
 import { Policy } from "./policy.ts";
 
 const EXEC = toolId("shell", "exec");
@@ -20,12 +21,12 @@ async function open(pml: object) {
   const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
     builtins: new Set(["filesystem", "shell"]),
-    exactAlways: (id) => id === EXEC,
     integrityOf: () => undefined,
     warn: () => {},
   });
   return {
     policy,
+    always: alwaysIn({ policy, isExact: (id) => id === EXEC }),
     ws,
     permissions: async () => JSON.parse(await Deno.readTextFile(file)).permissions,
     [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
@@ -38,21 +39,21 @@ Deno.test("always() allows only equal arguments of a tool that runs code, and an
   const { policy } = at;
   const call = { id: EXEC, arguments: { command: "ls", args: [] } };
   const rule = 'shell:exec({"args":[],"command":"ls"})';
-  assert.equal(policy.alwaysOffered(call), rule);
-  await policy.always(call);
+  assert.equal(at.always.alwaysOffered(call), rule);
+  await at.always.always(call);
   assert.deepEqual(await at.permissions(), { allow: [rule], ask: ["shell:exec"] });
   assert.equal(policy.now.judge(EXEC, call.arguments).kind, "allow");
   assert.equal(policy.now.judge(EXEC, { command: "ls", args: ["/"] }).kind, "ask");
   const write = { id: WRITE, arguments: { path: "a" } };
-  assert.equal(policy.alwaysOffered(write), WRITE);
-  await policy.always(write);
+  assert.equal(at.always.alwaysOffered(write), WRITE);
+  await at.always.always(write);
   assert.deepEqual((await at.permissions()).allow, [WRITE, rule]);
 });
 
 Deno.test("always() allows only equal arguments if a server may run commands", async () => {
   await using at = await open({ grants: { build: { run: ["make"] }, other: { run: [] } } });
   const offered = (server: string) =>
-    at.policy.alwaysOffered({ id: toolId(server, "go"), arguments: { a: 1 } });
+    at.always.alwaysOffered({ id: toolId(server, "go"), arguments: { a: 1 } });
   assert.equal(offered("build"), 'build:go({"a":1})');
   assert.equal(offered("other"), "other:go");
 });
@@ -60,17 +61,17 @@ Deno.test("always() allows only equal arguments if a server may run commands", a
 Deno.test("alwaysOffered() offers only a rule that can be written, and that wins", async () => {
   const ask = ["shell:exec(command=rm)", "filesystem:write_file(path=src/**)"];
   await using at = await open({ permissions: { ask, deny: ["shell:exec(command=no)"] } });
-  const exec = (args: JsonObject) => at.policy.alwaysOffered({ id: EXEC, arguments: args });
+  const exec = (args: JsonObject) => at.always.alwaysOffered({ id: EXEC, arguments: args });
   assert.ok(exec({ command: "ls" }));
   assert.equal(exec({ command: "rm" }), undefined);
   assert.equal(exec({ command: "no" }), undefined);
   assert.equal(exec({ command: "ls", args: ["x".repeat(4_096)] }), undefined);
   assert.equal(exec({ command: "ls", args: ["\ud800"] }), undefined);
-  const write = (path: string) => at.policy.alwaysOffered({ id: WRITE, arguments: { path } });
+  const write = (path: string) => at.always.alwaysOffered({ id: WRITE, arguments: { path } });
   // Paths are those of this workspace: the rules judge them as in a call.
   assert.equal(write("src/a"), undefined);
   assert.equal(write("docs/a"), WRITE);
-  await assert.rejects(at.policy.always({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
+  await assert.rejects(at.always.always({ id: EXEC, arguments: { a: "x".repeat(5_000) } }));
 });
 
 Deno.test("rules judge paths by the workspace", async () => {
@@ -115,4 +116,33 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   assert.equal(policy.now.loaded.file?.hash, `sha256-${hashOf(EVIL)}`);
   assert.equal(policy.now.trust.trusted, false);
   assert.equal(policy.now.judge(toolId("filesystem", "write_file")).kind, "ask");
+});
+
+Deno.test("alwaysOffered() offers nothing that a company wants asked, and no rule overrides it", async () => {
+  await using at = await open({ permissions: { allow: [WRITE, "filesystem:*", "shell:exec"] } });
+  const { policy } = at;
+  const path = join(at.ws, "..", "policy.yaml");
+  const ask = [`${WRITE}(path=src/**)`, "shell:*"];
+  await Deno.writeTextFile(path, JSON.stringify({ permissions: { ask } }), { mode: 0o644 });
+  const { environment } = policy.now.loaded;
+  const again = await Policy.open({ ...environment, policy: path }, {
+    cwd: at.ws,
+    builtins: new Set(["filesystem", "shell"]),
+    integrityOf: () => undefined,
+    warn: () => {},
+  });
+  const { alwaysOffered } = alwaysIn({ policy: again, isExact: () => false });
+  const cases = [["src/a", "ask"], ["docs/a", "allow"]] as const;
+  for (const [path, kind] of cases) {
+    const said = again.now.judge(WRITE, { path });
+    assert.equal(said.kind, kind);
+    assert.equal(policy.now.judge(WRITE, { path }).kind, "allow");
+    const offered = alwaysOffered({ id: WRITE, arguments: { path } });
+    assert.equal(offered, kind === "ask" ? undefined : WRITE);
+  }
+  const exec = { id: EXEC, arguments: { command: "ls" } };
+  assert.equal(again.now.judge(EXEC, exec.arguments).kind, "ask");
+  assert.equal(alwaysOffered(exec), undefined);
+  assert.deepEqual(again.now.judge(WRITE).depends, [ask[0]]);
+  assert.notEqual(again.now.rules(), policy.now.rules());
 });

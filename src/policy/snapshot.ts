@@ -44,16 +44,19 @@ export function snapshotOf(
 ): PolicySnapshot {
   const { trust, version } = from;
   const config = settle(loaded, trust.trusted);
-  const own = new Set(config.servers.map(({ name }) => name));
-  const rules = withoutDefaultsFor(own, config.rules);
-  const all = new Set([...own, ...from.known]);
+  const taken = new Set(config.servers.map(({ name }) => name));
+  const rules = withoutDefaultsFor(taken, config.rules);
+  const all = new Set([...taken, ...from.known]);
   // Of a namespace only what is known by its whole name is.
   const names = new Set([...all].map((name) => name.split(":", 1)[0]));
   const known = (server: string) => names.has(server);
-  const plain = makeJudge(rules, {
-    known: (server, id) => all.has(server) || all.has(id),
-    workspace: config.workspace,
-  });
+  const judgeOf = (rules: Rules) =>
+    makeJudge(rules, {
+      known: (server, id) => all.has(server) || all.has(id),
+      workspace: config.workspace,
+    });
+  const own = judgeOf(rules);
+  const plain = config.narrowing?.company?.judge(own, judgeOf) ?? own;
   const wide: Judge = loaded.wide
     ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
     : plain;

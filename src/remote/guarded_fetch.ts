@@ -29,6 +29,8 @@ export interface GuardedFetchOptions {
   readonly ca?: string;
   /** Returns the proxy of the person, if there is one now. */
   readonly proxy?: () => Proxy | undefined;
+  /** Returns why a URL may not be reached; undefined if it may. */
+  readonly forbidden?: (url: string) => PmlError | undefined;
 }
 
 /** Where a request goes. What can be checked without the network was checked. */
@@ -54,6 +56,8 @@ const BODYLESS = [204, 205, 304];
 export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
+    const refusal = this.#options.forbidden?.(`${url}`);
+    if (refusal !== undefined) throw refusal;
     const target = await this.#through(targetOf(url, options.named));
     await admit(target);
     const headers = headersOf(target, options);

@@ -22,6 +22,7 @@ import { REPLICAS } from "./replicas.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { DOOR_CLIENTS } from "./door.ts";
+import { COMPANY_POLICY } from "./company.ts";
 import { SERVING } from "./serving.ts";
 import { STREAMS } from "./streams.ts";
 import { SIGN_IN_ATTACKS } from "./sign_in_attacks.ts";
@@ -50,6 +51,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "The door over HTTP", mutants: SERVING },
   { title: "Several processes", mutants: REPLICAS },
   { title: "Clients of the door over HTTP", mutants: DOOR_CLIENTS },
+  { title: "A company's policy", mutants: COMPANY_POLICY },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
 ];

@@ -1,0 +1,117 @@
+/**
+ * Reads the files of a company's policy. A file that cannot be used stops everything.
+ *
+ * @module
+ */
+
+import { dirname } from "node:path";
+import { Company } from "./company.ts";
+import { readDocument } from "./_document.ts";
+import type { Report } from "./_problem.ts";
+import { parseYaml } from "./_syntax.ts";
+import type { Environment } from "./env.ts";
+import { crowdedRules, NO_RULES, type Rules, rulesOf } from "./rules.ts";
+import { exists } from "./workspace.ts";
+
+/** What a policy can forbid. */
+export const FORBIDDEN = [
+  "deno",
+  "stdio",
+  "http",
+  "cloud",
+  "registry",
+  "container",
+  "unconfined",
+] as const;
+
+/** A policy that was read. */
+export interface PolicyFile {
+  readonly path: string;
+  /** The hash of its bytes; undefined if it cannot be used. */
+  readonly hash: string | undefined;
+  /** Its deny and ask rules. */
+  readonly rules: Rules;
+  /** Everything that it says. */
+  readonly said: SaidPolicy;
+}
+
+/** A policy as its file says it. The schema has checked it. */
+export interface SaidPolicy {
+  readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };
+  /** The kinds of servers that it forbids. */
+  readonly forbid?: readonly string[];
+  /** The only registries that may be asked; missing for all. */
+  readonly registries?: readonly string[];
+  /** The only hosts that may be reached; missing for all. */
+  readonly hosts?: readonly string[];
+}
+
+const OWNED = "a policy that only whoever looks after this machine can change";
+const MENDS = "Whoever looks after this machine must mend the policy: PML reads it again at once";
+
+/** Returns every path at which a policy is or may be. */
+export function policyPaths({ policies, policy }: Environment): readonly string[] {
+  return policy === undefined ? policies : [...policies, policy];
+}
+
+/** Reads all policies. Returns undefined if there is none. */
+export async function readCompany(
+  environment: Environment,
+  report: Report,
+): Promise<Company | undefined> {
+  const { problems } = report;
+  const before = problems.length;
+  const files: PolicyFile[] = [];
+  for (const path of policyPaths(environment)) {
+    const isSaid = path === environment.policy;
+    // Who names a policy wants one.
+    if (!exists(path) && !isSaid) continue;
+    files.push(await readPolicy(path, { report, isSaid }) ?? { ...NOTHING, path });
+  }
+  problems.push(...crowdedRules(files.map(({ path, rules }) => ({ path, permissions: rules }))));
+  if (problems.length > before) report.hint = MENDS;
+  return files.length === 0 ? undefined : new Company(files);
+}
+
+/** Stands for a policy that cannot be used: no server and no address is left. */
+const NOTHING: Omit<PolicyFile, "path"> = {
+  hash: undefined,
+  rules: NO_RULES,
+  said: { forbid: FORBIDDEN, hosts: [] },
+};
+
+async function readPolicy(
+  path: string,
+  { report, isSaid }: { readonly report: Report; readonly isSaid: boolean },
+): Promise<PolicyFile | undefined> {
+  const own: Report = { ...report, problems: [] };
+  const read = await readDocument(path, {
+    report: own,
+    parse: parseYaml,
+    schema: async (zod) => (await import("./_schema.ts")).policySchema(zod),
+  });
+  const { problems } = own;
+  const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));
+  const found = read === undefined ? "nothing" : open && `${open}, which others can change`;
+  if (found && problems.length === 0) problems.push({ file: path, key: "", found, wanted: OWNED });
+  report.problems.push(...problems);
+  if (read === undefined || problems.length > 0) return undefined;
+  const { hash, said } = read;
+  return {
+    path,
+    hash,
+    said,
+    rules: rulesOf(said.permissions ?? {}, `the company's policy ${path}`),
+  };
+}
+
+/** Returns whether somebody else can change a file or a folder. */
+function isOpen(path: string, isSaid: boolean): boolean {
+  const { mode, uid, isFile } = Deno.statSync(path);
+  // Windows has other rights; whoever sets up the folder decides them.
+  if (uid === null) return false;
+  const owners = [0, ...(isSaid ? [Deno.uid()] : [])];
+  // A folder with the sticky bit keeps what is in it from others.
+  const isKept = !isFile && ((mode ?? 0) & 0o1000) !== 0;
+  return !owners.includes(uid) || ((mode ?? 0) & 0o022) !== 0 && !isKept;
+}

@@ -1,0 +1,173 @@
+/**
+ * The policy of a company: read-only files of the system that forbid, and make ask. Nothing in them
+ * can allow anything. Loaded only where there is one.
+ *
+ * @module
+ */
+
+import type { Verdict } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
+import { plainCommand } from "../core/plain_command.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { PolicyFile } from "./_company_file.ts";
+import type { Config } from "./config.ts";
+import type { Grants } from "./file.ts";
+import type { RegistryEntry } from "./registries.ts";
+import type { RuleLine, Rules } from "./rules.ts";
+
+/** A server, as far as a policy looks at it. */
+export interface ServerLike {
+  readonly name: string;
+  readonly kind: string;
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly confine?: boolean | undefined;
+  readonly url?: string;
+  /** The URL of a server in the cloud, as a registry says it. */
+  readonly proxyTo?: string;
+  /** Whether a registry has it. */
+  readonly isOfRegistry?: boolean;
+}
+
+/** Why a policy forbids something. */
+export interface Forbidding {
+  /** The path of the policy. */
+  readonly path: string;
+  readonly error: PmlError;
+}
+
+type JudgeOf<A> = (id: ToolId, args?: A) => Verdict;
+
+const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
+const HINT = "Ask whoever looks after this machine: only they can change the policy";
+
+/** The policies that hold on this machine, as one. Each can only narrow. */
+export class Company {
+  /** The files that were read. */
+  readonly files: readonly PolicyFile[];
+  readonly #ask: readonly RuleLine[];
+  // Other lists would make other clients of registries, and other connections.
+  readonly #registries = memoized((all: readonly RegistryEntry[]) => {
+    const left = all.filter(({ url }) => this.forbidsRegistry(url) === undefined);
+    return left.length === all.length ? all : left;
+  });
+  readonly #grants = memoized((all: Grants) => this.#narrowed(all));
+
+  /** Takes the files that were read. */
+  constructor(files: readonly PolicyFile[]) {
+    this.files = files;
+    this.#ask = files.flatMap(({ rules: { ask } }) => ask);
+  }
+
+  /** Returns the configuration without what is forbidden. */
+  settled(config: Config): Config {
+    const { rules, servers, osLayer } = config;
+    const mustConfine = this.files.some(({ said }) => said.forbid?.includes("unconfined"));
+    return {
+      ...config,
+      rules: this.#rules(rules),
+      servers: servers.filter((server) => this.forbids(server) === undefined),
+      registries: this.#registries(config.registries),
+      grants: this.#grants(config.grants),
+      osLayer: osLayer === "off" && mustConfine ? "auto" : osLayer,
+    };
+  }
+
+  /** Returns a judge that asks what a policy wants asked, whatever is allowed. */
+  judge<A>(judge: JudgeOf<A>, judgeOf: (rules: Rules) => JudgeOf<A>): JudgeOf<A> {
+    if (this.#ask.length === 0) return judge;
+    const asking = judgeOf({ deny: [], ask: this.#ask, allow: [] });
+    return (id, args) => {
+      const said = judge(id, args);
+      const own = asking(id, args);
+      return said.kind === "allow" && own.source !== "defaults" ? own : said;
+    };
+  }
+
+  /** Returns why a server is forbidden; undefined if it is not. */
+  forbids(server: ServerLike): Forbidding | undefined {
+    const { name, url = server.proxyTo } = server;
+    const words = wordsOf(server);
+    for (const { path, said: { forbid } } of this.files) {
+      const word = words.find((each) => forbid?.includes(each));
+      if (word !== undefined) return forbidding(path, `the server ${quoted(name)}`, word);
+    }
+    return url === undefined ? undefined : this.forbidsHost(url, `the server ${quoted(name)}`);
+  }
+
+  /** Returns why a registry is forbidden; undefined if it is not. */
+  forbidsRegistry(url: string): Forbidding | undefined {
+    const what = `the registry ${quoted(url, 300)}`;
+    for (const { path, said: { forbid, registries } } of this.files) {
+      if (forbid?.includes("registry")) return forbidding(path, what, "registry");
+      if (registries?.every((each) => addressOf(each) !== addressOf(url))) {
+        return forbidding(path, what, "every registry that it does not name");
+      }
+    }
+    return undefined;
+  }
+
+  /** Returns why the host of a URL is forbidden; undefined if it is not. */
+  forbidsHost(url: string, what = "the network"): Forbidding | undefined {
+    const host = new URL(url).hostname;
+    const file = this.#without(host);
+    return file && forbidding(file.path, what, `the host ${host}`);
+  }
+
+  /** Returns a policy whose list of hosts lacks a host. */
+  #without(host: string): PolicyFile | undefined {
+    const own = hostOf(host);
+    return this.files.find(({ said: { hosts } }) =>
+      hosts?.map(hostOf).every((each) =>
+        each.startsWith("*.") ? !own.endsWith(each.slice(1)) : each !== own
+      )
+    );
+  }
+
+  #rules({ deny, ask, allow }: Rules): Rules {
+    const own = this.files.flatMap(({ rules }) => rules.deny);
+    return { deny: [...deny, ...own], ask: [...ask, ...this.#ask], allow };
+  }
+
+  /** Takes hosts out of what modules and confined programs are granted. */
+  #narrowed(grants: Grants): Grants {
+    if (this.files.every(({ said }) => said.hosts === undefined)) return grants;
+    const servers = Object.entries(grants).map(([server, { net = [], ...rest }]) => {
+      const left = net.filter((host) => this.#without(host.replace(/:\d+$/, "")) === undefined);
+      return [server, { ...rest, net: left }];
+    });
+    return Object.assign(Object.create(null), Object.fromEntries(servers));
+  }
+}
+
+/** Returns what a policy can forbid a server by. */
+function wordsOf(
+  { kind, command = "", args = [], confine, isOfRegistry = false }: ServerLike,
+): readonly string[] {
+  const isProgram = kind === "stdio";
+  const isContainer = isProgram && CONTAINERS.test(plainCommand({ command, args }).command);
+  return [
+    kind,
+    ...(isOfRegistry ? ["registry"] : []),
+    ...(isProgram && confine !== true ? ["unconfined"] : []),
+    ...(isContainer ? ["container"] : []),
+  ];
+}
+
+function forbidding(path: string, what: string, why: string): Forbidding {
+  const message = `Cannot use ${what}: the company's policy ${quoted(path, 400)} forbids ${why}`;
+  return { path, error: new PmlError("PERMISSION_DENIED", message, { hint: HINT }) };
+}
+
+/** Returns a host as it is compared: without capitals and the dot at its end. */
+function hostOf(said: string): string {
+  return said.toLowerCase().replace(/\.$/, "");
+}
+
+/** Returns the address of a registry as it is compared. */
+function addressOf(url: string): string {
+  const [, format = "", rest = ""] = /^(mcp\+)?(.*)$/s.exec(url) ?? [];
+  return format + new URL(rest).href.replace(/\/$/, "");
+}

@@ -1,0 +1,93 @@
+/**
+ * The rules that "Always" adds to the workspace file, and which calls a listed file allows.
+ *
+ * @module
+ */
+
+import { defaultRules, type RuleLine, type Rules } from "../config/rules.ts";
+import type { Call, Verdict } from "../core/call.ts";
+import { argumentsRule } from "../core/pattern.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { alwaysWins } from "../permissions/always_wins.ts";
+import { makeJudge } from "../permissions/rules.ts";
+import { isListed, type Policy } from "./policy.ts";
+import { reads } from "./snapshot.ts";
+
+const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
+
+type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
+
+/** The options of "Always". */
+export interface AlwaysOptions {
+  readonly policy: Policy;
+  /** Returns whether a tool runs commands, queries or code. "Always" then covers equal arguments. */
+  readonly isExact: (id: ToolId) => boolean;
+}
+
+/** What a question offers with "Always". */
+export interface Always {
+  /** Returns the rule that "Always" would add for a call, if it would have an effect. */
+  readonly alwaysOffered: (call: AskedCall) => string | undefined;
+  /** Adds the "Always" rule of a call to the workspace file. */
+  readonly always: (call: AskedCall) => Promise<void>;
+}
+
+/** Makes the rules of "Always", and adds them to the workspace file. */
+export function alwaysIn(options: AlwaysOptions): Always {
+  const { policy } = options;
+  return {
+    alwaysOffered: (call) => {
+      const { id, arguments: args } = call;
+      const { loaded, config, known } = policy.now;
+      const rule = ruleOf(call, options);
+      if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
+      if (loaded.wide && reads(config, id)) return undefined;
+      const { workspace, rules, narrowing } = config;
+      const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace });
+      // No rule of the person overrides what a company wants asked.
+      const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
+      if (company?.(id, args).kind === "ask") return undefined;
+      const wanted = { rule, id, args, source: policy.rulesFile };
+      return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
+    },
+    always: async (call) => {
+      const { deny, ask, allow } = defaultRules();
+      const rule = ruleOf(call, options);
+      if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
+      const { addAllow } = await import("../permissions/always.ts");
+      await addAllow(policy.rulesFile, {
+        rule,
+        trusted: policy.store,
+        defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
+        listed: isListed(policy.now.loaded),
+      });
+      await policy.reload();
+    },
+  };
+}
+
+function ruleOf(
+  { id, arguments: args, fixed }: AskedCall,
+  { policy, isExact }: AlwaysOptions,
+): string | undefined {
+  // No rule can name the listing of a server's tools.
+  if (id.endsWith(":@tools")) return undefined;
+  const { run = [] } = policy.now.config.grants[splitToolId(id).server] ?? {};
+  if (run.length === 0 && !isExact(id)) return id;
+  // A rule for arguments must not write the value of a variable to the file.
+  const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
+  return hasSecret ? undefined : argumentsRule(id, args);
+}
+
+/** Returns whether a rule allows a tool by its server's name, in a file that `PML_TRUST` lists. */
+export function allowsBeforehand(
+  { now: { loaded } }: Policy,
+  verdict: Verdict | undefined,
+): boolean {
+  // A bare `*` does not cover a first use, so a rule that allows one names the server.
+  return verdict?.kind === "allow" && verdict.source === loaded.file?.path && isListed(loaded);
+}
+
+function texts(rules: readonly RuleLine[]): string[] {
+  return rules.map(({ pattern }) => pattern.text);
+}
