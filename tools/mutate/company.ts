@@ -97,7 +97,7 @@ export const COMPANY_POLICY: readonly Mutant[] = [
     guard: "A company forbids the cloud, also by a bare name",
     file: "kinds.ts",
     find: "const refusal = isCloud &&",
-    put: "const refusal = undefined &&",
+    put: "const refusal = !isCloud &&",
     test: HOUSE,
     filter: "A policy forbids the cloud, also by a bare name",
   },
