@@ -22,12 +22,17 @@ import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { runPml } from "./kit/run.ts";
+import { type RunOptions, runPml as run } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const WIDE = { version: 1, permissions: { allow: ["*", "filesystem:*"] } } as const;
 const LIST = { path: "." };
+
+/** Runs a command of PML, with time for a busy machine. */
+function runPml(ws: Workspace, args: readonly string[], options: RunOptions = {}) {
+  return run(ws, args, { ms: 60_000, ...options });
+}
 
 /** Writes the policy of a workspace: whole, as who distributes one does. */
 async function setPolicy(ws: Workspace, policy: object | string): Promise<void> {
