@@ -48,6 +48,13 @@ export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/too
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
 export type { ToolSetting, ToolSettings } from "./src/core/tool_settings.ts";
 export type { OAuthSettings } from "./src/core/authorization.ts";
+export type {
+  Company,
+  Forbidding,
+  PolicyFile,
+  SaidPolicy,
+  ServerLike,
+} from "./src/config/company.ts";
 export type { Config } from "./src/config/config.ts";
 export type { Grants } from "./src/config/file.ts";
 export type { RegistryEntry } from "./src/config/registries.ts";

@@ -17,16 +17,22 @@ import {
 } from "./attacks/entry_points.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
+import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { runPml } from "./kit/run.ts";
+import { type RunOptions, runPml as run } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 const WIDE = { version: 1, permissions: { allow: ["*", "filesystem:*"] } } as const;
 const LIST = { path: "." };
+
+/** Runs a command of PML, with time for a busy machine. */
+function runPml(ws: Workspace, args: readonly string[], options: RunOptions = {}) {
+  return run(ws, args, { ms: 60_000, ...options });
+}
 
 /** Writes the policy of a workspace: whole, as who distributes one does. */
 async function setPolicy(ws: Workspace, policy: object | string): Promise<void> {
@@ -65,7 +71,8 @@ for (const era of ERAS) {
     const own = "filesystem:create_directory(path=planted)";
     const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
     const mcpServers = { off: { command: "deno", args: ["eval", "x"] } };
-    const policy = join(await Deno.makeTempDir({ prefix: "pml-policy-" }), "policy.yaml");
+    const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });
+    const policy = join(folder, "policy.yaml");
     await writeFile(policy, JSON.stringify(POLICY), { mode: 0o644 });
     await using scene = await makeDoorScene({
       era,
@@ -82,7 +89,7 @@ for (const era of ERAS) {
       }
     }
     await assert.rejects(Deno.stat(scene.ws.file("planted")));
-    await Deno.remove(policy);
+    await Deno.remove(folder, { recursive: true });
   });
 
   Deno.test(`What a policy denies is in no list and no search, on ${era}`, async () => {
@@ -100,6 +107,27 @@ for (const era of ERAS) {
     assert.doesNotMatch(await search("move a file"), /:move_file/);
   });
 }
+
+Deno.test("PML itself reaches no host that a policy does not name", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });
+  const policy = join(folder, "policy.yaml");
+  await writeFile(policy, JSON.stringify({ hosts: ["a.example"] }), { mode: 0o644 });
+  const allow = ["filesystem:write_file"];
+  await using scene = await makeDoorScene({
+    pml: { version: 1, permissions: { allow } },
+    capabilities: {},
+    env: { PML_POLICY: policy },
+  });
+  const args = { path: "free.txt", content: "x" };
+  const ask = ENTRY_POINTS[LOOP];
+  assert.ok(ask !== undefined);
+  // The provider of the model is at another host.
+  assert.equal(await ask(scene, "filesystem:write_file", args), "PERMISSION_DENIED");
+  await assert.rejects(Deno.stat(scene.ws.file("free.txt")));
+  await writeFile(policy, JSON.stringify({ hosts: ["127.0.0.1"] }));
+  await until(async () => await ask(scene, "filesystem:write_file", args) === undefined);
+  await Deno.remove(folder, { recursive: true });
+});
 
 Deno.test("No identity is allowed what a policy denies, and its questions go to the person", async () => {
   await using ws = await ruled(POLICY);
@@ -208,6 +236,22 @@ Deno.test("A policy forbids registries, and kinds of what they have", async () =
     if (!("forbid" in policy)) assert.equal(registry.paths.length, before, "it was asked");
     assert.doesNotMatch(await search(), /greeter:greet/);
   }
+});
+
+Deno.test("A policy forbids the cloud, also by a bare name", async () => {
+  await using hub = new FakeCloud();
+  const pml = { version: 1, permissions: { allow: ["airtable:*"] }, cloud: { url: hub.url } };
+  await using ws = await ruled({}, { pml });
+  const env = { ...ws.env, PML_API_KEY: "key-of-the-person-0001" };
+  const call = async () => (await runPml(ws, ["call", "airtable:list"], { env })).stderr;
+  for (const policy of [{ forbid: ["cloud"] }, { hosts: ["a.example"] }]) {
+    await setPolicy(ws, policy);
+    assert.match(await call(), /PERMISSION_DENIED.*"airtable": the company's policy/);
+  }
+  assert.deepEqual(hub.received, []);
+  await setPolicy(ws, { forbid: ["stdio"], hosts: ["127.0.0.1"] });
+  assert.doesNotMatch(await call(), /PERMISSION_DENIED/);
+  assert.notDeepEqual(hub.received, []);
 });
 
 Deno.test("A policy that changes is judged again at once", async () => {

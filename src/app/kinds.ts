@@ -195,8 +195,10 @@ export class Kinds {
     const approval = refusal
       ? { ...DISABLED_APPROVAL, unapproved: () => Promise.reject(refusal.error) }
       : namedApproval({ ...this.#options, isCloud });
-    if (refusal) return { approval, make: unknown };
-    return { approval, make: isCloud ? this.#cloud({ name, manifest: undefined }) : unknown };
+    return {
+      approval,
+      make: isCloud && !refusal ? this.#cloud({ name, manifest: undefined }) : unknown,
+    };
   }
 
   #ofRegistry(registered: RegistryServer, values: DefinitionValues): Kind {

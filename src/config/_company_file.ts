@@ -26,6 +26,7 @@ export const FORBIDDEN = [
 
 /** A policy that was read. */
 export interface PolicyFile {
+  /** The path. */
   readonly path: string;
   /** The hash of its bytes; undefined if it cannot be used. */
   readonly hash: string | undefined;
@@ -37,6 +38,7 @@ export interface PolicyFile {
 
 /** A policy as its file says it. The schema has checked it. */
 export interface SaidPolicy {
+  /** The rules that nothing overrides. */
   readonly permissions?: { readonly [K in "deny" | "ask"]?: readonly string[] };
   /** The kinds of servers that it forbids. */
   readonly forbid?: readonly string[];

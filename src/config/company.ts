@@ -17,13 +17,21 @@ import type { Grants } from "./file.ts";
 import type { RegistryEntry } from "./registries.ts";
 import type { RuleLine, Rules } from "./rules.ts";
 
+export type { PolicyFile, SaidPolicy } from "./_company_file.ts";
+
 /** A server, as far as a policy looks at it. */
 export interface ServerLike {
+  /** The name. */
   readonly name: string;
+  /** How it runs: `deno`, `stdio`, `http` or `cloud`. */
   readonly kind: string;
+  /** The program. */
   readonly command?: string;
+  /** The arguments of the program. */
   readonly args?: readonly string[];
+  /** Whether the program runs confined. */
   readonly confine?: boolean | undefined;
+  /** The URL. */
   readonly url?: string;
   /** The URL of a server in the cloud, as a registry says it. */
   readonly proxyTo?: string;
@@ -35,10 +43,9 @@ export interface ServerLike {
 export interface Forbidding {
   /** The path of the policy. */
   readonly path: string;
+  /** The error that says so. */
   readonly error: PmlError;
 }
-
-type JudgeOf<A> = (id: ToolId, args?: A) => Verdict;
 
 const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
 const HINT = "Ask whoever looks after this machine: only they can change the policy";
@@ -76,7 +83,10 @@ export class Company {
   }
 
   /** Returns a judge that asks what a policy wants asked, whatever is allowed. */
-  judge<A>(judge: JudgeOf<A>, judgeOf: (rules: Rules) => JudgeOf<A>): JudgeOf<A> {
+  judge<A>(
+    judge: (id: ToolId, args?: A) => Verdict,
+    judgeOf: (rules: Rules) => (id: ToolId, args?: A) => Verdict,
+  ): (id: ToolId, args?: A) => Verdict {
     if (this.#ask.length === 0) return judge;
     const asking = judgeOf({ deny: [], ask: this.#ask, allow: [] });
     return (id, args) => {
