@@ -55,6 +55,7 @@ function callBytes({ url, token }: Served, tool: string, args: object = {}): Uin
     "Content-Type: application/json",
     "Accept: application/json, text/event-stream",
     "Mcp-Protocol-Version: 2026-07-28",
+    "Connection: close",
     "Mcp-Method: tools/call",
     "Mcp-Name: call",
     `Content-Length: ${body.length}`,
