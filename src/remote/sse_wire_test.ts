@@ -54,6 +54,19 @@ Deno.test("An address is tried as the other transport once, and what works is re
   assert.deepEqual(newest.methods, ["GET", "server/discover", "tools/call", "tools/call"]);
 });
 
+Deno.test("A notification whose answer does not end holds up no call", async () => {
+  const open = () => new Response(new ReadableStream(), { status: 202 });
+  const isNotice = ({ message }: { readonly message: object }) =>
+    "method" in message && message.method === "notifications/initialized";
+  await using sse = new SseServer((came) => isNotice(came) ? open() : undefined);
+  await using http = new Scripted((came) => isNotice(came) ? open() : undefined, { isOlder: true });
+  for (const { url } of [sse, http]) {
+    await using stage = await Stage.at(url, { server: { isSse: url === sse.url } });
+    const signal = AbortSignal.timeout(10_000);
+    assert.deepEqual((await stage.call("t", {}, { signal })).content, DONE);
+  }
+});
+
 Deno.test("An address of neither transport is told by its status, however it is defined", async () => {
   for (const isSse of [false, true]) {
     let isWrong = true;
