@@ -83,6 +83,14 @@ Deno.test("SignedInServer registers the tokens that it sends, and forgets those 
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
 });
 
+Deno.test("SignedInServer refreshes nothing where a refusal is about the token before", async () => {
+  const { signedIn, store, refreshes } = scene();
+  const sent = await signedIn.header(NEVER) ?? "";
+  await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
+  assert.ok(await signedIn.refused(refusal(sent)));
+  assert.equal(refreshes(), 0);
+});
+
 Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a short life", async () => {
   const now = Date.now();
   const lives = [[3_600_000, 61_000, 0], [3_600_000, 59_000, 1], [10_000, 3_000, 0], [

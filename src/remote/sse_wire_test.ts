@@ -81,8 +81,27 @@ Deno.test("A notification whose answer does not end holds up no call", async () 
   for (const { url } of [sse, http]) {
     await using stage = await Stage.at(url, { server: { isSse: url === sse.url } });
     const signal = AbortSignal.timeout(10_000);
-    assert.deepEqual((await stage.call("t", {}, { signal })).content, DONE);
+    const said = await stage.call("t", {}, { signal }).catch(String);
+    assert.deepEqual(Object(said).content, DONE, `${said}`);
   }
+});
+
+Deno.test("A call waits for the end of the handshake, and leaves its request when it is answered", async () => {
+  let isReady = false;
+  let isLeft = false;
+  await using server = new SseServer(async ({ message: { id, method }, stream }) => {
+    if (method === "notifications/initialized") {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      isReady = true;
+    }
+    if (method !== "tools/call") return undefined;
+    if (!isReady) return new Response("too early", { status: 409 });
+    stream?.say({ id, result: { content: DONE } });
+    return new Response(new ReadableStream({ cancel: () => void (isLeft = true) }));
+  });
+  await using stage = await Stage.at(server.url, SSE);
+  assert.deepEqual((await stage.call("t")).content, DONE);
+  await until(() => isLeft);
 });
 
 Deno.test("An address of neither transport is told by its status, however it is defined", async () => {

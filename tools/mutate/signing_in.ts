@@ -134,4 +134,22 @@ export const SIGNING_IN: readonly Mutant[] = [
     test: SIGN_INS,
     filter: BROWSER,
   },
+  {
+    name: "sign-in-identity",
+    guard: "An identity without the person's keys has no sign-in of theirs",
+    file: "machine.ts",
+    find: "return isPoor ? undefined : (await this.signIns()).of(server);",
+    put: "return isPoor === undefined ? undefined : (await this.signIns()).of(server);",
+    test: "tests/sign_in_calls_test.ts",
+    filter: "Another identity uses the person's sign-ins only where it may use their keys",
+  },
+  {
+    name: "sign-in-life",
+    guard: "No life of a token goes beyond all dates",
+    file: "_tokens.ts",
+    find: "Math.min(expires_in, LONGEST_S)",
+    put: "(LONGEST_S && expires_in)",
+    test: "tests/login_test.ts",
+    filter: "A token that is said to live longer than any date breaks no command",
+  },
 ];
