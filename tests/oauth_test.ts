@@ -13,6 +13,7 @@ import { ERAS } from "./kit/json_rpc.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
+import { SseServer } from "./kit/sse_server.ts";
 import { HttpSink } from "./kit/sinks.ts";
 import { until } from "./kit/wait.ts";
 import { assertNowhere, definitions, Person, serverOf, signedWorkspace } from "./oauth_scene.ts";
@@ -54,6 +55,27 @@ for (const era of ERAS) {
     await assertNowhere(server.tokens.secrets, { ws, pml });
   });
 }
+
+Deno.test("A server of HTTP+SSE, whose stream alone is refused, says there how one signs in", async () => {
+  await using server = new AuthorizationServer({ scopes: ["read"] });
+  await using sse: SseServer = new SseServer(({ method, path, headers }) => {
+    const metadata = { resource: sse.url, authorization_servers: [server.issuer] };
+    if (path === "/of/sse") return Response.json(metadata);
+    if (path !== "/sse" || method !== "GET") return undefined;
+    const token = /^Bearer (\S+)$/.exec(headers.get("authorization") ?? "")?.[1];
+    if (token !== undefined && server.tokens.access(token) !== undefined) return undefined;
+    const challenge = `Bearer resource_metadata="${new URL("/of/sse", sse.url)}", scope="read"`;
+    return new Response(null, { status: 401, headers: { "www-authenticate": challenge } });
+  });
+  server.resources.add(sse.url);
+  await using ws = await signedWorkspace({ notes: { url: sse.url } });
+  using person = new Person(ws.home);
+  await person.signIn(serverOf("notes", sse.url));
+  const [kept] = await person.signIns.all();
+  assert.deepEqual(kept?.scopes, ["read"]);
+  assert.equal((await runPml(ws, ["call", "notes:t"])).code, 0);
+  server.assertClean();
+});
 
 Deno.test("A token is refreshed before it expires, and each refresh is made once for all calls", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
@@ -193,6 +215,8 @@ Deno.test("A server without OAuth that wants a key is told of as before", async 
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
   const ran = await runPml(ws, CALL);
   assert.match(ran.stderr, /it answered with the status 401\n {2}Give it a key/);
+  const login = await runPml(ws, ["login", "--no-browser", "notes"]);
+  assert.match(login.stderr, /"http:.*" lets no client register itself/);
 });
 
 Deno.test("A refusal of the account that is signed in speaks of that, and not of keys", async () => {
