@@ -133,7 +133,8 @@ function described(whole: unknown, path: Path): string {
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   // A URL may have a password before its "@" and a key after its "?".
-  const secret = ["env", "headers", "arguments"].some((key) => path.includes(key)) ||
+  const secret =
+    ["env", "headers", "arguments", "client_secret", "key"].some((key) => path.includes(key)) ||
     (/[@?]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;
   return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;

@@ -152,4 +152,13 @@ export const SIGNING_IN: readonly Mutant[] = [
     test: "tests/login_test.ts",
     filter: "A token that is said to live longer than any date breaks no command",
   },
+  {
+    name: "sign-in-config-secret",
+    guard: "An error of the configuration repeats no secret of a client, and no key",
+    file: "_document.ts",
+    find: '"client_secret", "key"]',
+    put: "]",
+    test: "src/config/person_test.ts",
+    filter: "readPerson() repeats no secret that stands where it may not",
+  },
 ];
