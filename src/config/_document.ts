@@ -132,10 +132,9 @@ function described(whole: unknown, path: Path): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
-  // A URL may have a password before its "@" and a key after its "?".
-  const secret =
-    ["env", "headers", "arguments", "client_secret", "key"].some((key) => path.includes(key)) ||
-    (/[@?]/.test(String(value)) && !path.includes("permissions"));
+  // A URL may have a password before its "@" and a key after its "?". Keys have lines.
+  const secret = ["oauth", "env", "headers", "arguments"].some((key) => path.includes(key)) ||
+    (/[@?\n]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;
   return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
 }
