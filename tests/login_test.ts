@@ -87,6 +87,7 @@ Deno.test("pml login takes the address that a browser on another machine ended a
   await login.paste(`  ${address}  `);
   const { code, stdout, stderr } = await login.ended();
   assert.equal(code, 0, stderr);
+  assert.match(stderr, /that is not the address .*\nCopy all of it: it begins http:\/\/127/);
   const { server: name, url, issuer } = JSON.parse(stdout);
   assert.deepEqual([name, url, issuer], ["far", mcp.url, server.issuer]);
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
@@ -208,6 +209,22 @@ Deno.test("pml logout says where a token could not be revoked, and ends it here 
   const out = await runPml(ws, ["logout", "--all"]);
   assert.equal(out.stdout, "far: signed out, token not revoked\n");
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 1);
+  server.options.revokes = true;
+  assert.equal((await signIn(ws, "far")).code, 0);
+  server.options.script = ({ path }) =>
+    path === "/revoke" ? Response.json({ error: "invalid_client" }, { status: 400 }) : undefined;
+  const refused = await runPml(ws, ["logout", "far"]);
+  assert.equal(refused.stdout, "far: signed out, token not revoked\n");
+});
+
+Deno.test("A token that is said to live longer than any date breaks no command", async () => {
+  await using server = new AuthorizationServer({ expiresIn: 1e300 });
+  await using mcp = new ProtectedHttp("modern", { server });
+  await using ws = await workspaceOf(mcp.url);
+  const { code, stderr } = await signIn(ws, "far");
+  assert.equal(code, 0, stderr);
+  assert.match((await doctor(ws))["sign-in far"]?.said ?? "", /until 20\d\d-/);
+  assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
 Deno.test("pml logout ends sign-ins whose definition is gone", async () => {

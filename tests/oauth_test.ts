@@ -13,6 +13,7 @@ import { ERAS } from "./kit/json_rpc.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
+import { SseServer } from "./kit/sse_server.ts";
 import { HttpSink } from "./kit/sinks.ts";
 import { until } from "./kit/wait.ts";
 import { assertNowhere, definitions, Person, serverOf, signedWorkspace } from "./oauth_scene.ts";
@@ -55,6 +56,27 @@ for (const era of ERAS) {
   });
 }
 
+Deno.test("A server of HTTP+SSE, whose stream alone is refused, says there how one signs in", async () => {
+  await using server = new AuthorizationServer({ scopes: ["read"] });
+  await using sse: SseServer = new SseServer(({ method, path, headers }) => {
+    const metadata = { resource: sse.url, authorization_servers: [server.issuer] };
+    if (path === "/of/sse") return Response.json(metadata);
+    if (path !== "/sse" || method !== "GET") return undefined;
+    const token = /^Bearer (\S+)$/.exec(headers.get("authorization") ?? "")?.[1];
+    if (token !== undefined && server.tokens.access(token) !== undefined) return undefined;
+    const challenge = `Bearer resource_metadata="${new URL("/of/sse", sse.url)}", scope="read"`;
+    return new Response(null, { status: 401, headers: { "www-authenticate": challenge } });
+  });
+  server.resources.add(sse.url);
+  await using ws = await signedWorkspace({ notes: { url: sse.url } });
+  using person = new Person(ws.home);
+  await person.signIn(serverOf("notes", sse.url));
+  const [kept] = await person.signIns.all();
+  assert.deepEqual(kept?.scopes, ["read"]);
+  assert.equal((await runPml(ws, ["call", "notes:t"])).code, 0);
+  server.assertClean();
+});
+
 Deno.test("A token is refreshed before it expires, and each refresh is made once for all calls", async () => {
   await using server = new AuthorizationServer({ scopes: ["read"], expiresIn: 0 });
   await using mcp = new ProtectedHttp("modern", { server, scope: "read" });
@@ -77,14 +99,15 @@ Deno.test("A sign-in that the server revoked is over, and nothing is sent for it
   using person = new Person(ws.home);
   await person.signIn(serverOf("notes", mcp.url));
   for (const family of server.tokens.families) family.isRevoked = true;
+  const since = Date.now();
   for (let round = 0; round < 2; round++) {
     const ran = await runPml(ws, CALL);
     assert.match(ran.stderr, /LOGIN_REQUIRED: Cannot use "notes": your sign-in is over/);
     assert.match(ran.stderr, /Run: pml login notes/);
   }
   assert.equal(server.to("/token").length, 2);
-  const [kept] = await person.signIns.all();
-  assert.deepEqual([kept?.isRenewed, kept?.until], [false, 0]);
+  const [{ isRenewed, until = 0 } = assert.fail()] = await person.signIns.all();
+  assert.ok(!isRenewed && since <= until && until <= Date.now(), `${until}`);
   await person.signIn(serverOf("notes", mcp.url));
   assert.equal((await runPml(ws, CALL)).code, 0);
 });
@@ -192,6 +215,19 @@ Deno.test("A server without OAuth that wants a key is told of as before", async 
   await using ws = await signedWorkspace({ notes: { url: mcp.url } });
   const ran = await runPml(ws, CALL);
   assert.match(ran.stderr, /it answered with the status 401\n {2}Give it a key/);
+  const login = await runPml(ws, ["login", "--no-browser", "notes"]);
+  assert.match(login.stderr, /"http:.*" lets no client register itself/);
+});
+
+Deno.test("A refusal of the account that is signed in speaks of that, and not of keys", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  await using ws = await signedWorkspace({ notes: { url: mcp.url } });
+  using person = new Person(ws.home);
+  await person.signIn(serverOf("notes", mcp.url));
+  mcp.options.script = () => new Response("no", { status: 403 });
+  const ran = await runPml(ws, CALL);
+  assert.match(ran.stderr, /it answered with the status 403\n {2}Your account.*pml login notes/);
 });
 
 Deno.test("A call that needs more scopes says so, and the next sign-in asks for them", async () => {

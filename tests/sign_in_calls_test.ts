@@ -6,12 +6,14 @@
  */
 
 import assert from "node:assert/strict";
+import { sha256 } from "../src/core/hash.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
-import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import { makeScene, makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
 import { browse, type BrowseOptions } from "./kit/browser.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
 import type { Answerer, RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
@@ -295,4 +297,37 @@ Deno.test("Lists of tools, resources and prompts of a server go on after the sig
     assert.equal(result?.isError, undefined, JSON.stringify(result));
     assert.equal(asked.length, 1, method);
   }
+});
+
+Deno.test("Another identity uses the person's sign-ins only where it may use their keys", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  const permissions = { allow: ["far:*"] };
+  const tokens = { rich: "token-of-the-rich-0001", poor: "token-of-the-poor-0002" };
+  const identities = {
+    rich: { token: sha256(tokens.rich), permissions },
+    poor: { token: sha256(tokens.poor), permissions, keys: false },
+  };
+  const pml = { version: 1, permissions, mcpServers: { far: { type: "http", url: mcp.url } } };
+  await using ws = await makeScenery({ pml });
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify({ identities }));
+  assert.equal((await signIn(ws, "far")).code, 0);
+  await using served = await servePml(ws);
+  for (const era of ERAS) {
+    for (const [name, token] of Object.entries(tokens)) {
+      const before = mcp.tokens.length;
+      await using one = await connectHttp({ url: served.url, token }, {
+        era,
+        capabilities: ABLE,
+        elicit: () => assert.fail("the question is the person's"),
+      });
+      const said = await one.client.callTool({ name: "call", arguments: { tool: "far:meta" } });
+      const sent = mcp.tokens.slice(before).filter((token) => token !== undefined);
+      assert.deepEqual([said.isError === true, sent.length > 0], [
+        name === "poor",
+        name === "rich",
+      ], JSON.stringify(said.content));
+    }
+  }
+  server.assertClean();
 });

@@ -113,6 +113,23 @@ Deno.test("Two calls that need the same sign-in ask once, and both go on", async
   assert.deepEqual([asked, at.begun.length], [1, 1]);
 });
 
+Deno.test("A call that was refused before another had the person sign in goes on, and asks nobody", async () => {
+  await using at = new Stage();
+  const signed = Promise.withResolvers<void>();
+  let runs = 0;
+  const late = at.logins.during(
+    callWith(() => assert.fail("it asks")),
+    () => runs++ === 0 ? signed.promise.then(() => Promise.reject(wants())) : Promise.resolve(runs),
+  );
+  const open: Call["onOpen"] = () => {
+    for (const one of at.begun) one.resolve();
+    return Promise.resolve(true);
+  };
+  assert.equal(await at.logins.during(callWith(open), onceSignedIn().work), "done");
+  signed.resolve();
+  assert.equal(await late, 2);
+});
+
 Deno.test("A call whose question came of another call asks anew when that call ends", async () => {
   await using at = new Stage();
   const stop = new AbortController();

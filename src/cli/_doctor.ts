@@ -179,7 +179,7 @@ async function signIns(app: App): Promise<readonly Check[]> {
   const { machine } = await app.callPath();
   return (await (await machine.signIns()).all()).map((one) => {
     const { server, until = Infinity, isRenewed } = one;
-    const ok = until > (isRenewed ? 0 : Date.now());
+    const ok = isRenewed || until > Date.now();
     const said = ok ? signInText(one) : `expired: ${signInText(one)}`;
     return {
       name: `sign-in ${server}`,

@@ -57,7 +57,8 @@ async function paste(login: Login, signal: AbortSignal): Promise<void> {
       try {
         login.paste(line);
       } catch (error) {
-        tell(asPmlError(error).message);
+        const { message, hint } = asPmlError(error);
+        tell(`${message}\n${hint}`);
       }
     }
   }

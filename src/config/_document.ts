@@ -132,11 +132,11 @@ function described(whole: unknown, path: Path): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
-  // A whole text may be another file, and a URL may have a password before its "@" and a key after
-  // its "?".
+  // A whole text may be another file, a URL may have a password before its "@" and a key after its
+  // "?", and keys have lines.
   const secret = path.length === 0 ||
-    ["env", "headers", "arguments"].some((key) => path.includes(key)) ||
-    (/[@?]/.test(String(value)) && !path.includes("permissions"));
+    ["oauth", "env", "headers", "arguments"].some((key) => path.includes(key)) ||
+    (/[@?\n]/.test(String(value)) && !path.includes("permissions"));
   if (secret) return `a ${typeof value}`;
   return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
 }

@@ -199,7 +199,7 @@ export function clientServersSchema(zod: Zod) {
 function serverSections(zod: Zod, isPerson = false) {
   const { object, text, list, flag, filled, number, variable, url } = words(zod);
   const type = <T extends string>(...names: readonly T[]) => ({ type: zod.enum(names) });
-  const path = text("the path of a file", /^(?!.*:\/\/)(?=.*\S)/s);
+  const path = text("the path of a file", /^(?!-----|.*:\/\/)(?=.*\S)/s);
   const texts = list(text(), "strings");
   const tools = toolsSchema(zod);
   const program = { command: filled };

@@ -54,6 +54,20 @@ Deno.test("readPerson() names line, column, key, found and wanted of what is bad
   }
 });
 
+Deno.test("readPerson() repeats no secret that stands where it may not", async () => {
+  const secret = "MIIE-a-secret-of-the-person";
+  const wrong = [
+    { oauth: { client_secret: secret } },
+    { cert: "me.pem", key: `-----BEGIN PRIVATE KEY-----\n${secret}` },
+  ];
+  for (const beside of wrong) {
+    const mcpServers = { far: { url: "https://far.example/mcp", ...beside } };
+    const { error } = await read(JSON.stringify({ mcpServers }));
+    assert.match(error?.message ?? "", /mcpServers.far.*found a string, wanted/);
+    assert.doesNotMatch(Deno.inspect(error), /a-secret-of/);
+  }
+});
+
 Deno.test("readPerson() reads what a person may want", async () => {
   const { file: person, error } = await read(
     "# mine\npermissions:\n  deny: ['shell:*']\n  allow: [a:b]\n" +

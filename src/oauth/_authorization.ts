@@ -8,7 +8,7 @@ import type { Authorization, Refusal } from "../core/authorization.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { challenged, discover, resourceOf } from "./_discovery.ts";
+import { challenged, discover } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
 import type { Kept, TokenStore } from "./token_store.ts";
@@ -68,17 +68,15 @@ export class SignedInServer implements Authorization {
     const kept = this.#now();
     const isSame = sent !== undefined && headerOf(kept) === sent;
     if (!isSame && !isAgain && kept?.accessToken !== undefined) return true;
-    if (sent === undefined) {
+    if (sent === undefined || kept === undefined) {
       if (response.status !== 401 || !await this.#mayBegin(challenge, signal)) return false;
       const scopes = challenged(challenge, "scope")?.split(" ");
       throw this.#loginRequired("it wants you to sign in", scopes);
     }
-    if (kept === undefined) throw this.#loginRequired("you were signed out");
     if (challenged(challenge, "error") === "insufficient_scope") {
       throw await this.#stepUp(kept, challenged(challenge, "scope")?.split(" ") ?? []);
     }
     if (response.status !== 401) return false;
-    await this.#assertIssuer(kept, { challenge, signal });
     // A new token that is refused may be over already. Two in a row are of no use, and they are not
     // refreshed for each call.
     const last = this.#useless.at(-1);
@@ -144,18 +142,6 @@ export class SignedInServer implements Authorization {
     } catch {
       return false; // the server's own answer says more
     }
-  }
-
-  /** Throws if the server names another authorization server than the one that gave the token. */
-  async #assertIssuer(
-    { issuer }: Kept,
-    looking: { readonly challenge: string | undefined; readonly signal: AbortSignal },
-  ): Promise<void> {
-    if (challenged(looking.challenge, "resource_metadata") === undefined) return;
-    const protocol = await Protocol.open(this.server, this.#options);
-    const found = await protocol.act(() => resourceOf(protocol, looking), looking.signal);
-    if (found?.issuer === undefined || found.issuer === issuer) return;
-    throw this.#loginRequired(`it has another authorization server now: ${quoted(found.issuer)}`);
   }
 
   /** Returns the error for a call that needs more scopes, and keeps those for the next sign-in. */

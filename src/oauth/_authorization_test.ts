@@ -11,7 +11,7 @@ const KEPT: Kept = {
 };
 
 /** A sign-in in memory, whose refresh gives tokens with the next number. */
-function scene(first: Partial<Kept> = {}) {
+function scene(first: Partial<Kept> = {}, waits: () => void = () => {}) {
   let kept: Kept | undefined = { ...KEPT, ...first };
   let version = 0;
   let refreshes = 0;
@@ -33,7 +33,10 @@ function scene(first: Partial<Kept> = {}) {
       return Promise.resolve();
     },
     all: () => [],
-    locked: async (_, work) => await work(),
+    locked: async (_, work) => {
+      waits();
+      return await work();
+    },
   };
   const server = { name: "notes", url: KEPT.url, named: new Set<string>() };
   const signedIn = new SignedInServer(server, {
@@ -80,6 +83,14 @@ Deno.test("SignedInServer registers the tokens that it sends, and forgets those 
   assert.ok(seen.secrets.size <= 6, `${[...seen.secrets]}`);
 });
 
+Deno.test("SignedInServer refreshes nothing where a refusal is about the token before", async () => {
+  const { signedIn, store, refreshes } = scene();
+  const sent = await signedIn.header(NEVER) ?? "";
+  await store.write("k", { ...KEPT, accessToken: "access-of-another-process" });
+  assert.ok(await signedIn.refused(refusal(sent)));
+  assert.equal(refreshes(), 0);
+});
+
 Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a short life", async () => {
   const now = Date.now();
   const lives = [[3_600_000, 61_000, 0], [3_600_000, 59_000, 1], [10_000, 3_000, 0], [
@@ -92,6 +103,15 @@ Deno.test("SignedInServer refreshes a minute ahead, or in the last fifth of a sh
     await signedIn.header(NEVER);
     assert.equal(refreshes(), expected, `${left} of ${life}`);
   }
+});
+
+Deno.test("SignedInServer brings back no sign-in that ended while scopes were asked for", async () => {
+  const { signedIn, store } = scene({}, () => void store.remove("k"));
+  const sent = await signedIn.header(NEVER) ?? "";
+  const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
+  const response = new Response(null, { status: 403, headers });
+  await assert.rejects(signedIn.refused({ ...refusal(sent), response }), /allow more/);
+  assert.equal(store.read("k"), undefined);
 });
 
 Deno.test("SignedInServer leaves a 403 that says nothing of scopes to the caller", async () => {

@@ -38,7 +38,7 @@ export async function clientFor(
     readonly signal: AbortSignal;
   },
 ): Promise<KeptClient> {
-  const { protocol, as, server: { oauth = {}, name }, document, store } = options;
+  const { as, server: { oauth = {} }, document, store } = options;
   const { client_id, client_secret } = oauth;
   if (client_id !== undefined) {
     const methods = as.token_endpoint_auth_methods_supported ?? [BASIC];
@@ -50,23 +50,22 @@ export async function clientFor(
   }
   const known = registered(options);
   if (known?.redirect === redirect) return known.client;
-  if (as.registration_endpoint === undefined) {
-    throw protocol.error(
-      "CONFIG_INVALID",
-      `${quoted(as.issuer)} lets no client register itself`,
-      `Register a client there, and write "oauth": {"client_id": "…"} beside the url of ${name}`,
-    );
-  }
   const made = await register(options, { redirect, scopes, signal });
   await store.write(clientKey(as.issuer), made);
   return made.client;
 }
 
 async function register(
-  { protocol, as }: ClientOptions,
+  { protocol, as, server: { name } }: ClientOptions,
   { redirect, scopes, signal }: Parameters<typeof clientFor>[1],
 ): Promise<Registration> {
   const { library } = protocol;
+  const none = protocol.error(
+    "CONFIG_INVALID",
+    `${quoted(as.issuer)} lets no client register itself`,
+    `Register a client there, and write "oauth": {"client_id": "…"} beside the url of ${name}`,
+  );
+  if (as.registration_endpoint === undefined) throw none;
   const methods = as.token_endpoint_auth_methods_supported ?? ["none"];
   const wanted = ["none", BASIC, POST].find((each) => methods.includes(each)) ?? "none";
   const answer = await library.dynamicClientRegistrationRequest(as, {
@@ -78,6 +77,8 @@ async function register(
     application_type: "native",
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
   }, protocol.options<"POST", string>(signal));
+  // What is wrong with the registration itself is a 400.
+  if (answer.status > 400) throw none;
   // Some servers do not say that it was made, nor when a secret expires.
   const said = answer.ok
     ? Response.json({ client_secret_expires_at: 0, ...await answer.json() }, { status: 201 })

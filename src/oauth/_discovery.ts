@@ -71,7 +71,7 @@ export function challenged(header: string | null | undefined, name: string): str
 }
 
 /** Reads what a server says of its own protection; undefined if it says nothing. */
-export async function resourceOf(
+async function resourceOf(
   protocol: Protocol,
   { challenge, signal }: Looking,
 ): Promise<ResourceMetadata | undefined> {

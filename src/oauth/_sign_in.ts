@@ -7,6 +7,7 @@
 
 import type { AuthorizationServer } from "oauth4webapi";
 import { isObject } from "../core/json.ts";
+import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
 import { clientAuth, clientFor, registered } from "./_client.ts";
@@ -37,6 +38,8 @@ interface Asked {
 
 /** The most characters of an address that a browser is sent to. */
 const LONGEST_PAGE = 4_000;
+/** How long a stream may take to be refused. */
+const STREAM_MS = 5_000;
 /** A request that does nothing, to be refused. */
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
 
@@ -162,11 +165,17 @@ async function finished(
 
 /** Returns the header of the server's refusal; undefined if it refuses nothing. */
 async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
-  const accept = "application/json, text/event-stream";
-  const headers = { accept, "content-type": "application/json" };
+  const accept = `${JSON_TYPE}, ${EVENTS_TYPE}`;
+  const headers = { accept, "content-type": JSON_TYPE };
   const { url } = protocol.server;
-  const response = await protocol.ask(url, { method: "POST", headers, body: PING, signal });
-  return response.headers.get("www-authenticate") ?? undefined;
+  const said = await protocol.ask(url, { method: "POST", headers, body: PING, signal });
+  const challenge = said.headers.get("www-authenticate") ?? undefined;
+  if (challenge !== undefined || said.ok) return challenge;
+  // An address of HTTP+SSE takes no messages. Where its stream opens, that does not end.
+  const until = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
+  const stream = { headers: { accept: EVENTS_TYPE }, signal: until };
+  const again = await protocol.ask(url, stream).catch(() => undefined);
+  return again?.headers.get("www-authenticate") ?? undefined;
 }
 
 function scopesFor(

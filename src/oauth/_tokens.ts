@@ -13,6 +13,8 @@ type Tokens = Pick<Kept, "accessToken" | "refreshToken" | "scopes" | "since" | "
 
 /** What can stand in a header after `Bearer`. */
 const SENDABLE = /^[\x21-\x7e]{1,8192}$/;
+/** The longest life of a token: no date is far beyond it. */
+const LONGEST_S = 1e9;
 
 /** Returns the tokens of an answer. What it leaves out stays as it was. */
 export function tokensOf(
@@ -30,6 +32,6 @@ export function tokensOf(
     refreshToken: refresh_token ?? before.refreshToken,
     scopes: scope?.split(" ").filter((each) => each !== "") ?? before.scopes,
     since,
-    until: expires_in === undefined ? undefined : since + expires_in * 1_000,
+    until: expires_in === undefined ? undefined : since + Math.min(expires_in, LONGEST_S) * 1_000,
   };
 }

@@ -110,7 +110,8 @@ export async function refreshSignIn(
         if (!OVER.test(why)) throw error;
         if (why !== "invalid_grant") await store.remove(clientKey(issuer));
         // JSON leaves out what is undefined.
-        await store.write(key, { ...kept, accessToken: undefined, refreshToken: undefined });
+        const over = { accessToken: undefined, refreshToken: undefined, until: Date.now() };
+        await store.write(key, { ...kept, ...over });
       }
     }, signal);
   });

@@ -42,7 +42,7 @@ export interface SignedIn {
   readonly scopes: readonly string[];
   /** The id of the client that PML is there. */
   readonly client: string;
-  /** When the access token expires, in milliseconds since 1970; undefined if nobody said. */
+  /** When the access token expires or was over, in milliseconds since 1970, if anybody said. */
   readonly until: number | undefined;
   /** Whether it is renewed without the person. */
   readonly isRenewed: boolean;
@@ -130,7 +130,7 @@ export class SignIns {
       issuer: kept.issuer,
       scopes: kept.scopes,
       client: kept.client.client_id,
-      until: kept.accessToken === undefined ? 0 : kept.until,
+      until: kept.until,
       isRenewed: kept.refreshToken !== undefined,
     }));
     return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));

@@ -75,6 +75,22 @@ Deno.test("SignIns registers once, and anew after a sign-in that did not end wel
   server.assertClean();
 });
 
+Deno.test("SignIns registers anew when the secret of a client is over", async () => {
+  await using server = new AuthorizationServer();
+  server.options.after = async ({ path }, answer) =>
+    path === "/register"
+      ? Response.json({ ...await answer.json(), client_secret_expires_at: 1 }, answer)
+      : answer;
+  await using mcp = new ProtectedHttp("modern", { server });
+  await atHome(async (person) => {
+    for (const count of [1, 2]) {
+      await person.signIn(serverOf("notes", mcp.url));
+      assert.equal(server.to("/register").length, count);
+    }
+  });
+  server.assertClean();
+});
+
 Deno.test("SignIns uses a client id metadata document where the server takes them", async () => {
   for (const takesDocuments of [true, false]) {
     await using server = new AuthorizationServer({ takesDocuments });

@@ -51,7 +51,7 @@ export interface Kept {
   /** The token; undefined when the person must sign in again. */
   readonly accessToken?: string | undefined;
   readonly refreshToken?: string | undefined;
-  /** When the access token came, and when it expires, in milliseconds since 1970. */
+  /** When the access token came, and when it expires or was over, in milliseconds since 1970. */
   readonly since: number;
   readonly until?: number | undefined;
 }

@@ -65,11 +65,13 @@ export function failureOf(server: Named, error: unknown): PmlError {
 /** Returns the error for the status of an answer. */
 export function statusError(
   server: Named,
-  { status, text, location }: {
+  { status, text, location, isSignedIn }: {
     readonly status: number;
     /** The text of the answer. */
     readonly text: string;
     readonly location: string | null;
+    /** Whether it was sent the token of a sign-in. */
+    readonly isSignedIn: boolean;
   },
 ): PmlError {
   const say = (code: PmlError["code"], why: string, hint: string) =>
@@ -83,7 +85,12 @@ export function statusError(
       },
     });
   const it = `it answered with the status ${status}`;
-  if (status === 401 || status === 403) return say("LOGIN_REQUIRED", it, loginHint(server));
+  if (status === 401 || status === 403) {
+    const hint = isSignedIn
+      ? `Your account may not do this; sign in with another one: pml login ${server.name}`
+      : loginHint(server);
+    return say("LOGIN_REQUIRED", it, hint);
+  }
   if (status === 429 || status >= 500) return say("UPSTREAM_DOWN", it, "Try again later");
   if (status < 400) {
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;

@@ -28,8 +28,8 @@ export interface HttpWay {
   readonly ends: WireEnds;
 }
 
-/** How long a stream may stay open after its answer has come. */
-const REST_MS = 1_000;
+/** How long what carries an answer may stay open after it has come. */
+export const REST_MS = 1_000;
 /** How often a stream that broke is asked for the rest of it. */
 const RESUMES = 5;
 

@@ -65,6 +65,8 @@ interface Sending {
 export class HttpSession {
   readonly #options: HttpWireOptions;
   readonly #tool: (name: string) => ListItem | undefined;
+  /** Whether the last request had the token of a sign-in. */
+  #isSignedIn = false;
   /** By what the server knows its requests, if it gave such an id. */
   id: string | undefined;
   /** Whether the server keeps a session, which it can lose. */
@@ -117,7 +119,8 @@ export class HttpSession {
     if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {
       return error as JsonObject; // parsed JSON
     }
-    throw statusError(this.#options, { status, text, location: headers.get("location") });
+    const location = headers.get("location");
+    throw statusError(this.#options, { status, text, location, isSignedIn: this.#isSignedIn });
   }
 
   /** Returns whether the next request needs another connection after this error. */
@@ -137,6 +140,7 @@ export class HttpSession {
     const { signal } = options;
     for (let isAgain = false;; isAgain = true) {
       const sent = await authorization.header(signal);
+      this.#isSignedIn = sent !== undefined;
       const response = await this.#send(method, { ...options, token: sent });
       if (response.status !== 401 && response.status !== 403) return response;
       try {

@@ -170,6 +170,17 @@ Deno.test("A stream that breaks anywhere is taken up where it was heard, and not
   );
 });
 
+Deno.test("A stream that ends again and again without a word is given up", async () => {
+  await using server = new Scripted(({ method, headers, message }) => {
+    if (message.method === "tools/call") return stream(["id: 1\nretry: 1\n\n"]);
+    return method === "GET" && headers.has("last-event-id") ? stream([]) : undefined;
+  }, { isOlder: true });
+  await using stage = await Stage.at(server.url);
+  const late = AbortSignal.timeout(10_000);
+  await assert.rejects(stage.call("t", {}, { signal: late }), { code: "UPSTREAM_DOWN" });
+  assert.equal(server.came.filter(({ headers }) => headers.has("last-event-id")).length, 5);
+});
+
 /** A server of an older revision with a stream of its own that the test writes and breaks. */
 function telling(refuse: (last: string | null) => Response | undefined = () => undefined) {
   const streams: ReadableStreamDefaultController<Uint8Array>[] = [];

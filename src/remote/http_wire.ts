@@ -21,11 +21,11 @@ import {
   waitOf,
 } from "../io/event_stream.ts";
 import { unreached } from "./_http_errors.ts";
-import { HttpRequest, type HttpWay } from "./_http_request.ts";
+import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
 import { HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
 
 /** How long what only tells something may take. */
-const TELL_MS = 30_000;
+export const TELL_MS = 30_000;
 const END_MS = 500;
 
 /** A server behind a URL. */
@@ -113,7 +113,9 @@ export class HttpWire implements Wire {
     const abort = this.#opened(key);
     using _ = after(TELL_MS, () => abort.abort());
     try {
-      await leave(await this.#way.session.fetch("POST", { message, signal: abort.signal }));
+      const answer = await this.#way.session.fetch("POST", { message, signal: abort.signal });
+      using _rest = after(REST_MS, () => abort.abort());
+      await leave(answer);
     } catch {
       // What goes with a request is told by that: this only adds to it.
     } finally {

@@ -33,8 +33,7 @@ export async function isDirect(
   if (isLoopback(host)) return true;
   for (const said of except.map((each) => each.toLowerCase())) {
     const is = said.includes("/")
-      ? isLiteral(url.hostname) && host.includes(":") === said.includes(":") &&
-        await isInRange(host, [said]).catch(() => false)
+      ? isLiteral(url.hostname) && await isInRange(host, [said]).catch(() => false)
       : /^\*?\./.test(said)
       ? host.endsWith(said.replace("*", ""))
       : [host, url.host].includes(said);

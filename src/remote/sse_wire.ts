@@ -11,13 +11,12 @@ import { eachEvent, EVENTS_TYPE, leave, TooLong, typeOf } from "../io/event_stre
 import { after, soon, unlessAborted } from "../io/waiting.ts";
 import type { Wire, WireEnds } from "../mcp_client/wire.ts";
 import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { REST_MS } from "./_http_request.ts";
 import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
-import { handOver } from "./http_wire.ts";
+import { handOver, TELL_MS } from "./http_wire.ts";
 
 /** How long a stream may take to name the address for messages. */
 const LOOK_MS = 3_000;
-/** How long a request may stay open after its answer has come. */
-const REST_MS = 1_000;
 /** How long the end of a stream waits for what the server says of messages that were just sent. */
 const END_MS = 500;
 const ADDRESS_BYTES = 8_192;
@@ -90,12 +89,14 @@ export class SseWire implements Wire {
     const isRequest = typeof id === "string" && method !== undefined;
     const left = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, left.signal]);
+    using _ = isRequest ? undefined : after(TELL_MS, () => left.abort());
     let rest: Disposable | undefined;
     const endSoon = () => void (rest ??= after(REST_MS, () => left.abort()));
     if (isRequest) this.#open.set(id, endSoon);
     try {
       await unlessAborted(this.#ready, signal);
       const response = await session.fetch("POST", { message, signal });
+      if (!isRequest) endSoon();
       if (response.ok) return await leave(response);
       const error = await session.refused(response);
       if (isRequest) ends.received({ id, error });

@@ -3,6 +3,8 @@ import { SseServer } from "../../tests/kit/sse_server.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { PmlError } from "../core/errors.ts";
 import { failed, Scripted, Stage } from "./_stage_test.ts";
+import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
+import { TransportChoice } from "./transports.ts";
 
 const DONE = [{ type: "text", text: "done" }];
 const KEY = "key-of-the-person-1234";
@@ -52,6 +54,54 @@ Deno.test("An address is tried as the other transport once, and what works is re
   await stage.call("t");
   await stage.call("t");
   assert.deepEqual(newest.methods, ["GET", "server/discover", "tools/call", "tools/call"]);
+});
+
+Deno.test("What transport an address has is remembered for other processes, until it is refused", async () => {
+  const home = await Deno.makeTempDir();
+  const no = new PmlError("UPSTREAM_PROTOCOL", "no");
+  const server = { name: "far", url: "https://far.example/sse" } as HttpValues; // all that is used
+  const opened = (process: object) => new TransportChoice(server, process as HttpServersOptions);
+  const first = { home };
+  assert.equal(opened(first).isSse, false);
+  opened(first).other(no);
+  opened(first).found({ isSse: true });
+  const next = opened({ home });
+  assert.equal(next.isSse, true);
+  next.other(no);
+  assert.equal(opened({ home }).isSse, false);
+  await Deno.remove(home, { recursive: true });
+});
+
+Deno.test("A notification whose answer does not end holds up no call", async () => {
+  const open = () => new Response(new ReadableStream(), { status: 202 });
+  const isNotice = ({ message }: { readonly message: object }) =>
+    "method" in message && message.method === "notifications/initialized";
+  await using sse = new SseServer((came) => isNotice(came) ? open() : undefined);
+  await using http = new Scripted((came) => isNotice(came) ? open() : undefined, { isOlder: true });
+  for (const { url } of [sse, http]) {
+    await using stage = await Stage.at(url, { server: { isSse: url === sse.url } });
+    const signal = AbortSignal.timeout(10_000);
+    const said = await stage.call("t", {}, { signal }).catch(String);
+    assert.deepEqual(Object(said).content, DONE, `${said}`);
+  }
+});
+
+Deno.test("A call waits for the end of the handshake, and leaves its request when it is answered", async () => {
+  let isReady = false;
+  let isLeft = false;
+  await using server = new SseServer(async ({ message: { id, method }, stream }) => {
+    if (method === "notifications/initialized") {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      isReady = true;
+    }
+    if (method !== "tools/call") return undefined;
+    if (!isReady) return new Response("too early", { status: 409 });
+    stream?.say({ id, result: { content: DONE } });
+    return new Response(new ReadableStream({ cancel: () => void (isLeft = true) }));
+  });
+  await using stage = await Stage.at(server.url, SSE);
+  assert.deepEqual((await stage.call("t")).content, DONE);
+  await until(() => isLeft);
 });
 
 Deno.test("An address of neither transport is told by its status, however it is defined", async () => {
@@ -247,6 +297,10 @@ Deno.test("A stream that never names an endpoint, and one of comments alone, are
     server.begins = () => begins;
     await using stage = await Stage.at(server.url, { ...SSE, limits: { startMs: 300 } });
     assert.equal((await failed(stage.call("t"))).code, "TIMED_OUT");
+    if (begins !== "") continue;
+    // There is time to find that it is an address of neither transport.
+    await using late = await Stage.at(server.url, SSE);
+    assert.equal((await failed(late.call("t"))).code, "UPSTREAM_PROTOCOL");
   }
 });
 

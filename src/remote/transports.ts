@@ -78,9 +78,7 @@ export class TransportChoice implements AddressFacts {
 
   /** Has the other transport tried once where this one was refused. Returns the error for that. */
   other(error: PmlError): PmlError {
-    const { code, detail } = error;
-    const isRedirect = String(detail?.status).startsWith("3");
-    if (code !== "UPSTREAM_PROTOCOL" || isRedirect) return error;
+    if (error.code !== "UPSTREAM_PROTOCOL") return error;
     if (this.isSse) drop(this.#file);
     if (this.#because === undefined) {
       this.#known.set(this.#key, { isSse: !this.isSse, because: error });

@@ -156,6 +156,7 @@ const ODD: Readonly<Record<string, (usual: Record<string, unknown>) => unknown>>
   "a negative lifetime": (usual) => ({ ...usual, expires_in: -5 }),
   "scopes that are no text": (usual) => ({ ...usual, scope: { a: 1 } }),
   "null": () => null,
+  "a token that is bound to a key": (usual) => ({ ...usual, token_type: "DPoP" }),
 };
 
 Deno.test("A token of an odd kind signs nobody in and is sent nowhere (SX6)", async (t) => {

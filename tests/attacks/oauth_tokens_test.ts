@@ -260,7 +260,10 @@ Deno.test("An authorization server that is another than before gets nothing of t
   await using pml = new RawStdio(ws);
   await pml.open();
   assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  // It may name several, in any order.
   mcp.options.amend = (usual) => ({ ...usual, authorization_servers: [other.issuer] });
+  server.tokens.expire();
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
   server.tokens.revokeAll();
   assert.equal(toldCode(await call(pml, "far:meta")), "LOGIN_REQUIRED");
   assert.equal((await scene.tried()).code, 0);

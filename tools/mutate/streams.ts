@@ -77,4 +77,22 @@ export const STREAMS: readonly Mutant[] = [
     filter:
       "What was followed counts as changed after a stream was away, unless it was taken up again",
   },
+  {
+    name: "sse-notice",
+    guard: "The answer to a notification holds up no call, however long it is",
+    file: "sse_wire.ts",
+    find: "if (!isRequest) endSoon();",
+    put: "",
+    test: WIRE,
+    filter: "A notification whose answer does not end holds up no call",
+  },
+  {
+    name: "stream-resumes",
+    guard: "A stream that brings nothing is taken up a few times only",
+    file: "_http_request.ts",
+    find: "tries > RESUMES",
+    put: "tries < 0 && RESUMES > 0",
+    test: SESSIONS,
+    filter: "A stream that ends again and again without a word is given up",
+  },
 ];
