@@ -174,6 +174,34 @@ Deno.test("Only so many runs wait for the person; one more is refused before its
   await endWell(ws, pml);
 });
 
+Deno.test("A plan that waits for the person counts like code; one more is refused as a whole", async () => {
+  const waiting: ((answer: unknown) => void)[] = [];
+  await using scene = await ledgerScene({
+    limits: { waiting_runs: 1 },
+    answer: () => new Promise((resolve) => waiting.push(resolve)),
+  });
+  const { ws, pml } = scene;
+  const plan = (text: string) => {
+    const tasks = [{ id: "a", tool: "led:gated", arguments: { text } }];
+    return pml.callTool("execute_workflow", { plan: { tasks } });
+  };
+  const first = plan("first");
+  first.catch(() => {}); // looked at below
+  await asked(pml, 1);
+  const isAsked = asked(pml, 2).then(() => "it was asked");
+  isAsked.catch(() => {}); // it never is
+  const refused = Promise.all([
+    plan("second"),
+    runCode(pml, "await mcp.led.gated({ text: 'third' })"),
+  ]).then((answers) => answers.map((answer) => /OVERLOADED|1 runs/.test(JSON.stringify(answer))));
+  refused.catch(() => {});
+  assert.deepEqual(await Promise.race([refused, isAsked]), [true, true]);
+  waiting[0]?.(YES);
+  await first;
+  assert.deepEqual(await ledgerOf(ws), ["gated first"]);
+  await endWell(ws, pml);
+});
+
 Deno.test("A run whose client never comes back ends with its child (2026-07-28)", async () => {
   await using scene = await ledgerScene({
     era: "2026-07-28",

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, visible } from "../core/json.ts";
+import { type Json, type JsonObject, visible } from "../core/json.ts";
 import { bad, isList, partAt } from "./_refs.ts";
 
 /** Which part of which output: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
@@ -53,12 +53,15 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     return paged(value.slice(offset, end), { offset, end, total: value.length });
   }
   if (typeof value !== "object" || value === null) return { value };
-  const entries = isList(value)
-    ? value.map((one, at) => [String(at), one] as const)
-    : membersOf(value);
+  // An output may have very many members, so only those of the page are looked at.
+  const names = isList(value) ? undefined : Object.keys(value);
+  const { length: total } = names ?? value as readonly Json[];
+  const last = Math.min(offset + (limit ?? total), total);
   const page: (readonly [string, Json])[] = [];
   let left = PAGE_CHARACTERS;
-  for (const [key, one] of entries.slice(offset, limit && offset + limit)) {
+  for (let at = offset; at < last; at++) {
+    const key = names?.[at] ?? String(at);
+    const one = (value as JsonObject)[key] ?? null;
     const size = JSON.stringify(one).length + key.length;
     if (size > left && page.length > 0) break;
     left -= size;
@@ -66,7 +69,7 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     page.push([key, size > PAGE_CHARACTERS ? `too large, ${shapeOf(one)}` : one]);
   }
   const shown = isList(value) ? page.map(([, one]) => one) : Object.fromEntries(page);
-  return paged(shown, { offset, end: offset + page.length, total: entries.length });
+  return paged(shown, { offset, end: offset + page.length, total });
 }
 
 /** Returns one line that says what a value is made of: types and names, no values. */
@@ -92,16 +95,14 @@ function shape(value: Json, depth: number): string {
       : ` of ${shape(first, depth + 1)}`;
     return `array(${value.length})${inner}`;
   }
-  const members = membersOf(value);
-  if (depth >= SHAPE_DEPTH) return `object(${members.length})`;
-  const shown = members.slice(0, MEMBERS_SHOWN).map(([key, one]) =>
-    `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${shape(one, depth + 1)}`
+  const names = Object.keys(value);
+  if (depth >= SHAPE_DEPTH) return `object(${names.length})`;
+  const shown = names.slice(0, MEMBERS_SHOWN).map((key) =>
+    `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${
+      shape((value as JsonObject)[key] ?? null, depth + 1)
+    }`
   );
-  return `{${[...shown, ...(members.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
-}
-
-function membersOf(value: Json): readonly (readonly [string, Json])[] {
-  return isObject(value) ? Object.entries(value as JsonObject) : [];
+  return `{${[...shown, ...(names.length > MEMBERS_SHOWN ? ["…"] : [])].join(", ")}}`;
 }
 
 function countOf(text: string | null, name: string): number | undefined {

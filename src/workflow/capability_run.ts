@@ -16,8 +16,8 @@ import { WaitingRuns } from "./waiting_runs.ts";
 /** What capabilities need of PML. */
 export interface CapabilityHouse extends CodeHouse, RunHouse {
   readonly limits: () => { readonly codeMs: number; readonly callMaxMs: number };
-  /** Returns what runs plans, with calls that go this way. */
-  readonly plans: (callTool: CallTool) => Pick<Plans, "run">;
+  /** Returns what runs plans, with calls and questions that go this way. */
+  readonly plans: (own: Pick<RunHouse, "callTool" | "waiting">) => Pick<Plans, "run">;
 }
 
 /** A capability that is called. */
@@ -50,9 +50,10 @@ export async function runCapability(
     within: call.run,
   });
   const via = "capability" as const;
+  const own = { callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED };
   if (kind === "plan") {
     const plan = JSON.parse(text);
-    const outcome = await house.plans(callTool)
+    const outcome = await house.plans(own)
       .run({ ...given, plan, params: call.arguments, via, depth });
     const { run, isDone, output } = outcome;
     house.record("capability ended", { actor, about: { ...about, run, isDone } });
@@ -61,7 +62,7 @@ export async function runCapability(
   const { codeMs: ms, callMaxMs: mostMs } = house.limits();
   const result = await inRun(
     { ...given, via, id, depth, calls, ms, mostMs, about },
-    { ...house, callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED },
+    { ...house, ...own },
     async (run) => await runCode({ code: text, arguments: call.arguments, run }, house),
   );
   if (result.kind === "value") return resultOf(result.value);

@@ -14,21 +14,15 @@ import { PlanRun } from "./_plan_run.ts";
 import { type Known, parsePlan, type Plan } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
 import { Run, type RunOptions } from "./run.ts";
-import { inTime } from "./run_scope.ts";
+import { inTime, type RunHouse } from "./run_scope.ts";
 
 /** The options of `Plans`. */
-export interface PlansOptions
-  extends Pick<RunOptions, "callTool">, Pick<JudgeOptions, "idOf" | "check" | "ask"> {
+export interface PlansOptions extends RunHouse, Pick<JudgeOptions, "idOf" | "check" | "ask"> {
   readonly results: Results;
   readonly limits: () => Pick<
     Limits,
     "planTasks" | "concurrentCalls" | "callMaxMs" | "inlineBytes" | "inputBytes"
   >;
-  /** Writes an event of a run to the journal. */
-  readonly record: (
-    event: string,
-    said: { readonly actor: string; readonly about: JsonObject },
-  ) => void;
 }
 
 /** A request to run a plan. */
@@ -93,7 +87,7 @@ export class Plans {
     plan: Plan,
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
-    const { results, limits, idOf, callTool, record, ...options } = this.#options;
+    const { results, limits, idOf, callTool, record, waiting, ...options } = this.#options;
     const { actor, via = "plan", depth = 0, onProgress } = request;
     const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs: ms, inlineBytes } =
       limits();
@@ -105,9 +99,10 @@ export class Plans {
       kept: (name) => results.output(name, actor),
     };
     const isDone = (key: string) => kept.outputs.has(key);
-    return await inTime({ ...request, ms }, () => timedOut(ms), async (during) => {
+    const during = <A>(ask: () => Promise<A>) => waiting.during(kept.id, ask);
+    return await inTime({ ...request, ms, during }, () => timedOut(ms), async (within) => {
       const { request: of, sampling, onMessage } = request;
-      const from = { request: of, sampling, onMessage, ...during, via, actor, run: kept.id, depth };
+      const from = { request: of, sampling, onMessage, ...within, via, actor, run: kept.id, depth };
       const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
       const run = new Run({ ...from, id: kept.id, calls: most, callTool });
       const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);

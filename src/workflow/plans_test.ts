@@ -8,6 +8,7 @@ import type { Json, JsonObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";
 import { type PlanRequest, Plans } from "./plans.ts";
 import { Results } from "./results.ts";
+import { WaitingRuns } from "./waiting_runs.ts";
 
 type Tool = (call: Call) => Json | Promise<Json>;
 
@@ -33,6 +34,7 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
   const state = { deny: "", ask: (): Promise<void> => Promise.resolve() };
   const plans = new Plans({
     results,
+    waiting: new WaitingRuns(() => 2),
     limits: () => all,
     idOf: (name) => parseToolId(name) ?? assert.fail(`no tool ${name}`),
     check: (call, open) => {

@@ -94,6 +94,19 @@ Deno.test("pageOf() gives a part that fits, and says where to go on", () => {
   }
 });
 
+Deno.test("pageOf() looks at the elements of its page alone", () => {
+  let looked = 0;
+  const list = new Proxy<Json[]>(Array(400_000).fill(1), {
+    get: (all, key) => {
+      if (/^\d/.test(String(key))) looked++;
+      return Reflect.get(all, key);
+    },
+  });
+  const request = { name: "x", pointer: "", offset: 200_000, limit: 2 };
+  assert.deepEqual(pageOf(list, request).value, [1, 1]);
+  assert.equal(looked, 2);
+});
+
 Deno.test("shapeOf() says types and names, and no values", () => {
   const value = { id: 1, tags: ["secret"], "odd name\u202e": null, deep: { a: [{ b: [[]] }] } };
   assert.equal(

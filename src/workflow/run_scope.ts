@@ -78,7 +78,7 @@ export interface Timed extends Meanwhile {
   readonly signal: AbortSignal;
   readonly ms: number;
   /** Is around each question to the person. */
-  readonly during?: <A>(ask: () => Promise<A>) => Promise<A>;
+  readonly during: <A>(ask: () => Promise<A>) => Promise<A>;
 }
 
 /**
@@ -86,7 +86,7 @@ export interface Timed extends Meanwhile {
  * stop the time.
  */
 export async function inTime<T>(
-  { signal, ms, during = (ask) => ask(), ...ways }: Timed,
+  { signal, ms, during, ...ways }: Timed,
   over: () => PmlError,
   work: (
     during: Asking & { readonly signal: AbortSignal },

@@ -19,11 +19,14 @@ import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
 import { Results } from "./results.ts";
 import { Run } from "./run.ts";
+import type { RunHouse } from "./run_scope.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
 /** The options of `Workflow`. */
 export interface WorkflowOptions
-  extends Omit<PlansOptions, "results" | "limits">, Omit<CodeToolHouse, "waiting" | "limits"> {
+  extends
+    Omit<PlansOptions, "results" | "waiting" | "limits">,
+    Omit<CodeToolHouse, "waiting" | "limits"> {
   readonly limits: () => Limits;
   /** What plans are made of intents with. */
   readonly intents: IntentsOptions;
@@ -42,20 +45,19 @@ export class Workflow {
   readonly results: Results;
   /** Runs plans. */
   readonly plans: Plans;
-  readonly #options: WorkflowOptions;
-  readonly #waiting: WaitingRuns;
+  readonly #options: WorkflowOptions & Pick<RunHouse, "waiting">;
 
   /** Takes the options; starts nothing. */
   constructor(options: WorkflowOptions) {
-    this.#options = options;
-    this.#waiting = new WaitingRuns(() => options.limits().waitingRuns);
+    const waiting = new WaitingRuns(() => options.limits().waitingRuns);
+    this.#options = { ...options, waiting };
     this.results = new Results(options.limits);
-    this.plans = new Plans({ ...options, results: this.results });
+    this.plans = new Plans({ ...this.#options, results: this.results });
   }
 
   /** Runs code: the meta-tool `execute_code`. */
   async code(request: WorkflowRequest): Promise<Outcome> {
-    return await executeCode(request, { ...this.#options, waiting: this.#waiting });
+    return await executeCode(request, this.#options);
   }
 
   /** Expects code soon. */
@@ -89,8 +91,7 @@ export class Workflow {
   async capability(capability: Capability, called: CapabilityCall): Promise<ToolResult> {
     return await runCapability(capability, called, {
       ...this.#options,
-      waiting: this.#waiting,
-      plans: (callTool) => new Plans({ ...this.#options, callTool, results: this.results }),
+      plans: (own) => new Plans({ ...this.#options, ...own, results: this.results }),
     });
   }
 
