@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { objectOf } from "../../src/core/json.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
-import { until } from "../kit/wait.ts";
+import { END_MS, until } from "../kit/wait.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { assertAftermath, endWell, journalOf, ofKind, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
@@ -196,7 +196,7 @@ for (const [how, end] of Object.entries(ENDS)) {
     await until(() => pml.messages.length > seen);
     const [{ code, ms }, wanted] = await end(scene);
     assert.equal(code, wanted, pml.stderr);
-    assert.ok(ms < 2_000, `the end took ${ms} ms`);
+    assert.ok(ms < END_MS, `the end took ${ms} ms`);
     await assertAftermath(ws, pml);
   });
 }
