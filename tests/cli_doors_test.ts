@@ -4,7 +4,7 @@ import { greeting } from "./cli_greeter.ts";
 import { pmlCommand, repoFile } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
-import { waitUntil } from "./kit/wait.ts";
+import { END_MS, waitUntil } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 Deno.test("pml ends quietly when nobody reads its output", async () => {
@@ -77,7 +77,7 @@ Deno.test("pml stdio serves until the client hangs up or a signal comes", async 
     const ended = signal === undefined ? await client.close() : await client.kill(signal);
     // It ended itself: a signal that kills leaves the same number as code.
     assert.deepEqual([ended.code, ended.signal], [code, null], client.stderr);
-    assert.ok(ended.ms < 2_000, `${ended.ms} ms`);
+    assert.ok(ended.ms < END_MS, `${ended.ms} ms`);
     await client.watch.assertNothingLeft();
   }
 });

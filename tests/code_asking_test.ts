@@ -96,12 +96,12 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     await using scene = await ledgerScene({
       era,
       answer: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        await new Promise((resolve) => setTimeout(resolve, 4_100));
         return YES;
       },
     });
     const { ws, pml } = scene;
-    assert.equal(await valueOf(pml, GATED, { timeout_ms: 1_400 }), "gated second");
+    assert.equal(await valueOf(pml, GATED, { timeout_ms: 4_000 }), "gated second");
     const late = await valueOf(pml, `await mcp.led.gated(); for (;;);`, { timeout_ms: 1_000 });
     assert.match(late, /^TIMED_OUT/);
     await endWell(ws, pml);

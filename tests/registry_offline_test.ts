@@ -67,7 +67,7 @@ Deno.test("A registry that is gone: what was used runs on, the rest is told at o
   const again = textOf(await answerOf(pml, called("spook:run")));
   const took = performance.now() - before;
   assert.match(again, /^REGISTRY_OFFLINE: /);
-  assert.ok(took < 1_000, `${took} ms`);
+  assert.ok(took < 5_000, `${took} ms`);
   const read_file = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
   assert.equal(textOf(await pml.callTool("call", read_file)), "good");
   const once_more = await outcomeOf(pml, called("clock:tell"));

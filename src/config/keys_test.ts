@@ -63,7 +63,7 @@ Deno.test("parseDotenv() reads back what was written, and whatever text in littl
   for (const part of ["A='", 'A="\\', " ", "A= #", "export ", "A=\t", '"', "a\n"]) {
     parseDotenv(part.repeat(65_536 / part.length));
   }
-  assert.ok(performance.now() - begun < 2_000);
+  assert.ok(performance.now() - begun < 5_000);
 });
 
 Deno.test("Keys takes the environment before .env, and nothing that is empty or a placeholder", async () => {

@@ -183,7 +183,7 @@ Deno.test("makeJudge() finds one of 100,000 rules with exact arguments at once (
   for (let at = 0; at < 1_000; at++) assert.equal(judge(ID, { a: at }).kind, "allow");
   assert.equal(judge(ID, { a: -1 }).kind, "ask");
   // Going through all of them would take minutes.
-  assert.ok(performance.now() - since < 2_000);
+  assert.ok(performance.now() - since < 6_000);
 });
 
 Deno.test("alwaysWins() is true only where the rule would decide", () => {

@@ -63,12 +63,12 @@ Deno.test("A server that went away is not waited for, and nothing is sent twice 
 Deno.test("One that takes connections and says nothing costs one wait, and each call after it none", async () => {
   await using hole = new TcpSink();
   const url = `http://127.0.0.1:${hole.port}/mcp`;
-  await using stage = await Stage.at(url, { limits: { startMs: 200 } });
+  await using stage = await Stage.at(url, { limits: { startMs: 1_500 } });
   assert.equal((await failed(stage.call("t"))).code, "TIMED_OUT");
   const since = performance.now();
   const calls = Array.from({ length: 10 }, () => failed(stage.call("t")));
   for (const { code } of await Promise.all(calls)) assert.equal(code, "TIMED_OUT");
-  assert.ok(performance.now() - since < 190, "they waited for another start");
+  assert.ok(performance.now() - since < 1_400, "they waited for another start");
   await until(() => hole.received.length >= 2);
   assert.equal(hole.received.length, 2, "one look was made for all");
 });

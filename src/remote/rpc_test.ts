@@ -208,11 +208,11 @@ Deno.test("A cloud that nobody can reach is told as that, at once for every tool
   await down("tavily");
   const sent = () => stage.asked.filter((url) => url.endsWith("/mcp")).length;
   assert.equal(sent(), 1);
-  for (const name of ["tavily", "exa", "github", "tavily"]) assert.ok(await down(name) < 1_000);
+  for (const name of ["tavily", "exa", "github", "tavily"]) assert.ok(await down(name) < 5_000);
   assert.equal(sent(), 1, "what is out of reach is sent nothing of a call");
   // It comes back by itself.
   await using _hub = new FakeCloud(undefined, { port });
-  const until = performance.now() + 10_000;
+  const until = performance.now() + 20_000;
   for (;;) {
     const ran = await stage.call("tavily:run").catch(() => undefined);
     if (ran !== undefined) break;

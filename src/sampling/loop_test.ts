@@ -168,7 +168,7 @@ Deno.test("fits() spends so many steps on all tools together", () => {
   const isFit = fits(wanted, [parsePattern("*")]);
   const since = performance.now();
   for (let at = 0; at < 1_000; at++) isFit(toolId("srv", "a".repeat(50) + at));
-  assert.ok(performance.now() - since < 1_500);
+  assert.ok(performance.now() - since < 5_000);
   const few = fits(["t1*", "s:t2", "s__t3"], [parsePattern("*")]);
   const fitting = Array.from({ length: 1_000 }, (_, at) => toolId("s", `t${at}`)).filter(few);
   assert.equal(fitting.length, 111 + 2);

@@ -12,7 +12,7 @@ Deno.test("plainJson() refuses millions of values before it makes them, but no l
     () => read(`[${"[],".repeat(4_000_000)}0]`),
     (error) => error instanceof PmlError && error.code === "RESULT_TOO_LARGE",
   );
-  assert.ok(performance.now() - since < 1_000);
+  assert.ok(performance.now() - since < 5_000);
   for (const text of [",[{".repeat(1_000_000), '\\"[,'.repeat(500_000), "\\".repeat(1_000_001)]) {
     assert.equal(read(JSON.stringify(text)), text);
   }

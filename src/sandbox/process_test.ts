@@ -54,7 +54,7 @@ Deno.test("runProgram() kills the program and what it started when its signal ab
   assert.ok(isAlive(pid));
   controller.abort(new Error("enough"));
   await assert.rejects(running, /enough/);
-  assert.ok(await waitUntil(() => !isAlive(pid), 5_000));
+  assert.ok(await waitUntil(() => !isAlive(pid)));
   await assert.rejects(runProgram(script(""), { ...OPEN, signal: controller.signal }), /enough/);
   await Deno.remove(file);
 });
@@ -65,7 +65,7 @@ Deno.test("runProgram() leaves nothing behind that the program left", async () =
     .spawn(); console.log(child.pid); Deno.exit(0);`;
   const { stdout } = await runProgram(script(code), OPEN);
   assert.ok(Number(stdout) > 0);
-  assert.ok(await waitUntil(() => !isAlive(Number(stdout)), 5_000));
+  assert.ok(await waitUntil(() => !isAlive(Number(stdout))));
 });
 
 Deno.test("killGroup() ends a program that was started, and is quiet about one that ended", async () => {

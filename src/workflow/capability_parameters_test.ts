@@ -107,6 +107,6 @@ Deno.test("The literals and tools of any text are found in a time that grows wit
     namedTools({ kind: "code", text });
     assert.throws(() => code(text, { city: "Paris" }), /is no literal/);
     const ms = performance.now() - since;
-    assert.ok(ms < 3_000, `${piece.trim()}: ${ms} ms`);
+    assert.ok(ms < 8_000, `${piece.trim()}: ${ms} ms`);
   }
 });

@@ -18,7 +18,7 @@ import { makeScene, type SceneOptions } from "./stage.ts";
 
 const LINUX = Deno.build.os === "linux";
 /** All is over so soon after the end of PML. */
-const GONE_MS = 2_000;
+const GONE_MS = 8_000;
 const MODES = ["EOF", "SIGTERM", "SIGKILL"] as const;
 
 /** Processes that nothing but their arguments tells: they have no group, no mark and no folder. */

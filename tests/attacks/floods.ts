@@ -78,7 +78,7 @@ export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise
 }
 
 /** Gives for how long the main thread of a process has run. */
-async function busyMs(pid: number): Promise<number> {
+export async function busyMs(pid: number): Promise<number> {
   const stat = await Deno.readTextFile(`/proc/${pid}/task/${pid}/stat`);
   const [user, system] = stat.slice(stat.lastIndexOf(")") + 2).split(" ").slice(11, 13);
   return (Number(user) + Number(system)) * 1_000 / TICKS;

@@ -8,8 +8,9 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { objectOf } from "../../src/core/json.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
-import { until } from "../kit/wait.ts";
+import { END_MS, until } from "../kit/wait.ts";
 import { call, toldCode } from "./evil_servers.ts";
+import { busyMs } from "./floods.ts";
 import { assertAftermath, endWell, journalOf, ofKind, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
@@ -124,14 +125,17 @@ function sceneOf(era: Era): Promise<Scene> {
   });
 }
 
-/** Calls another tool again and again while something runs, and gives the longest wait. */
+/**
+ * Calls another tool again and again while something runs, and gives for how long PML was busy at
+ * most in one such call: a machine that has much to do beside lets everybody wait.
+ */
 async function longestWait({ pml }: Scene, run: () => Promise<unknown>): Promise<number> {
   const state = { isOver: false, longest: 0 };
   const pinging = (async () => {
     while (!state.isOver) {
-      const since = performance.now();
+      const since = await busyMs(pml.pid);
       assert.equal(textOf(await call(pml, "good:ping")), "pong");
-      state.longest = Math.max(state.longest, performance.now() - since);
+      state.longest = Math.max(state.longest, await busyMs(pml.pid) - since);
     }
   })();
   await Promise.all([pinging, run().finally(() => state.isOver = true)]);
@@ -196,7 +200,7 @@ for (const [how, end] of Object.entries(ENDS)) {
     await until(() => pml.messages.length > seen);
     const [{ code, ms }, wanted] = await end(scene);
     assert.equal(code, wanted, pml.stderr);
-    assert.ok(ms < 2_000, `the end took ${ms} ms`);
+    assert.ok(ms < END_MS, `the end took ${ms} ms`);
     await assertAftermath(ws, pml);
   });
 }

@@ -94,5 +94,5 @@ async function failFar(hub: FakeCloud, pml: RawStdio): Promise<void> {
     assert.equal(toldCode(down), "UPSTREAM_DOWN");
     assert.match(textOf(down), /the cloud is out of reach .*\n?.*Tools on this machine work/);
   }
-  assert.ok(performance.now() - since < 2_000, "the second failure is known");
+  assert.ok(performance.now() - since < 8_000, "the second failure is known");
 }

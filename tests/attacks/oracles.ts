@@ -11,6 +11,7 @@ import { join } from "node:path";
 import type { Json, Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
+import { END_MS } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 
 /** The file that `assertServes()` reads; every workspace of an attack holds it. */
@@ -55,7 +56,7 @@ export async function endWell(
   await assertServes(pml);
   const { code, ms } = await pml.close();
   assert.equal(code, 0, pml.stderr);
-  assert.ok(ms < 2000, `the end took ${ms} ms`);
+  assert.ok(ms < END_MS, `the end took ${ms} ms`);
   pml.assertAnswered();
   await assertAftermath(ws, pml, expected);
 }

@@ -191,7 +191,7 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
     const since = performance.now();
     const answer = await answerOf(pml, planOf(FIRST, ...tasks));
     assert.match(textOf(answer), wanted, what);
-    assert.ok(performance.now() - since < 3_000, `${what} took long`);
+    assert.ok(performance.now() - since < 8_000, `${what} took long`);
   }
   // Each reference is short, and what it takes is not.
   await writeFile(ws.file("large.txt"), "x".repeat(1_000_000));
@@ -202,7 +202,7 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
     planOf(file("read_file", { path: "large.txt" }), writing("x", list)),
   );
   assert.match(textOf(answer), /INPUT_TOO_LARGE/);
-  assert.ok(performance.now() - since < 3_000);
+  assert.ok(performance.now() - since < 8_000);
   await endWell(ws, pml, { calls: 2 });
 });
 

@@ -191,7 +191,7 @@ Deno.test("A client that never answers gets its answer in time, and nothing runs
   const { ws, pml } = scene;
   const since = performance.now();
   const answer = await pml.request("tools/call", { ...WRITE });
-  assert.ok(performance.now() - since < 3000);
+  assert.ok(performance.now() - since < 10_000);
   assert.equal(codeOf(answer), "APPROVAL_REQUIRED", JSON.stringify(answer));
   assert.match(textOf(answer), /`pml approve`/);
   assert.equal(await madeIn(ws), undefined);

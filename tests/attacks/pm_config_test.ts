@@ -57,7 +57,7 @@ Deno.test("Nothing runs under a file that cannot be read, and it recovers when m
     await writeFile(ws.file("next.json"), content);
     await rename(ws.file("next.json"), ws.file(".pml.json"));
     const code = async () => codeOf(await reading(pml));
-    assert.ok(await waitUntil(async () => await code() === "CONFIG_INVALID", 5000), name);
+    assert.ok(await waitUntil(async () => await code() === "CONFIG_INVALID"), name);
     for (const answer of await everyDoor(pml)) {
       assert.equal(codeOf(answer), "CONFIG_INVALID", `${name}: ${JSON.stringify(answer)}`);
       const told = String(answer.result?.structuredContent?.error?.message);
@@ -65,7 +65,7 @@ Deno.test("Nothing runs under a file that cannot be read, and it recovers when m
       assert.ok(told.includes(".pml.json") && told.length < 4_000, `${name}: ${told}`);
     }
     await writeFile(ws.file(".pml.json"), GOOD);
-    assert.ok(await waitUntil(async () => await code() === undefined, 5000), `mended: ${name}`);
+    assert.ok(await waitUntil(async () => await code() === undefined), `mended: ${name}`);
   }
   await endWell(ws, pml);
 });

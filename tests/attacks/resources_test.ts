@@ -98,7 +98,7 @@ Deno.test("A module that always crashes has to wait, and no other does", async (
     const { detail } = assertRefused(await call("crash:go"), { code: "SANDBOX_CRASHED" });
     assert.equal(detail?.reason as unknown, "backoff");
     assert.ok(Number(detail?.retry_after_ms) > 0);
-    assert.ok(performance.now() - since < 100, "a refusal starts nothing");
+    assert.ok(performance.now() - since < 400, "a refusal waits for no start");
     assert.match((await call("small:pid")).text, /^\d+$/);
   });
 });
@@ -157,7 +157,7 @@ async function settled(pml: RawStdio): Promise<void> {
     since = kept ? Math.min(since, performance.now()) : Infinity;
     return performance.now() - since > 500;
   };
-  assert.ok(await waitUntil(isSettled, 5_000));
+  assert.ok(await waitUntil(isSettled));
 }
 
 async function gatewayOf({ pid }: RawStdio) {

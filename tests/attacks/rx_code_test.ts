@@ -37,7 +37,7 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
       const answer = await beside(pml, code, { timeout_ms: 800 });
       assert.match(textsOf(answer)[0] ?? "", /^TIMED_OUT: .* 800 ms[^]*timeout_ms/);
       const ms = performance.now() - since;
-      assert.ok(ms > 780 && ms < 3_000, `it took ${ms} ms`);
+      assert.ok(ms > 780 && ms < 10_000, `it took ${ms} ms`);
     });
   }
   await endWell(ws, pml);

@@ -95,7 +95,7 @@ Deno.test("a module that goes on sending after its answer loses its child", asyn
         const pid = Number((await house.call("evil:drip", { how })).text);
         assert.ok(pid > 0);
         const gone = async () => !(await processes()).some((one) => one.pid === pid);
-        assert.ok(await waitUntil(gone, 3_000), "it sends for ever");
+        assert.ok(await waitUntil(gone), "it sends for ever");
       });
     }
   });
@@ -125,7 +125,7 @@ Deno.test("a result too large is told with its size, never cut", async () => {
 
 /**
  * Runs an attack of a module that works before, and asserts that the others hardly waited. Where
- * they did it is run again, three times in all: an attack that holds the gateway up does so each
+ * they did it is run again, eight times in all: an attack that holds the gateway up does so each
  * time, and others who use the machine do not.
  */
 async function suffered(
@@ -139,7 +139,7 @@ async function suffered(
     const seen = await watched(house, () => house.call(`evil:${tool}`, { how }));
     check(seen);
     waits.push(seen.p95);
-  } while (Math.min(...waits) >= waitMs && waits.length < 3);
+  } while (Math.min(...waits) >= waitMs && waits.length < 8);
   assert.ok(Math.min(...waits) < waitMs, `the others waited ${waits} ms`);
 }
 

@@ -222,7 +222,7 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
   for (const [code, told] of cases) {
     // The types are not what is tried here.
     const untyped = code.replaceAll("mcp", "(mcp as any)");
-    const said = await valueOf(pml, untyped, { timeout_ms: 1_500 });
+    const said = await valueOf(pml, untyped, { timeout_ms: 5_000 });
     assert.match(said, told, `${code}: ${said}`);
     assert.equal(await valueOf(pml, "return Object.prototype.tool ?? 'clean'"), "clean", code);
   }

@@ -105,7 +105,7 @@ Deno.test("a result of a million items holds up neither the gateway nor its memo
     const blocks = call("evil:odd", { kind: "blocks" });
     const since = performance.now();
     assert.equal((await call("good:ping")).text, "pong");
-    assert.ok(performance.now() - since < 2_000);
+    assert.ok(performance.now() - since < 6_000);
     assertRefused(await blocks, { code: "RESULT_TOO_LARGE" });
     assertRefused(await items, { code: "RESULT_TOO_LARGE" });
     assert.ok(await rssOf(pml.pid) - before < 256 * 1024 * 1024);

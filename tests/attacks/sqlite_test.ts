@@ -202,7 +202,7 @@ Deno.test("A database with flipped bits is answered for, and hurts nobody", asyn
 });
 
 Deno.test("A statement that never ends is ended by its deadline, and others go on (RX1)", async () => {
-  const limits = { call_ms: 1_200 };
+  const limits = { call_ms: 2_500 };
   await using scene = await makeScene({ pml: ALLOWED, limits, prepare: furnish });
   const { ws, pml } = scene;
   const endless: readonly (readonly [string, string])[] = [
@@ -216,11 +216,11 @@ Deno.test("A statement that never ends is ended by its deadline, and others go o
       const begun = performance.now();
       const read = await pml.callTool("filesystem__read_file", { path: "good.txt" });
       assert.equal(textOf(read), "good\n");
-      if (turn > 0) assert.ok(performance.now() - begun < 600, "others wait");
+      if (turn > 0) assert.ok(performance.now() - begun < 2_000, "others wait");
     }
     const answer = await running;
     assert.equal(codeOf(answer), "TIMED_OUT", `${sql}: ${textOf(answer)}`);
-    assert.ok(performance.now() - since < 4_000);
+    assert.ok(performance.now() - since < 12_000);
   }
   assert.ok(!isError(await sqlite(pml, "query", { sql: "PRAGMA integrity_check" })));
   assert.equal(count(ws), 2);

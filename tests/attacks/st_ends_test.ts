@@ -3,7 +3,7 @@ import { ERAS, paramsFor } from "../kit/json_rpc.ts";
 import { pmlCommand } from "../kit/pml_command.ts";
 import { ProcWatch } from "../kit/procwatch.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
-import { waitUntil, within } from "../kit/wait.ts";
+import { END_MS, waitUntil, within } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import {
   assertAftermath,
@@ -41,7 +41,7 @@ for (const era of ERAS) {
       await act(pml);
       const { code, ms } = await pml.close();
       assert.equal(code, 0, pml.stderr);
-      assert.ok(ms < 2000, `the end took ${ms} ms`);
+      assert.ok(ms < END_MS, `the end took ${ms} ms`);
       assert.doesNotMatch(pml.stderr, CRASH);
       await assertAftermath(ws, pml);
     });
@@ -56,7 +56,7 @@ for (const [signal, wanted] of Object.entries(SIGNALS)) {
       await act(pml);
       const { code, ms } = await pml.kill(signal as keyof typeof SIGNALS);
       assert.equal(code, wanted, pml.stderr);
-      assert.ok(ms < 2000, `the end took ${ms} ms`);
+      assert.ok(ms < END_MS, `the end took ${ms} ms`);
       assert.doesNotMatch(pml.stderr, CRASH);
       await assertAftermath(ws, pml);
     });

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readdir, readlink } from "node:fs/promises";
 import process from "node:process";
-import { waitUntil } from "./wait.ts";
+import { END_MS, waitUntil } from "./wait.ts";
 
 /** A living process. */
 export interface Process {
@@ -48,7 +48,9 @@ export class ProcWatch {
   }
 
   /** Asserts that nothing is left, waiting a little for what is about to end. */
-  async assertNothingLeft({ withinMs = 2000 }: { readonly withinMs?: number } = {}): Promise<void> {
+  async assertNothingLeft(
+    { withinMs = END_MS }: { readonly withinMs?: number } = {},
+  ): Promise<void> {
     const gone = await waitUntil(async () => (await this.living()).length === 0, withinMs);
     if (gone) return;
     const left = (await this.living()).map(({ pid, command }) => `${pid} ${command.slice(0, 200)}`);

@@ -92,5 +92,5 @@ Deno.test("lastExpression() gives up soon on code that is long", () => {
   const long = Array.from({ length: 20_000 }, (_, at) => `  f(${at},\n  {a: ${at}}`).join(",\n");
   const since = performance.now();
   assert.equal(last(`${long};\nconst x = 1`), undefined);
-  assert.ok(performance.now() - since < 2_000);
+  assert.ok(performance.now() - since < 6_000);
 });
