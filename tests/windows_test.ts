@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
 import { makeScenery, SLOW } from "./attacks/stage.ts";
@@ -145,6 +146,20 @@ Deno.test("The answer to a question of one window does nothing in another", asyn
   assert.notEqual(stolen.result?.resultType, "complete", JSON.stringify(stolen));
   const own = await one.request("tools/call", params);
   assert.equal(own.result?.resultType, "complete", JSON.stringify(own));
+});
+
+Deno.test("A window goes on alone when the configuration names another variable", async () => {
+  const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
+  await using ws = await makeScenery({ pml });
+  await using _served = await servePml(ws);
+  await using here = await windowOf(ws);
+  await read(here);
+  assert.doesNotMatch(here.stderr, /Serving/);
+  const one = { command: "none", args: [], env: { KEY: "${ANOTHER_KEY}" } };
+  const config = JSON.stringify({ mcpServers: { one } });
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), config);
+  await until(() => here.stderr.includes("Serving on stdio"));
+  assert.match(textOf(await read(here)), /./);
 });
 
 Deno.test("Many windows share servers, which end when nobody calls them", async () => {

@@ -43,10 +43,19 @@ class Windows {
   readonly #environment = readEnvironment();
   readonly #closing = new AbortController();
   readonly #open = new Set<Promise<void>>();
+  /** The variables that were compared with each window. */
+  readonly #agreed = new Map<Socket, ReadonlySet<string>>();
 
   constructor(options: WindowsOptions, gateway: Gateway) {
     this.#options = options;
     this.#gateway = gateway;
+    // The value of a variable that is named only now may be another one in the window.
+    options.app.policy.onChange(() => {
+      const names = this.#names();
+      for (const [socket, compared] of this.#agreed) {
+        if (!names.every((name) => compared.has(name))) socket.destroy();
+      }
+    });
   }
 
   /** Serves a connection until it ends. */
@@ -58,6 +67,7 @@ class Windows {
     const served: Promise<void> = this.#serve(socket).catch((error) => logError(app, error))
       .finally(() => {
         socket.end();
+        this.#agreed.delete(socket);
         this.#open.delete(served);
       });
     this.#open.add(served);
@@ -76,8 +86,10 @@ class Windows {
   async #serve(socket: Socket): Promise<void> {
     const { app, face } = this.#options;
     const talk = new Talk(socket);
-    const no = await this.#refused(talk);
+    const names = this.#names();
+    const no = await this.#refused(talk, names);
     if (no !== undefined) return talk.say({ no });
+    this.#agreed.set(socket, new Set(names));
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     talk.end();
     talk.say({ inputBytes });
@@ -99,8 +111,19 @@ class Windows {
     listening?.[Symbol.dispose]();
   }
 
+  /** Returns the names of the variables that must be equal, beside PML's own. */
+  #names(): readonly string[] {
+    const { app } = this.#options;
+    const config = app.config();
+    return [
+      ...REACHING,
+      ...wantedKeys(config, app.registryKeys()).map(({ name }) => name),
+      ...config.sampling ? [config.sampling.key] : [],
+    ];
+  }
+
   /** Returns why a window may not attach. */
-  async #refused(talk: Talk): Promise<string | undefined> {
+  async #refused(talk: Talk, names: readonly string[]): Promise<string | undefined> {
     const { app } = this.#options;
     const config = app.config();
     const hello = objectOf(await talk.next());
@@ -108,11 +131,6 @@ class Windows {
     const { root } = findWorkspace(this.#environment, textOf(hello.cwd));
     if (root !== config.workspace) return "it has another workspace";
     const nonce = crypto.randomUUID();
-    const names = [
-      ...REACHING,
-      ...wantedKeys(config, app.registryKeys()).map(({ name }) => name),
-      ...config.sampling ? [config.sampling.key] : [],
-    ];
     talk.say({ nonce, names });
     const { own = [], values } = objectOf(await talk.next());
     const theirs = Array.isArray(own) ? own.map(String) : [];
