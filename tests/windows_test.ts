@@ -72,6 +72,10 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
   await using same = await windowOf(ws);
   await read(same);
   assert.doesNotMatch(same.stderr, /Serving/);
+  await Deno.chmod(join(ws.home, "windows"), 0o755);
+  await using careful = await windowOf(ws);
+  await read(careful);
+  assert.match(careful.stderr, /Serving on stdio/, "others could reach the socket");
   served.kill("SIGKILL");
   await served.ended;
   // Its socket is still there.

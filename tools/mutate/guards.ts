@@ -19,6 +19,7 @@ import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
 import { REVISIONS } from "./revisions.ts";
 import { REPLICAS } from "./replicas.ts";
+import { WINDOWS } from "./windows.ts";
 import { REWRITE } from "./rewrite.ts";
 import { SAMPLING } from "./sampling.ts";
 import { DOOR_CLIENTS } from "./door.ts";
@@ -50,6 +51,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Sign-ins", mutants: SIGNING_IN },
   { title: "The door over HTTP", mutants: SERVING },
   { title: "Several processes", mutants: REPLICAS },
+  { title: "Windows", mutants: WINDOWS },
   { title: "Clients of the door over HTTP", mutants: DOOR_CLIENTS },
   { title: "A company's policy", mutants: COMPANY_POLICY },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },

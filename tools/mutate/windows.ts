@@ -1,0 +1,48 @@
+/**
+ * The guards of windows, which attach to a running `pml serve`.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const TEST = "tests/windows_test.ts";
+
+export const WINDOWS: readonly Mutant[] = [
+  {
+    name: "window-variables",
+    guard: "A window whose variables differ does not attach",
+    file: "src/cli/_windows.ts",
+    find: "objectOf(values)[name] !== hashed(nonce, get(name))",
+    put: "nonce !== nonce && name !== String(get(name)) + String(values)",
+    test: TEST,
+    filter: "A window with another environment, workspace or nobody to attach to works alone",
+  },
+  {
+    name: "window-socket",
+    guard: "A window attaches to no socket that others could have made",
+    file: "src/serve/window_socket.ts",
+    find: "if (!isOwn(path)) return undefined;",
+    put: "isOwn(path);",
+    test: TEST,
+    filter: "A window with another environment, workspace or nobody to attach to works alone",
+  },
+  {
+    name: "window-party",
+    guard: "The answer to a question of one window does nothing in another",
+    file: "src/gateway/gateway.ts",
+    find: "factory: (about) => this.#serverOf(about, party),",
+    put: "factory: (about) => this.#serverOf(about),",
+    test: TEST,
+    filter: "The answer to a question of one window does nothing in another",
+  },
+  {
+    name: "window-named",
+    guard: "A window whose variables were not all compared goes on alone",
+    file: "src/cli/_windows.ts",
+    find: "if (!names.every((name) => compared.has(name))) socket.destroy();",
+    put: "if (names.length < compared.size) socket.pause();",
+    test: TEST,
+    filter: "A window goes on alone when the configuration names another variable",
+  },
+];
