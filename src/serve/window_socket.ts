@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { type Line, LineReader } from "../io/lines.ts";
-import { privateFolder, unlessGone } from "../io/private_files.ts";
+import { locked, privateFolder, unlessGone } from "../io/private_files.ts";
 import { soon } from "../io/waiting.ts";
 import { outputOf, type Pipes } from "./_pipes.ts";
 
@@ -43,17 +43,29 @@ export async function listenAt(
 ): Promise<Server | undefined> {
   if (Deno.build.os === "windows" || path.length > LONGEST) return undefined;
   privateFolder(dirname(path));
-  const left = await connected(path);
-  left?.destroy();
-  if (left !== undefined) return undefined;
-  // What a process left that was killed.
-  await Deno.remove(path).catch(unlessGone);
-  const server = createServer(take);
-  server.listen(path);
-  const isListening = await once(server, "listening").then(() => true, () => false);
-  if (!isListening) return undefined;
-  await Deno.chmod(path, 0o600);
-  return server;
+  // Another process may begin at the same time.
+  return await locked(`${path}.lock`, async () => {
+    if (await isServed(path)) return undefined;
+    // What a process left that was killed.
+    await Deno.remove(path).catch(unlessGone);
+    const server = createServer(take);
+    server.listen(path);
+    const isListening = await once(server, "listening").then(() => true, () => false);
+    if (!isListening) return undefined;
+    await Deno.chmod(path, 0o600);
+    return server;
+  });
+}
+
+/** Returns whether somebody answers at a socket. What a killed process started may still hold it. */
+async function isServed(path: string): Promise<boolean> {
+  const socket = await connected(path);
+  if (socket === undefined) return false;
+  const talk = new Talk(socket);
+  talk.say({});
+  const heard = await talk.next();
+  socket.destroy();
+  return heard !== undefined;
 }
 
 /** Connects to a socket of this person; undefined if nobody listens there. */
