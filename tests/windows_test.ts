@@ -110,7 +110,7 @@ for (const era of ERAS) {
 
   Deno.test(`What a window began ends with it (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
-    await using served = await servePml(ws);
+    await using _served = await servePml(ws);
     await using here = await windowOf(ws, { era });
     here.callTool("call", WAIT);
     await begun(ws, 1);
@@ -118,7 +118,6 @@ for (const era of ERAS) {
     await until(async () =>
       ofKind(await journalOf(ws), "end").some(({ code }) => code === "CANCELLED")
     );
-    assert.ok(served.pid > 0);
   });
 }
 
