@@ -238,9 +238,9 @@ async function othersOf(
 ): Promise<Others | undefined> {
   const { toolset } = gateway;
   const { identity, file, environment: { policies, policy } } = from;
-  const isNarrowed = others.identities ?? others.toolsets ?? identity ?? toolset ??
-    file?.sections.gateway?.toolset ?? policy ?? policies.some(exists);
-  if (!isNarrowed) return undefined;
+  const said = others.identities ?? others.toolsets ?? identity ?? toolset ?? policy ??
+    file?.sections.gateway?.toolset;
+  if (said === undefined && !policies.some(exists)) return undefined;
   const { openOthers } = await import("./identities.ts");
   return await openOthers(others, { ...from, path, toolset });
 }
