@@ -188,3 +188,12 @@ Deno.test("The handle of a question does nothing for another, and its owner can 
   await ask(served.token, { requestState, inputResponses });
   assert.equal(await Deno.readTextFile(ws.file("b.txt")), "x");
 });
+
+Deno.test("A tool set that is named and missing is told, and has no tools", async () => {
+  await using ws = await makeScenery();
+  const config = JSON.stringify({ gateway: { toolset: "gone" } });
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, config);
+  const { stdout, stderr } = await runPml(ws, ["why", "filesystem:read_file"]);
+  assert.match(stderr, /There is no tool set "gone"/);
+  assert.match(stdout, /denied/);
+});

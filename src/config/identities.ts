@@ -5,6 +5,7 @@
  */
 
 import type { Verdict } from "../core/call.ts";
+import { quoted } from "../core/json.ts";
 import { covers, parsePattern, type Pattern } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Report } from "./_problem.ts";
@@ -153,6 +154,10 @@ export async function openOthers(
   if (identity !== undefined && !identities.has(identity)) {
     const key = `identities.${identity}`;
     report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
+  }
+  for (const name of [toolset, ...[...identities.values()].map((one) => one.toolset?.name)]) {
+    if (name === undefined || toolsets.has(name)) continue;
+    report.warnings.push(`There is no tool set ${quoted(name)}, so it has no tools`);
   }
   const { readCompany } = await import("./_company_file.ts");
   const company = await readCompany(environment, report);
