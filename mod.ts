@@ -64,7 +64,8 @@ export type {
   HybridOptions,
   MetaTool,
 } from "./src/config/gateway_options.ts";
-export type { Identity, Narrowing, Rate, Toolset } from "./src/config/identities.ts";
+export type { Identity, Narrowing, Rate } from "./src/config/identities.ts";
+export type { Toolset } from "./src/core/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel } from "./src/config/person.ts";

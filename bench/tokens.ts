@@ -133,7 +133,7 @@ async function ofHouse(app: App, queries: readonly string[]): Promise<readonly C
     if (!["semantic", "hybrid"].includes(options.exposure)) continue;
     const lists = [];
     for (const query of spread(queries, LISTED_MAX)) {
-      lists.push(await gateway.exposed(options, query));
+      lists.push(await gateway.exposed(options, { query }));
     }
     counts.push(listsOf(`tools/list ${name} with a query`, lists));
   }

@@ -191,9 +191,9 @@ Deno.test("The handle of a question does nothing for another, and its owner can 
 
 Deno.test("A tool set that is named and missing is told, and has no tools", async () => {
   await using ws = await makeScenery();
-  const config = JSON.stringify({ gateway: { toolset: "gone" } });
-  await Deno.writeTextFile(`${ws.home}/config.yaml`, config);
+  await configure(ws, { gateway: { toolset: "gone" }, client_toolsets: { cursor: "lost" } });
   const { stdout, stderr } = await runPml(ws, ["why", "filesystem:read_file"]);
   assert.match(stderr, /There is no tool set "gone"/);
+  assert.match(stderr, /There is no tool set "lost"/);
   assert.match(stdout, /denied/);
 });

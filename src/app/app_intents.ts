@@ -6,6 +6,7 @@
 
 import type { Call } from "../core/call.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { missingIn } from "../core/toolset.ts";
 import type { IntentsOptions } from "../workflow/intents.ts";
 import type { App } from "./app.ts";
 
@@ -15,11 +16,12 @@ type CheckCall = (call: Call, open: ReadonlySet<string>) => Promise<boolean>;
 /** Opens what answers intents; starts nothing. */
 export function intentsOf(app: App, check: CheckCall): IntentsOptions {
   const { policy, catalog, servers } = app;
-  const allowed = (id: ToolId) => policy.now.judge(id).kind !== "deny";
-  const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
   return {
     confidence: () => app.config().confidence,
-    open: async (actor) => {
+    open: async ({ actor, toolset }) => {
+      const allowed = (id: ToolId) =>
+        missingIn([toolset], id) === undefined && policy.now.judge(id).kind !== "deny";
+      const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
       const [finder, memory] = await Promise.all([
         app.finder(),
         app.memory(),

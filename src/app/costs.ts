@@ -115,7 +115,7 @@ export class Costs {
 /** Measures the costs of a house. */
 export function costsOf(app: App): Costs {
   return new Costs({
-    exposed: async (options, query) => await (await app.gateway()).exposed(options, query),
+    exposed: async (options, query) => await (await app.gateway()).exposed(options, { query }),
     metaCalls: async () => await (await app.gateway()).metaCalls(),
     tools: () => app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny"),
     prepare: () => app.servers.prepare(),

@@ -12,6 +12,7 @@ import type { Check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
 import { Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
@@ -86,7 +87,7 @@ export class Sampler {
       onAsk: ({ signal }) =>
         this.#sampling.answer(prompt, {
           ...{ settings, key, signal },
-          tools: (patterns) => this.#tools(patterns, settings),
+          tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
           run: (id, args) => run.call({ id, arguments: args, signal }),
           onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
           onAsked: (event) => this.#record({ server, run: run.id, ...event }),
@@ -150,7 +151,7 @@ export class Sampler {
   /** Returns the tools that the server wants, the person allows, and no rule denies. */
   async #tools(
     patterns: readonly string[],
-    { tools: allowed }: SamplingSettings,
+    { tools: allowed, toolset }: Pick<SamplingSettings, "tools"> & Pick<Call, "toolset">,
   ): Promise<readonly RunnableTool[]> {
     const { servers, policy, log } = this.#options;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
@@ -158,7 +159,9 @@ export class Sampler {
     const isFit = fits(patterns, allowed);
     const ids = servers.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
-    ).filter((id) => isFit(id) && policy.now.judge(id).kind !== "deny").sort();
+    ).filter((id) =>
+      isFit(id) && missingIn([toolset], id) === undefined && policy.now.judge(id).kind !== "deny"
+    ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);
     }

@@ -24,8 +24,6 @@ export interface FacesOptions {
   readonly replica: Replica | undefined;
 }
 
-const NOBODY = { identities: new Map<string, Identity>() };
-
 /** The PML of an identity, and what answers its requests. */
 interface Own {
   /** The hash of its token. */
@@ -53,29 +51,32 @@ export class Faces implements AsyncDisposable {
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
     if (sameHash(token, this.#options.token)) return await this.person;
-    const { identities } = this.#options.app.loaded().others ?? NOBODY;
-    const identity = [...identities.values()].find((one) => sameHash(one.token, token));
+    const identity = this.#identities().values().find((one) => sameHash(one.token, token));
     return identity && await this.#faceOf(identity);
   }
 
   /** Returns what answers the person, or an identity; undefined for one that is gone. */
   async named(name: string | null): Promise<HttpFace | undefined> {
     if (name === null) return await this.person;
-    const { identities } = this.#options.app.loaded().others ?? NOBODY;
-    const identity = identities.get(name);
+    const identity = this.#identities().get(name);
     return identity && await this.#faceOf(identity);
   }
 
   /** Ends the streams on which nothing is answered. */
   async hush(): Promise<void> {
-    for (const face of await this.#all()) face.hush();
+    for (const { face } of await this.#opened()) face.hush();
+    (await this.person).hush();
   }
 
   /** Ends everything. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const own = await Promise.allSettled(this.#own.values());
+    const own = await this.#opened();
     await (await this.person)[Symbol.asyncDispose]();
-    for (const one of own) if (one.status === "fulfilled") await end(one.value);
+    for (const one of own) await end(one);
+  }
+
+  #identities(): ReadonlyMap<string, Identity> {
+    return this.#options.app.loaded().others?.identities ?? new Map();
   }
 
   async #faceOf({ name, token }: Identity): Promise<HttpFace> {
@@ -94,14 +95,14 @@ export class Faces implements AsyncDisposable {
     return opened;
   }
 
-  async #all(): Promise<readonly HttpFace[]> {
+  /** Returns those that were opened. */
+  async #opened(): Promise<readonly Own[]> {
     const own = await Promise.allSettled(this.#own.values());
-    const faces = own.flatMap((one) => one.status === "fulfilled" ? [one.value.face] : []);
-    return [await this.person, ...faces];
+    return own.flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   }
 
   #endRevoked(): void {
-    const { identities } = this.#options.app.loaded().others ?? NOBODY;
+    const identities = this.#identities();
     for (const [name, opened] of this.#own) {
       opened.then(async (own) => {
         if (identities.get(name)?.token === own.token) return;

@@ -58,7 +58,7 @@ export function workspaceSchema(zod: Zod) {
 
 /** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
-  const { object, number, text, list, flag, url } = words(zod);
+  const { object, number, text, list, flag, filled, url } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
@@ -83,6 +83,7 @@ export function personSchema(zod: Zod) {
     workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
     sampling: samplingSchema(zod),
     toolsets: toolsetsSchema(zod),
+    client_toolsets: zod.record(filled, filled),
     identities: identitiesSchema(zod),
     serve: object({}, {
       sealing_key: text("the path of a file, or ${NAME}", KEY_PLACE),

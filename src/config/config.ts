@@ -238,7 +238,8 @@ async function othersOf(
 ): Promise<Others | undefined> {
   const { toolset } = gateway;
   const { identity, file, environment: { policies, policy } } = from;
-  const said = others.identities ?? others.toolsets ?? identity ?? toolset ?? policy ??
+  const said = others.identities ?? others.toolsets ?? others.client_toolsets ?? identity ??
+    toolset ?? policy ??
     file?.sections.gateway?.toolset;
   if (said === undefined && !policies.some(exists)) return undefined;
   const { openOthers } = await import("./identities.ts");

@@ -21,5 +21,6 @@ export function gatewaySettings({ gateway, intent, limits, channel, narrowing }:
     // Questions about the calls of another identity go to the person.
     asksClient: identity === undefined && (channel === undefined || channel === "client"),
     actor: identity?.name ?? "local",
+    toolsetFor: narrowing?.toolsetFor,
   };
 }

@@ -6,8 +6,9 @@
 
 import type { Verdict } from "../core/call.ts";
 import { quoted } from "../core/json.ts";
-import { covers, parsePattern, type Pattern } from "../core/pattern.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { parsePattern, type Pattern } from "../core/pattern.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { missingIn, type Toolset } from "../core/toolset.ts";
 import type { Report } from "./_problem.ts";
 import type { Company } from "./company.ts";
 import type { Config } from "./config.ts";
@@ -30,14 +31,6 @@ export interface Identity {
   readonly rates: readonly Rate[];
 }
 
-/** A named set of tools. */
-export interface Toolset {
-  /** The name. */
-  readonly name: string;
-  /** The tools. */
-  readonly tools: readonly Pattern[];
-}
-
 /** How many calls of some tools may be made in some time. */
 export interface Rate {
   /** The tools. */
@@ -54,6 +47,8 @@ export interface Rate {
 export interface IdentitySections {
   readonly identities?: Readonly<Record<string, SaidIdentity>> | undefined;
   readonly toolsets?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** The tool sets of clients, by the names that these say they have. */
+  readonly client_toolsets?: Readonly<Record<string, string>> | undefined;
   readonly serve?: ServeSection | undefined;
 }
 
@@ -83,41 +78,24 @@ const UNITS: Readonly<Record<string, number>> = {
 /** How a rate is written: `60/minute`. */
 export const RATE = /^([1-9]\d{0,5})\/(second|minute|hour|day)$/;
 
-/** Returns the tool sets of a file. */
-export function toolsetsOf({ toolsets = {} }: IdentitySections): ReadonlyMap<string, Toolset> {
-  return new Map(
-    Object.entries(toolsets).map(([name, tools]) => [name, {
-      name,
-      tools: tools.map((text) => parsePattern(text)),
-    }]),
-  );
-}
-
-/**
- * Returns the identities of a file. An identity whose tool set is missing has no tools at all.
- */
-export function identitiesOf(
-  said: IdentitySections,
-  source: string,
+function identitiesOf(
+  { identities = {} }: IdentitySections,
+  { path, setOf }: {
+    readonly path: string;
+    readonly setOf: (name: string | undefined) => Toolset | undefined;
+  },
 ): ReadonlyMap<string, Identity> {
-  const sets = toolsetsOf(said);
   return new Map(
-    Object.entries(said.identities ?? {}).map(([name, entry]) => {
+    Object.entries(identities).map(([name, entry]) => {
       const { token, permissions = {}, toolset, keys = true, rates = {} } = entry;
       return [name, {
-        name,
-        token,
-        permissions: rulesOf(permissions, source),
-        toolset: toolset === undefined ? undefined : sets.get(toolset) ?? none(toolset),
-        keys,
+        ...{ name, token, keys },
+        permissions: rulesOf(permissions, path),
+        toolset: setOf(toolset),
         rates: Object.entries(rates).map(rateOf),
       }];
     }),
   );
-}
-
-function none(name: string): Toolset {
-  return { name, tools: [] };
 }
 
 function rateOf([pattern, text]: readonly [string, string]): Rate {
@@ -141,7 +119,7 @@ export interface Others {
  */
 export async function openOthers(
   said: IdentitySections,
-  { path, identity, toolset, report, environment }: {
+  { path, identity: name, toolset, report, environment }: {
     readonly environment: Environment;
     readonly path: string;
     readonly identity: string | undefined;
@@ -149,23 +127,51 @@ export async function openOthers(
     readonly report: Report;
   },
 ): Promise<Others> {
-  const identities = identitiesOf(said, path);
-  const toolsets = toolsetsOf(said);
-  if (identity !== undefined && !identities.has(identity)) {
-    const key = `identities.${identity}`;
+  const toolsets = new Map(
+    Object.entries(said.toolsets ?? {}).map(([name, tools]) => [name, {
+      name,
+      tools: tools.map((text) => parsePattern(text)),
+    }]),
+  );
+  // One that is missing has no tools at all.
+  const setOf = (name: string | undefined): Toolset | undefined =>
+    name === undefined ? undefined : toolsets.get(name) ?? { name, tools: [] };
+  const identities = identitiesOf(said, { path, setOf });
+  const clients = new Map(
+    Object.entries(said.client_toolsets ?? {}).map(([name, set]) => [name.toLowerCase(), set]),
+  );
+  if (name !== undefined && !identities.has(name)) {
+    const key = `identities.${name}`;
     report.problems.push({ file: path, key, found: "nothing", wanted: "an identity" });
   }
-  for (const name of [toolset, ...[...identities.values()].map((one) => one.toolset?.name)]) {
-    if (name === undefined || toolsets.has(name)) continue;
-    report.warnings.push(`There is no tool set ${quoted(name)}, so it has no tools`);
+  const named = [...identities.values()].map((one) => one.toolset?.name);
+  for (const set of new Set([toolset, ...named, ...clients.values()])) {
+    if (set === undefined || toolsets.has(set)) continue;
+    report.warnings.push(`There is no tool set ${quoted(set)}, so it has no tools`);
   }
   const { readCompany } = await import("./_company_file.ts");
   const company = await readCompany(environment, report);
+  const identity = identities.get(name ?? "");
   return {
     company,
     identities,
-    narrowing: (other) =>
-      narrowingOf({ identities, toolsets, company, name: identity, chosen: [toolset, other] }),
+    narrowing: (other) => {
+      const chosen = [setOf(toolset), setOf(other), identity?.toolset];
+      const sets = chosen.filter((one) => one !== undefined);
+      if ((identity ?? company ?? sets[0]) === undefined && clients.size === 0) return undefined;
+      return {
+        identity,
+        company,
+        settled: (config) => {
+          const own = identity === undefined
+            ? config
+            : { ...config, rules: rulesFor(identity, config) };
+          return company?.settled(own) ?? own;
+        },
+        judge: (judge) => (id, args) => missingIn(sets, id) ?? judge(id, args),
+        toolsetFor: (client) => setOf(clients.get(client.toLowerCase())),
+      };
+    },
   };
 }
 
@@ -179,54 +185,11 @@ export interface Narrowing {
   settled(config: Config): Config;
   /** Returns a judge that denies every tool which is not in all tool sets. */
   judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
-}
-
-/** What narrows a configuration. */
-export interface NarrowingOptions {
-  readonly identities: ReadonlyMap<string, Identity>;
-  readonly toolsets: ReadonlyMap<string, Toolset>;
-  readonly company?: Company | undefined;
-  /** The name of the identity that this PML works for. */
-  readonly name: string | undefined;
-  /** The names of the tool sets that were chosen. */
-  readonly chosen: readonly (string | undefined)[];
-}
-
-/** Returns the narrowing; undefined if nothing narrows. A missing tool set has no tools. */
-export function narrowingOf(
-  { identities, toolsets, company, name, chosen }: NarrowingOptions,
-): Narrowing | undefined {
-  const identity = name === undefined ? undefined : identities.get(name);
-  const sets = chosen.flatMap((one) => one === undefined ? [] : [toolsets.get(one) ?? none(one)]);
-  if (identity?.toolset !== undefined) sets.push(identity.toolset);
-  if ((identity ?? company) === undefined && sets.length === 0) return undefined;
-  return {
-    identity,
-    company,
-    settled: (config) => {
-      const own = identity === undefined
-        ? config
-        : { ...config, rules: rulesFor(identity, config) };
-      return company?.settled(own) ?? own;
-    },
-    judge: (judge) => (id, args) => {
-      const other = sets.find(({ tools }) => !isIn(tools, id));
-      if (other === undefined) return judge(id, args);
-      return { kind: "deny", rule: "no tool of the set", source: `the tool set ${other.name}` };
-    },
-  };
+  /** Returns the tool set of a client; undefined if it has none. */
+  toolsetFor(client: string): Toolset | undefined;
 }
 
 /** Returns the rules of an identity, and all by which the person narrows. */
 function rulesFor({ permissions: { allow, ask, deny } }: Identity, { rules }: Config): Rules {
   return { allow, ask: [...rules.ask, ...ask], deny: [...rules.deny, ...deny] };
-}
-
-/** What a server asks of its client belongs to all of its tools. */
-const ASKS = ["@elicitation", "@sampling", "@roots", "@tools"];
-
-function isIn(tools: readonly Pattern[], id: ToolId): boolean {
-  const { server, tool } = splitToolId(id);
-  if (!ASKS.includes(tool)) return covers(tools, id);
-  return tools.some((one) => one.kind === "any" || one.server === server);
 }

@@ -94,6 +94,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling,
     identities,
     toolsets,
+    client_toolsets,
     serve,
     oauth,
     network,
@@ -125,6 +126,6 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
     workspaces: workspaces.map(pathOf),
-    others: { identities, toolsets, serve },
+    others: { identities, toolsets, client_toolsets, serve },
   };
 }

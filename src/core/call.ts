@@ -8,6 +8,7 @@ import type { ErrorCode } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolId } from "./tool_id.ts";
+import type { Toolset } from "./toolset.ts";
 
 /** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
 export interface ContentBlock {
@@ -100,6 +101,8 @@ export interface Meanwhile {
   readonly able?: JsonObject | undefined;
   /** What the client says of its model: its capability `sampling`; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
+  /** The tools that exist for the client; undefined for all. */
+  readonly toolset?: Toolset | undefined;
   /**
    * Asks the person a question of PML while the request waits, and returns the answer; undefined if
    * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
@@ -117,9 +120,9 @@ export interface Meanwhile {
 
 /** Returns the ways back to the client, and nothing else of a request. */
 export function waysBack(
-  { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling }: Meanwhile,
+  { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling, toolset }: Meanwhile,
 ): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling };
+  return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling, toolset };
 }
 
 /** The ways to ask the person. */

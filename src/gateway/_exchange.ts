@@ -8,9 +8,10 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { Toolset } from "../core/toolset.ts";
 import { canonical, isObject, type JsonObject } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
-import type { FaceSettings } from "./gateway.ts";
+import type { FaceSettings } from "./options.ts";
 import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import { isAtLeast } from "../core/levels.ts";
@@ -22,6 +23,8 @@ export interface ClientRequest {
   readonly params: JsonObject;
   /** What the client says with it that it can do. */
   readonly capabilities: JsonObject;
+  /** The tools that exist for it; undefined for all. */
+  readonly toolset: Toolset | undefined;
 }
 
 /** How the work on a request is given up, told of and asked for, and what the person answered. */
@@ -79,11 +82,11 @@ export class Exchange implements Disposable {
   ): Promise<JsonObject> {
     const { client, context, params } = request;
     const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
-    const { capabilities } = request;
+    const { capabilities, toolset } = request;
     const { _meta: _, ...same } = params;
     const of = () => canonical([method, same]);
     const work = (begun: Begun<ServerContext>) =>
-      this.#answered({ ...begun, first: context, client, capabilities, of }, run);
+      this.#answered({ ...begun, first: context, client, capabilities, toolset, of }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
@@ -110,6 +113,7 @@ export class Exchange implements Disposable {
       readonly ask: AskClient;
       readonly client: Client;
       readonly capabilities: JsonObject;
+      readonly toolset: Toolset | undefined;
       readonly signal: AbortSignal;
       readonly latest: () => ServerContext | undefined;
       readonly first: ServerContext;
@@ -117,7 +121,7 @@ export class Exchange implements Disposable {
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client, capabilities, signal } = from;
+    const { ask: askClient, client, capabilities, toolset, signal } = from;
     const { isModern, party } = client;
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
@@ -136,7 +140,7 @@ export class Exchange implements Disposable {
     const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
       ? (page, signal) => openPage(page, { client, askClient, signal })
       : undefined;
-    const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling };
+    const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
     const working = { signal, ...ways, ...told(from.first, from.latest) };
     const replica = isModern ? this.#options.replica() : undefined;
     const said = answerOf(from.first);

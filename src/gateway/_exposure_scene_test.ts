@@ -15,7 +15,7 @@ import { Catalog } from "../search/catalog.ts";
 import type { SearchOptions } from "../search/search.ts";
 import type { HybridOptions } from "../core/exposure.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
-import type { GatewayOptions } from "./gateway.ts";
+import type { GatewayOptions } from "./options.ts";
 import { META_TOOLS } from "./meta_tools.ts";
 import { Servers } from "./servers.ts";
 

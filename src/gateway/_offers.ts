@@ -16,7 +16,6 @@ import type { Servers } from "./servers.ts";
 /** What the offers need of the house. */
 export interface OffersOptions {
   readonly servers: Servers;
-  readonly judge: (id: ToolId) => Verdict;
   /** Whether names begin with their server's. */
   readonly prefix: () => boolean;
 }
@@ -56,8 +55,11 @@ export class Offers {
   }
 
   /** Gives a list of all servers whose rules do not forbid it, in a fixed order. */
-  async list(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
-    const { servers, judge, prefix } = this.#options;
+  async list(
+    list: Exclude<ListName, "tools">,
+    judge: (id: ToolId) => Verdict,
+  ): Promise<readonly JsonObject[]> {
+    const { servers, prefix } = this.#options;
     await servers.prepare(list);
     const own = prefix() ? OWN[list] : [];
     const items = servers.listed(list)

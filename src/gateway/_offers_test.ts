@@ -5,6 +5,8 @@ import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
 import { Servers } from "./servers.ts";
 
+const ALLOWED = () => ({ kind: "allow", rule: "", source: "" }) as const;
+
 type Lists = Partial<Record<ListName, readonly ListItem[]>>;
 
 function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
@@ -14,8 +16,7 @@ function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
       serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
     ),
   );
-  const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
-  return new Offers({ servers: all, judge, prefix: () => true });
+  return new Offers({ servers: all, prefix: () => true });
 }
 
 const A = [{ uri: "test://a" }];
@@ -47,7 +48,7 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
   for (const uri of ["pml://x/y", "pml:x", "pml://nobody/test://a"]) {
     await assert.rejects(offers.resource(uri), /Cannot find the resource/);
   }
-  const own = await offers.list("resources");
+  const own = await offers.list("resources", ALLOWED);
   assert.deepEqual(own.map(({ uri }) => uri), [
     "pml://servers",
     "pml://metrics",
@@ -62,8 +63,7 @@ Deno.test("Offers reads the page that a tool names for its results", async () =>
   const servers = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
   const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
   servers.replace([serverDouble("app", { list })]);
-  const judge = () => ({ kind: "allow", rule: "", source: "" }) as const;
-  const offers = new Offers({ servers, judge, prefix: () => true });
+  const offers = new Offers({ servers, prefix: () => true });
   await servers.prepare();
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
 });
@@ -74,7 +74,7 @@ Deno.test("Offers gives each prompt the name of its server, and finds it by that
     one: { prompts: [{ name: "greet" }, { name: odd }] },
     two: { prompts: [{ name: "greet" }] },
   });
-  const names = (await offers.list("prompts")).map(({ name }) => String(name));
+  const names = (await offers.list("prompts", ALLOWED)).map(({ name }) => String(name));
   assert.deepEqual([names[0], names[2]], ["one__greet", "two__greet"]);
   const places = await Promise.all(names.map((name) => offers.prompt(name)));
   assert.deepEqual(places, [

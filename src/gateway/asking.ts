@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ServerContext } from "@modelcontextprotocol/server";
+import type { Server, ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Page, Question, Reply, ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import {
@@ -22,6 +22,7 @@ import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
 const ROUNDS = 3;
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT = "io.modelcontextprotocol/clientInfo";
 const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
@@ -79,6 +80,12 @@ export function answerOf({ mcpReq }: ServerContext): Answer | undefined {
 export function capabilitiesOf(context: ServerContext, declared: unknown): JsonObject {
   const envelope: Readonly<Record<string, unknown>> | undefined = context.mcpReq.envelope;
   return objectOf(envelope?.[CAPABILITIES] ?? declared);
+}
+
+/** Returns the name that the client which sent a request says it has. */
+export function clientNameOf({ mcpReq }: ServerContext, server: Server): string {
+  const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;
+  return textOf(objectOf(envelope?.[CLIENT] ?? server.getClientVersion()).name);
 }
 
 /** Tells whether a client can put a form to its person. */

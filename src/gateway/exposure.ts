@@ -11,7 +11,7 @@ import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
-import type { GatewayOptions } from "./gateway.ts";
+import type { GatewayOptions } from "./options.ts";
 import { serverLine } from "./instructions.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 

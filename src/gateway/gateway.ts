@@ -11,16 +11,11 @@ import {
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallTool, Outcome, Question, Verdict } from "../core/call.ts";
-import type { PmlError } from "../core/errors.ts";
+import type { Call, CallTool, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import type { Catalog } from "../search/catalog.ts";
-import type { SearchAnswer, SearchOptions } from "../search/search.ts";
-import type { Observed } from "../workflow/declarations.ts";
-import type { Workflow } from "../workflow/workflow.ts";
+import type { Toolset } from "../core/toolset.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
@@ -30,70 +25,18 @@ import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
-import { capabilitiesOf } from "./asking.ts";
+import { within } from "./_tool_sets.ts";
+import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
+import type { GatewayOptions } from "./options.ts";
 import { failed, refusal } from "./results.ts";
-import type { Schemas } from "./schemas.ts";
-import type { Servers } from "./servers.ts";
 
 /** How long a client may keep a list: rules change under it. */
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
-
-/** What the configuration says of the face. */
-export interface FaceSettings extends ExposureSettings {
-  /** What clients are told as the name and the version of this server. */
-  readonly name: string;
-  readonly version: string;
-  /** The name of the caller; `local` for the person. */
-  readonly actor: string;
-  /** Whether questions may go to the client at all. */
-  readonly asksClient: boolean;
-  /** How long a question waits for its answer. */
-  readonly approvalMs: number;
-  /** How many tasks a plan may have. */
-  readonly planMax: number;
-  /** The size from which a result stays outside of its answer; 0 if it never does. */
-  readonly inlineBytes: number;
-}
-
-/** What the face needs of the house; functions are asked at each request. */
-export interface GatewayOptions {
-  readonly callTool: CallTool;
-  readonly servers: Servers;
-  readonly catalog: Catalog;
-  readonly schemas: Schemas;
-  readonly search: (
-    query: string | readonly string[],
-    options: SearchOptions,
-  ) => Promise<SearchAnswer>;
-  readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
-  readonly settings: () => FaceSettings;
-  /** Tells the servers from which level on log messages are wanted. */
-  readonly setLevel: (level: string) => void;
-  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
-  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
-  /** Gives what runs plans and code; loaded by the first of them. */
-  readonly workflow: () => Promise<Workflow>;
-  /** Gives what is known about the outputs of tools that declare none. */
-  readonly observed: () => Promise<Observed>;
-  /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
-  readonly leave: (question: Question) => Promise<PmlError>;
-  /** Why nothing can be called at all, if so. */
-  readonly problem: () => PmlError | undefined;
-  /** Takes back a request to follow a resource, or a task. */
-  readonly unfollow: (
-    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
-  ) => void;
-  /** Told of a resource that cannot be followed for a client that nobody can tell. */
-  readonly onLost: (error: Error) => void;
-  readonly onError: (error: Error) => void;
-  /** Counts each list of tools and each answer of one, and tells what was counted. */
-  readonly metrics: Pick<Metrics, "answered" | "report">;
-}
 
 /** What a client listens for, until it is disposed. */
 export interface Listening extends Disposable {
@@ -116,15 +59,15 @@ export class Gateway implements Disposable {
   readonly #following: Following;
   /** The party of all requests without a session. */
   readonly #here: Party = {};
-  #meta: Promise<MetaCalls> | undefined;
+  #meta: Promise<typeof import("./meta_calls.ts")> | undefined;
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
-    const { servers, judge, settings, onError } = options;
+    const { servers, settings, onError } = options;
     const callTool: CallTool = async (call) =>
       this.#linked(call, await options.callTool({ ...call, actor: settings().actor }));
     this.#options = { ...options, callTool };
-    this.#offers = new Offers({ servers, judge, prefix: () => settings().prefix });
+    this.#offers = new Offers({ servers, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
     const replica = () => this.replica;
     this.#exchange = new Exchange({ ...this.#options, replica });
@@ -211,9 +154,13 @@ export class Gateway implements Disposable {
   /** Gives the tools that clients are shown, or would be if these settings were in place of the present. */
   exposed(
     settings: Partial<ExposureSettings> = {},
-    query?: string,
+    { query, toolset }: {
+      readonly query?: string | undefined;
+      readonly toolset?: Toolset | undefined;
+    } = {},
   ): Promise<readonly JsonObject[]> {
-    return exposed({ ...this.#options.settings(), ...settings }, { ...this.#options, query });
+    const options = within(this.#options, toolset);
+    return exposed({ ...options.settings(), ...settings }, { ...options, query });
   }
 
   /** Gives up what waits for clients. */
@@ -221,13 +168,14 @@ export class Gateway implements Disposable {
     this.#exchange[Symbol.dispose]();
   }
 
-  async #serve(request: Omit<ClientRequest, "capabilities">): Promise<JsonObject> {
+  async #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
     const { client, context, params } = request;
+    const { settings, metrics } = this.#options;
     const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
+    const toolset = settings().toolsetFor?.(clientNameOf(context, client.server));
     client.capabilities = capabilities;
     try {
-      const answer = await this.#answer({ ...request, capabilities });
-      const { settings, metrics } = this.#options;
+      const answer = await this.#answer({ ...request, capabilities, toolset });
       const what = countedAs(context.mcpReq.method, { params, exposure: settings().exposure });
       if (what !== undefined) metrics.answered(what, answer);
       return answer;
@@ -237,7 +185,7 @@ export class Gateway implements Disposable {
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
-    const { client, context: { mcpReq: { method } }, params } = request;
+    const { client, context: { mcpReq: { method } }, params, toolset } = request;
     const fresh = client.isModern ? FRESH : {};
     const page = (name: string, all: readonly JsonObject[]) => ({
       ...pageOf(name, all, params),
@@ -246,13 +194,16 @@ export class Gateway implements Disposable {
     switch (method) {
       case "tools/list":
         // Not of MCP: a client may say what its tools are to be for.
-        return page("tools", await this.exposed({}, optionalText(params, "query")));
+        return page(
+          "tools",
+          await this.exposed({}, { query: optionalText(params, "query"), toolset }),
+        );
       case "resources/list":
-        return page("resources", await this.#listed("resources"));
+        return page("resources", await this.#listed("resources", toolset));
       case "resources/templates/list":
-        return page("resourceTemplates", await this.#listed("resourceTemplates"));
+        return page("resourceTemplates", await this.#listed("resourceTemplates", toolset));
       case "prompts/list":
-        return page("prompts", await this.#listed("prompts"));
+        return page("prompts", await this.#listed("prompts", toolset));
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
@@ -281,8 +232,12 @@ export class Gateway implements Disposable {
     }
   }
 
-  async #listed(list: Exclude<ListName, "tools">): Promise<readonly JsonObject[]> {
-    return this.#options.problem() === undefined ? await this.#offers.list(list) : [];
+  async #listed(
+    list: Exclude<ListName, "tools">,
+    toolset: Toolset | undefined,
+  ): Promise<readonly JsonObject[]> {
+    const { problem, judge } = within(this.#options, toolset);
+    return problem() === undefined ? await this.#offers.list(list, judge) : [];
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {
@@ -293,7 +248,7 @@ export class Gateway implements Disposable {
       const asked = { arguments: args as JsonObject, ...passedOn(_meta) };
       const result = await this.#exchange.serve(request, async (working) => {
         const call = { ...asked, ...working };
-        const meta = await this.metaCalls();
+        const meta = await this.metaCalls(request.toolset);
         if (isMetaTool(name)) return await meta.call(name, call);
         const headers = client.isModern ? context.http?.req?.headers : undefined;
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
@@ -322,9 +277,9 @@ export class Gateway implements Disposable {
   }
 
   /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
-  metaCalls(): Promise<MetaCalls> {
-    this.#meta ??= import("./meta_calls.ts").then(({ MetaCalls }) => new MetaCalls(this.#options));
-    return this.#meta;
+  async metaCalls(toolset?: Toolset): Promise<MetaCalls> {
+    const { MetaCalls } = await (this.#meta ??= import("./meta_calls.ts"));
+    return new MetaCalls(within(this.#options, toolset));
   }
 
   async #idOf(name: string): Promise<ToolId> {

@@ -28,7 +28,7 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
-import type { GatewayOptions } from "./gateway.ts";
+import type { GatewayOptions } from "./options.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
 

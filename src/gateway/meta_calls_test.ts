@@ -7,7 +7,7 @@ import { toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
-import type { GatewayOptions } from "./gateway.ts";
+import type { GatewayOptions } from "./options.ts";
 import { MetaCalls } from "./meta_calls.ts";
 import { Schemas } from "./schemas.ts";
 import { Servers } from "./servers.ts";

@@ -8,6 +8,7 @@ import type { Call, Outcome, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
+import { missingIn } from "../core/toolset.ts";
 import type { Approvals } from "./approvals.ts";
 import { denied, type Judge } from "./rules.ts";
 import { digestOf, type Subject } from "./subject.ts";
@@ -51,9 +52,9 @@ export type AskResult =
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
 /** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
-export function judged(judge: Judge, { id, method, arguments: args }: Call): Verdict {
+export function judged(judge: Judge, { id, method, arguments: args, toolset }: Call): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
-  const verdict = judge(id, isOfTask ? undefined : args);
+  const verdict = missingIn([toolset], id) ?? judge(id, isOfTask ? undefined : args);
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
   return isBegun ? BEGUN : verdict;
 }

@@ -60,7 +60,10 @@ export function snapshotOf(
   const wide: Judge = loaded.wide
     ? (id, args) => reads(config, id) ? asking(plain(id, args)) : plain(id, args)
     : plain;
-  const judge = config.narrowing?.judge(wide) ?? wide;
+  const narrowed = (judge: Judge): Judge => config.narrowing?.judge(judge) ?? judge;
+  const judge = narrowed(wide);
+  // A capability is a tool of a set by its own name, too.
+  const whole = from.capabilities && narrowed(from.capabilities({ plain, judge }));
   let hash: string | undefined;
   return {
     version,
@@ -68,7 +71,7 @@ export function snapshotOf(
     config,
     trust,
     known,
-    judge: from.capabilities?.({ plain, judge }) ?? judge,
+    judge: whole ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };
 }

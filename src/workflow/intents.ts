@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Outcome } from "../core/call.ts";
+import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -14,7 +14,7 @@ import { type IntentOptions, type PlannedTask, planOf } from "./intent.ts";
 /** The options of `answerIntent`. */
 export interface IntentsOptions {
   /** Opens what a plan is made with, for one caller. */
-  readonly open: (actor: string) => Promise<IntentOptions>;
+  readonly open: (caller: Pick<Call, "actor" | "toolset">) => Promise<IntentOptions>;
   /** Returns the confidence above which a plan may run at once. */
   readonly confidence: () => number;
   /** Returns whether a call runs without a question. `open` names arguments that come later. */
@@ -22,17 +22,14 @@ export interface IntentsOptions {
 }
 
 /** A call that a plan would make. */
-export interface PlannedCall {
+export interface PlannedCall extends Pick<Call, "actor" | "signal" | "toolset"> {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
-  readonly actor: string;
-  readonly signal: AbortSignal;
 }
 
 /** An intent of one caller. */
-export interface IntentRequest {
+export interface IntentRequest extends Pick<Call, "actor" | "toolset"> {
   readonly intent: string;
-  readonly actor: string;
   readonly signal: AbortSignal;
   /** Runs the plan. */
   readonly run: (plan: JsonObject) => Promise<Outcome>;
@@ -45,11 +42,12 @@ export async function answerIntent(
   request: IntentRequest,
   { open: opened, confidence: least, runs }: IntentsOptions,
 ): Promise<Outcome> {
-  const { intent, actor, signal, run } = request;
-  const made = await planOf(intent, await opened(actor));
+  const { intent, actor, signal, toolset, run } = request;
+  const caller = { actor, signal, toolset };
+  const made = await planOf(intent, await opened(request));
   const { plan, confidence, open, alternatives, unmet } = made;
   const isSure = open.length === 0 && confidence > least();
-  if (isSure && await mayRun(plan.tasks, (call, left) => runs({ ...call, actor, signal }, left))) {
+  if (isSure && await mayRun(plan.tasks, (call, left) => runs({ ...call, ...caller }, left))) {
     // A plan is plain JSON.
     const outcome = await run(plan as unknown as JsonObject);
     if (outcome.kind === "ask") return outcome;

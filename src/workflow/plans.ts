@@ -101,8 +101,9 @@ export class Plans {
     const isDone = (key: string) => kept.outputs.has(key);
     const during = <A>(ask: () => Promise<A>) => waiting.during(kept.id, ask);
     return await inTime({ ...request, ms, during }, () => timedOut(ms), async (within) => {
-      const { request: of, sampling, onMessage } = request;
-      const from = { request: of, sampling, onMessage, ...within, via, actor, run: kept.id, depth };
+      const { request: of, sampling, onMessage, toolset } = request;
+      const ways = { request: of, sampling, onMessage, toolset, ...within };
+      const from = { ...ways, via, actor, run: kept.id, depth };
       const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
       const run = new Run({ ...from, id: kept.id, calls: most, callTool });
       const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);

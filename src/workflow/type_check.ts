@@ -27,11 +27,11 @@ export interface TypeCheckerOptions extends DeclarationOptions {
   readonly tools: (server: string) => Promise<DeclaredServer["tools"] | undefined>;
   /** Whether a name that is no server's can be called all the same. */
   readonly isOffered: (server: string) => Promise<boolean>;
-  /** How long a check may take; 10,000 by default. */
+  /** How long a check may take; 30,000 by default. */
   readonly checkMs?: number;
 }
 
-const CHECK_MS = 10_000;
+const CHECK_MS = 30_000;
 const LONGEST_CODE = 200_000;
 const MOST_WAITING = 16;
 const MOST_USED = 50;

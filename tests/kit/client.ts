@@ -18,6 +18,8 @@ export interface Elicited {
 
 /** How to connect. */
 export interface ConnectOptions extends Omit<RawStdioOptions, "answer" | "onMessage"> {
+  /** The name that the client says it has. */
+  readonly clientName?: string;
   /** Answers a question to the person; without it the client cannot be asked. */
   readonly elicit?: (params: {
     readonly message: string;
@@ -34,10 +36,10 @@ export interface Connection extends AsyncDisposable {
 /** Spawns PML in a workspace and connects the SDK's client to it. */
 export async function connect(
   workspace: Workspace,
-  { elicit, ...options }: ConnectOptions = {},
+  { elicit, clientName = CLIENT_INFO.name, ...options }: ConnectOptions = {},
 ): Promise<Connection> {
   const era: Era = options.era ?? "2025-11-25";
-  const client = new Client(CLIENT_INFO, {
+  const client = new Client({ ...CLIENT_INFO, name: clientName }, {
     capabilities: options.capabilities ??
       (elicit === undefined ? {} : { elicitation: { form: {} } }),
     versionNegotiation: { mode: era === "2025-11-25" ? "legacy" : { pin: era } },

@@ -23,7 +23,9 @@ export interface Served extends AsyncDisposable {
   /** Sends a signal. */
   kill(signal: Deno.Signal): void;
   /** Connects a client. */
-  connect(options?: Pick<ConnectOptions, "era" | "capabilities" | "elicit">): Promise<HttpClient>;
+  connect(
+    options?: Pick<ConnectOptions, "era" | "capabilities" | "clientName" | "elicit">,
+  ): Promise<HttpClient>;
   /** Sends one request with the token. */
   fetch(init?: RequestInit, path?: string): Promise<Response>;
 }
@@ -91,10 +93,12 @@ export async function servePml(ws: Workspace, args: readonly string[] = []): Pro
 /** Connects the SDK's client in either era. */
 export async function connectHttp(
   { url, token }: Pick<Served, "url" | "token">,
-  { era = "2025-11-25", capabilities, elicit }: Parameters<Served["connect"]>[0] = {},
+  { era = "2025-11-25", capabilities, clientName = CLIENT_INFO.name, elicit }: Parameters<
+    Served["connect"]
+  >[0] = {},
 ): Promise<HttpClient> {
   const asked: Era = era;
-  const client = new Client(CLIENT_INFO, {
+  const client = new Client({ ...CLIENT_INFO, name: clientName }, {
     capabilities: capabilities ?? (elicit === undefined ? {} : { elicitation: { form: {} } }),
     versionNegotiation: { mode: asked === "2025-11-25" ? "legacy" : { pin: asked } },
   });

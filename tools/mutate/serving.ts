@@ -7,6 +7,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const DOOR = "tests/attacks/ht_test.ts";
+const CLIENTS = "tests/client_tool_sets_test.ts";
 const IDENTITIES = "tests/identities_test.ts";
 const SERVE = "tests/serve_test.ts";
 
@@ -90,10 +91,47 @@ export const SERVING: readonly Mutant[] = [
     name: "identity-toolset",
     guard: "What is not in the tool set of an identity does not exist for it",
     file: "identities.ts",
-    find: "if (other === undefined) return judge(id, args);",
-    put: 'if (other === undefined || id !== "x:y") return judge(id, args);',
+    find: "judge: (judge) => (id, args) => missingIn(sets, id) ?? judge(id, args),",
+    put: "judge: (judge) => (id, args) => judge(id, args),",
     test: IDENTITIES,
     filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
+  },
+  {
+    name: "client-toolset",
+    guard: "What is not in the tool set of a client does not run for it, however it is called",
+    file: "gate.ts",
+    find: "missingIn([toolset], id) ?? judge(",
+    put: "judge(",
+    test: CLIENTS,
+    filter: "A client with a tool set has no other tools, on 2025-11-25",
+  },
+  {
+    name: "client-toolset-plan",
+    guard: "The tool set of a client holds in its plans",
+    file: "plans.ts",
+    find: "const ways = { request: of, sampling, onMessage, toolset, ...within };",
+    put: "const ways = { request: of, sampling, onMessage, ...within };",
+    test: CLIENTS,
+    filter: "A client with a tool set has no other tools, on 2026-07-28",
+  },
+  {
+    name: "client-toolset-code",
+    guard: "The tool set of a client holds in its code",
+    file: "call.ts",
+    find:
+      "return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling, toolset };",
+    put: "return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling };",
+    test: CLIENTS,
+    filter: "A client with a tool set has no other tools, on 2026-07-28",
+  },
+  {
+    name: "toolset-capability",
+    guard: "A capability that is not in a tool set does not exist for its client",
+    file: "snapshot.ts",
+    find: "from.capabilities && narrowed(from.capabilities({ plain, judge }));",
+    put: "from.capabilities?.({ plain, judge });",
+    test: CLIENTS,
+    filter: "A capability is a tool of a set by its own name, and calls only tools of the set",
   },
   {
     name: "identity-hidden",

@@ -1,0 +1,73 @@
+/**
+ * What the gateway needs of PML.
+ *
+ * @module
+ */
+
+import type { Metrics } from "../audit/metrics.ts";
+import type { Answer, Call, CallTool, Question, Verdict } from "../core/call.ts";
+import type { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Toolset } from "../core/toolset.ts";
+import type { Catalog } from "../search/catalog.ts";
+import type { SearchAnswer, SearchOptions } from "../search/search.ts";
+import type { Observed } from "../workflow/declarations.ts";
+import type { Workflow } from "../workflow/workflow.ts";
+import type { ExposureSettings } from "./exposure.ts";
+import type { Schemas } from "./schemas.ts";
+import type { Servers } from "./servers.ts";
+
+/** What the configuration says of the face. */
+export interface FaceSettings extends ExposureSettings {
+  /** What clients are told as the name and the version of this server. */
+  readonly name: string;
+  readonly version: string;
+  /** The name of the caller; `local` for the person. */
+  readonly actor: string;
+  /** Whether questions may go to the client at all. */
+  readonly asksClient: boolean;
+  /** How long a question waits for its answer. */
+  readonly approvalMs: number;
+  /** How many tasks a plan may have. */
+  readonly planMax: number;
+  /** The size from which a result stays outside of its answer; 0 if it never does. */
+  readonly inlineBytes: number;
+  /** Returns the tools that exist for a client, by the name that it says it has. */
+  readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
+}
+
+/** What the face needs of the house; functions are asked at each request. */
+export interface GatewayOptions {
+  readonly callTool: CallTool;
+  readonly servers: Servers;
+  readonly catalog: Catalog;
+  readonly schemas: Schemas;
+  readonly search: (
+    query: string | readonly string[],
+    options: SearchOptions,
+  ) => Promise<SearchAnswer>;
+  readonly judge: (id: ToolId, args?: JsonObject) => Verdict;
+  readonly settings: () => FaceSettings;
+  /** Tells the servers from which level on log messages are wanted. */
+  readonly setLevel: (level: string) => void;
+  /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
+  readonly askForAll: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
+  /** Gives what runs plans and code; loaded by the first of them. */
+  readonly workflow: () => Promise<Workflow>;
+  /** Gives what is known about the outputs of tools that declare none. */
+  readonly observed: () => Promise<Observed>;
+  /** Leaves a question for the terminal, for a client that cannot ask; gives the error to tell. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+  /** Why nothing can be called at all, if so. */
+  readonly problem: () => PmlError | undefined;
+  /** Takes back a request to follow a resource, or a task. */
+  readonly unfollow: (
+    followed: { readonly server: string; readonly uri: string; readonly isTask?: boolean },
+  ) => void;
+  /** Told of a resource that cannot be followed for a client that nobody can tell. */
+  readonly onLost: (error: Error) => void;
+  readonly onError: (error: Error) => void;
+  /** Counts each list of tools and each answer of one, and tells what was counted. */
+  readonly metrics: Pick<Metrics, "answered" | "report">;
+}
