@@ -227,6 +227,25 @@ Deno.test("A token that is said to live longer than any date breaks no command",
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
+Deno.test("A kept sign-in that is no sign-in is told, and breaks nothing", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  await using ws = await workspaceOf(mcp.url);
+  assert.equal((await signIn(ws, "far")).code, 0);
+  const folder = `${ws.home}/sign_ins`;
+  const [kept = ""] = [...Deno.readDirSync(folder)].map(({ name }) => name)
+    .filter((name) => /^\w{32}\.json$/.test(name));
+  for (const text of ["[]", "{}", "null", '"x"']) {
+    await Deno.writeTextFile(`${folder}/${kept}`, text);
+    const { stderr, stdout } = await runPml(ws, ["doctor"]);
+    assert.match(stderr, /Cannot read .*it is no sign-in/, text);
+    assert.doesNotMatch(stdout + stderr, /bug in PML|sign-in far/, text);
+    assert.match((await runPml(ws, ["call", "far:meta"])).stderr, /pml login far/, text);
+  }
+  assert.equal((await signIn(ws, "far")).code, 0);
+  assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
+});
+
 Deno.test("pml logout ends sign-ins whose definition is gone", async () => {
   await using server = new AuthorizationServer({
     clients: [{ id: "mine", redirects: ["http://127.0.0.1/callback"], method: "none" }],

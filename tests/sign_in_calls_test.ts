@@ -15,7 +15,7 @@ import { browse, type BrowseOptions } from "./kit/browser.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
-import type { Answerer, RawStdio } from "./kit/raw_stdio.ts";
+import { type Answerer, type RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
@@ -69,6 +69,34 @@ function told(pml: RawStdio, method: string): number {
   return pml.messages.filter((message) => message.method === method).length;
 }
 
+for (const { door, era, on } of WAYS) {
+  Deno.test(`A server that wants a sign-in is named, and told of when somebody signed in, on ${on}`, async () => {
+    await using server = new AuthorizationServer();
+    await using mcp = new ProtectedHttp("modern", { server });
+    await using scene = await sceneOf(era, mcp.url, { capabilities: {}, door });
+    const { pml, ws } = scene;
+    const { code, hint } = errorOf(await pml.callTool("far__meta"));
+    assert.deepEqual([code, hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
+    const search = textOf(await pml.callTool("search", { query: "meta" }));
+    assert.match(search, /far is failed: .*wants you to sign in/);
+    assert.match((await stateOf(pml)).why, /wants you to sign in.*pml login far/);
+    const changed = () => told(pml, "notifications/tools/list_changed");
+    if (era === "2026-07-28") {
+      const notifications = { toolsListChanged: true };
+      pml.begin("subscriptions/listen", { notifications }).answer.catch(() => {}); // ends with PML
+      await until(() => told(pml, "notifications/subscriptions/acknowledged") > 0);
+    }
+    const before = changed();
+    assert.equal((await signIn(ws, "far")).code, 0);
+    await until(() => changed() > before);
+    assert.equal((await stateOf(pml)).state, "ready");
+    assert.match(textOf(await pml.callTool("search", { query: "meta" })), /far:meta/);
+    assert.equal((await pml.callTool("far__meta")).result?.isError, undefined);
+    assert.equal((await runPml(ws, ["logout", "far"])).code, 0);
+    await until(async () => (await pml.callTool("far__meta")).result?.isError as unknown === true);
+  });
+}
+
 for (const era of ERAS) {
   for (const kind of ["legacy", "modern"] as const) {
     Deno.test(`A call goes on when the person has signed in, at a ${kind} server, on ${era}`, async () => {
@@ -105,32 +133,6 @@ for (const era of ERAS) {
       server.assertClean();
     });
   }
-
-  Deno.test(`A server that wants a sign-in is named, and told of when somebody signed in, on ${era}`, async () => {
-    await using server = new AuthorizationServer();
-    await using mcp = new ProtectedHttp("modern", { server });
-    await using scene = await sceneOf(era, mcp.url, { capabilities: {} });
-    const { pml, ws } = scene;
-    const { code, hint } = errorOf(await pml.callTool("far__meta"));
-    assert.deepEqual([code, hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
-    const search = textOf(await pml.callTool("search", { query: "meta" }));
-    assert.match(search, /far is failed: .*wants you to sign in/);
-    assert.match((await stateOf(pml)).why, /wants you to sign in.*pml login far/);
-    const changed = () => told(pml, "notifications/tools/list_changed");
-    if (era === "2026-07-28") {
-      const notifications = { toolsListChanged: true };
-      pml.begin("subscriptions/listen", { notifications }).answer.catch(() => {}); // ends with PML
-      await until(() => told(pml, "notifications/subscriptions/acknowledged") > 0);
-    }
-    const before = changed();
-    assert.equal((await signIn(ws, "far")).code, 0);
-    await until(() => changed() > before);
-    assert.equal((await stateOf(pml)).state, "ready");
-    assert.match(textOf(await pml.callTool("search", { query: "meta" })), /far:meta/);
-    assert.equal((await pml.callTool("far__meta")).result?.isError, undefined);
-    assert.equal((await runPml(ws, ["logout", "far"])).code, 0);
-    await until(async () => (await pml.callTool("far__meta")).result?.isError as unknown === true);
-  });
 
   Deno.test(`A sign-in that is declined, dismissed or refused is LOGIN_REQUIRED, on ${era}`, async () => {
     await using server = new AuthorizationServer();

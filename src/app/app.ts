@@ -35,21 +35,19 @@ import { mayHaveCapabilities } from "../workflow/capability_files.ts";
 import type { OpenCapabilities } from "./app_capabilities.ts";
 
 /** How a house is opened. */
-export interface AppOptions extends Pick<CallPathOptions, "hasClient"> {
+export interface AppOptions extends Pick<CallPathOptions, "hasClient" | "stays"> {
   /** The folder that the process was started in. */
   readonly cwd: string;
   /** The identity that it works for; the person unless told. */
   readonly identity?: string | undefined;
   /** What the environment says; read from the process unless given. */
   readonly environment?: Environment;
-  /** Whether a search may install what it was told to use, as in a process that stays. */
-  readonly mayInstall?: boolean;
   /** Where lines of the log go; stderr unless told. */
   readonly write?: ((line: string) => void) | undefined;
 }
 
 type AppParts =
-  & Pick<AppOptions, "mayInstall" | "hasClient">
+  & Pick<AppOptions, "stays" | "hasClient">
   & Pick<CallPathOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
 /** How long a first list waits for servers that were never asked. */

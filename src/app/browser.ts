@@ -4,7 +4,7 @@
  * @module
  */
 
-import { delimiter } from "node:path";
+import { delimiter, dirname } from "node:path";
 import { browserEnvironment } from "../config/child_environment.ts";
 import type { LoadedConfig } from "../config/config.ts";
 import { startProcess } from "../sandbox/process.ts";
@@ -30,7 +30,7 @@ export function openInBrowser(
   if (file === undefined) return;
   // It is a script that finds browsers by this path.
   const env = { ...browserEnvironment(environment), PATH: path.join(delimiter) };
-  const program = { file, args: [...args, address], cwd: workspace, env };
+  const program = { file, args: [...args, address], cwd: dirname(file), env };
   const opener = startProcess(program, { heard: false });
   // It may be the browser itself, which goes on.
   opener.unref();

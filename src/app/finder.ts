@@ -21,7 +21,7 @@ import type { RegistryServers } from "./registry_servers.ts";
 
 /** What finding needs from outside. */
 export interface FinderOptions
-  extends Pick<MeaningOptions, "environment" | "log" | "mayInstall" | "proxyVariables"> {
+  extends Pick<MeaningOptions, "environment" | "log" | "stays" | "proxyVariables"> {
   readonly catalog: Catalog;
   readonly servers: Pick<Servers, "has">;
   readonly policy: Pick<Policy, "now">;

@@ -258,7 +258,7 @@ export class Kinds {
     values: DefinitionValues,
   ): Kind["make"] {
     const { machine } = this;
-    if (own.kind === "http" && this.#options.hasClient) {
+    if (own.kind === "http" && this.#options.stays) {
       this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
     }
     const way = own.kind === "http"

@@ -10,7 +10,8 @@ import type { Call } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { Following } from "../io/following.ts";
-import { keep, readKept } from "../io/kept.ts";
+import { readKept } from "../io/kept.ts";
+import { locked, writePrivate } from "../io/private_files.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { OAuthServer, SignIn, SignIns } from "../oauth/sign_ins.ts";
 
@@ -105,7 +106,7 @@ export class Logins {
         const how = await all.end(server, signal);
         if (how !== "none") done[one] = how;
       }
-      this.#changed(one);
+      await this.#changed(one);
     }
     return done;
   }
@@ -212,9 +213,12 @@ export class Logins {
   }
 
   /** Notes that the person signed in or out, for this process and others. */
-  #changed(server: string): void {
+  async #changed(server: string): Promise<void> {
     const mark = crypto.randomUUID();
-    keep(this.#file, { ...this.#marks(), [server]: mark });
+    await locked(
+      `${this.#file}.lock`,
+      () => writePrivate(this.#file, { ...this.#marks(), [server]: mark }),
+    );
     this.#options.onChange(server, mark);
   }
 

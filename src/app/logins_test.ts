@@ -3,6 +3,7 @@ import type { Call, Page } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { SignIn, SignIns } from "../oauth/sign_ins.ts";
+import { until } from "../../tests/kit/wait.ts";
 import { Logins } from "./logins.ts";
 
 const PAGE = "https://accounts.example/authorize?state=1";
@@ -84,7 +85,7 @@ Deno.test("A call goes on when the person has signed in at the page that the cli
   const open: Call["onOpen"] = (page) => Promise.resolve(pages.push(page) > 0);
   const { work, runs } = onceSignedIn();
   const going = at.logins.during(callWith(open), work);
-  while (at.begun.length === 0 || pages.length === 0) await Promise.resolve();
+  await until(() => at.begun.length > 0 && pages.length > 0);
   assert.equal(runs(), 1);
   assert.deepEqual(pages.map(({ url }) => url), [PAGE]);
   assert.match(
@@ -167,7 +168,7 @@ Deno.test("A sign-in outlives the call that asked for it, until it is done or la
   await assert.rejects(going, { code: "CANCELLED" });
   assert.equal(at.ended.size, 0);
   at.begun[0]?.resolve();
-  while (at.ended.size === 0) await Promise.resolve();
+  await until(() => at.ended.size > 0);
   assert.deepEqual(at.changed, ["far"]);
 });
 

@@ -60,6 +60,11 @@ export interface MachineOptions {
   readonly events: Pick<UpstreamsOptions, "told" | "capabilities" | "level">;
   /** Whether a client started this process, which is then killed if it hangs and that is gone. */
   readonly hasClient?: boolean;
+  /**
+   * Whether the process stays. Then a search may install what it was told to use, and it follows
+   * where the person signs in.
+   */
+  readonly stays?: boolean;
 }
 
 /** Runs and reaches servers; starts nothing before the first call. */

@@ -38,7 +38,7 @@ export interface MeaningOptions {
   readonly limits: () => Limits;
   readonly log: Log;
   /** Whether a search may have the library installed, as one of a process that stays may. */
-  readonly mayInstall?: boolean;
+  readonly stays?: boolean;
   /** Told when all tools are understood that were not before. */
   readonly onReady?: () => void;
   /** Keeps process groups, so that they end with PML however it ends. */
@@ -106,7 +106,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     if (Date.now() < this.#retryAt) return undefined;
     try {
       const { vectors } = await this.#opened();
-      if (this.#options.mayInstall !== true && !this.#package.isThere()) return undefined;
+      if (!this.#options.stays && !this.#package.isThere()) return undefined;
       return await vectors.similarities(queries, entries);
     } catch (error) {
       this.#failed(error);

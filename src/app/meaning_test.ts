@@ -21,7 +21,7 @@ class Scene implements AsyncDisposable {
   readonly logged: string[] = [];
   readonly groups = new Set<number>();
 
-  open(folder: string, more: { readonly mayInstall?: boolean } = {}): Meaning {
+  open(folder: string, more: { readonly stays?: boolean } = {}): Meaning {
     const redactor = new Redactor();
     return new Meaning({
       ...more,
@@ -183,7 +183,7 @@ Deno.test("Only a process that stays installs the library for a search; others s
     assert.equal(said, meaning.lacking());
   }
   assert.deepEqual(installing(), []);
-  await using meaning = scene.open(folder, { mayInstall: true });
+  await using meaning = scene.open(folder, { stays: true });
   assert.equal(await meaning.similarities(["x"], ENTRIES), undefined);
   await until(() => installing().length === 1);
 });

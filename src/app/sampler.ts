@@ -160,7 +160,7 @@ export class Sampler {
     const ids = servers.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
-      isFit(id) && missingIn([toolset], id) === undefined && policy.now.judge(id).kind !== "deny"
+      isFit(id) && (missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny"
     ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);

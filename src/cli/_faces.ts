@@ -51,15 +51,15 @@ export class Faces implements AsyncDisposable {
   async for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
     if (sameHash(token, this.#options.token)) return await this.person;
-    const identity = this.#identities().values().find((one) => sameHash(one.token, token));
-    return identity && await this.#faceOf(identity);
+    return await this.#faceOf(
+      this.#identities().values().find((one) => sameHash(one.token, token)),
+    );
   }
 
   /** Returns what answers the person, or an identity; undefined for one that is gone. */
   async named(name: string | null): Promise<HttpFace | undefined> {
     if (name === null) return await this.person;
-    const identity = this.#identities().get(name);
-    return identity && await this.#faceOf(identity);
+    return await this.#faceOf(this.#identities().get(name));
   }
 
   /** Ends the streams on which nothing is answered. */
@@ -79,13 +79,14 @@ export class Faces implements AsyncDisposable {
     return this.#options.app.loaded().others?.identities ?? new Map();
   }
 
-  async #faceOf({ name, token }: Identity): Promise<HttpFace> {
-    const own = this.#own.get(name) ?? this.#open(name, token);
-    this.#own.set(name, own);
+  async #faceOf(identity: Identity | undefined): Promise<HttpFace | undefined> {
+    if (identity === undefined) return undefined;
+    const own = this.#own.get(identity.name) ?? this.#open(identity);
+    this.#own.set(identity.name, own);
     return (await own).face;
   }
 
-  #open(name: string, token: string): Promise<Own> {
+  #open({ name, token }: Identity): Promise<Own> {
     const { open, replica } = this.#options;
     const opened = open(name).then(async (app) => {
       app.watch();

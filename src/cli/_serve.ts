@@ -54,7 +54,7 @@ export async function serve(typed: Typed): Promise<number> {
   let onLost = (_: Error) => {};
   using _ = caught((error) => onLost(error));
   try {
-    const place = { cwd: Deno.cwd(), mayInstall: true };
+    const place = { cwd: Deno.cwd(), stays: true };
     await using app = await openApp(place);
     onLost = (error) => logError(app, error);
     const token = await tokenOf(app, typed);

@@ -43,7 +43,7 @@ async function serveAlone(
     // This lives longer than the app, so that errors while the app closes are logged, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    const place = { cwd: Deno.cwd(), environment, mayInstall: true, hasClient: true };
+    const place = { cwd: Deno.cwd(), environment, stays: true, hasClient: true };
     await using app = await openApp({ ...place, write: stderr?.write });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
+import { isObject, objectOf } from "../core/json.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
@@ -98,8 +99,11 @@ export class FileTokenStore implements TokenStore {
   }
 
   read<T = Kept>(key: string): T | undefined {
-    // This class alone writes these files.
-    return readPrivate(this.#at(key), { parse: (json) => json as T, warn: this.#warn });
+    const parse = (json: unknown) => {
+      if (!isObject(objectOf(json).client)) throw new Error("it is no sign-in");
+      return json as T; // this class alone writes these files
+    };
+    return readPrivate(this.#at(key), { parse, warn: this.#warn });
   }
 
   async write(key: string, kept: Kept | Registration): Promise<void> {

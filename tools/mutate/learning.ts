@@ -96,7 +96,7 @@ export const LEARNING: readonly Mutant[] = [
     name: "intent-denied",
     guard: "No plan that is made of an intent shows a tool that is denied",
     file: "app_intents.ts",
-    find: 'missingIn([toolset], id) === undefined && policy.now.judge(id).kind !== "deny";',
+    find: '(missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny";',
     put: "missingIn([toolset], id) === undefined;",
     test: INTENTS,
     filter: "an intent never runs what is denied, asks, or is in doubt",

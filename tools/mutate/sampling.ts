@@ -43,7 +43,7 @@ export const SAMPLING: readonly Mutant[] = [
     name: "sampling-denied",
     guard: "A model is not offered a tool that a rule denies",
     file: "sampler.ts",
-    find: '&& policy.now.judge(id).kind !== "deny"',
+    find: '&& (missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny"',
     put: "",
     test: ATTACKS,
     filter: "A denied tool never runs by a model's call, whatever name it has, on 2025-11-25 (PM8)",
