@@ -196,3 +196,32 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
     await Promise.all(all.map((here) => here[Symbol.asyncDispose]()));
   }
 });
+
+for (const era of ERAS) {
+  Deno.test(`A PML that ends waits for the calls of its windows (${era})`, async () => {
+    await using ws = await makeScenery(SLOW);
+    const served = await servePml(ws);
+    await using here = await windowOf(ws, { era });
+    if (era === "2026-07-28") {
+      const notifications = { toolsListChanged: true };
+      here.begin("subscriptions/listen", { notifications }).answer.catch(() => {}); // ends with it
+    }
+    await read(here);
+    const running = here.callTool("call", WAIT);
+    await begun(ws, 2);
+    served.kill("SIGTERM");
+    // It takes no more windows.
+    await until(() =>
+      [...Deno.readDirSync(join(ws.home, "windows"))].every(({ name }) => name.endsWith(".lock"))
+    );
+    // What comes now waits for the window's own PML, and runs there once.
+    const later = read(here);
+    await Deno.writeTextFile(ws.file("go.txt"), "done");
+    assert.match(textOf(await running), /done/);
+    assert.equal(textOf(await later), textOf(await read(here)));
+    assert.equal(await served.ended, 0);
+    assert.match(here.stderr, /Serving on stdio/);
+    assert.equal(ofKind(await journalOf(ws), "start").length, 4, "nothing ran twice");
+    assert.equal((await here.close()).code, 0);
+  });
+}

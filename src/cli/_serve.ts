@@ -77,14 +77,14 @@ export async function serve(typed: Typed): Promise<number> {
       problem: () => app.config().problem?.message,
     });
     const { openWindows } = await import("./_windows.ts");
-    await using _windows = await openWindows({ app, face: await faces.person });
+    await using windows = await openWindows({ app, face: await faces.person });
     app.watch();
     logStart(app, door.url);
     using _cost = followCost(app);
     show(door, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
     await faces.hush();
-    await Promise.all([door.drain(DRAIN_MS), link?.drain(DRAIN_MS)]);
+    await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));
   } catch (error) {
     return report(error, []);
   }

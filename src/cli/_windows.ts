@@ -17,6 +17,7 @@ import type { Gateway, Listening } from "../gateway/gateway.ts";
 import type { HttpFace } from "../serve/http_face.ts";
 import { serveStdio } from "../serve/stdio.ts";
 import { hashed, listenAt, pipesOf, socketOf, Talk } from "../serve/window_socket.ts";
+import { pause, soon } from "../io/waiting.ts";
 import { logError } from "./_serving.ts";
 
 /** The options of `openWindows`. */
@@ -26,8 +27,14 @@ export interface WindowsOptions {
   readonly face: HttpFace;
 }
 
+/** The windows that are attached. */
+export interface OpenWindows extends AsyncDisposable {
+  /** Takes no more windows and requests, and waits until calls have ended, but not longer. */
+  drain(ms: number): Promise<unknown>;
+}
+
 /** Lets windows attach until it is disposed. Undefined if another process serves them. */
-export async function openWindows(options: WindowsOptions): Promise<AsyncDisposable | undefined> {
+export async function openWindows(options: WindowsOptions): Promise<OpenWindows | undefined> {
   const { app } = options;
   const { home, workspace } = app.config();
   const windows = new Windows(options, await app.gateway());
@@ -37,11 +44,18 @@ export async function openWindows(options: WindowsOptions): Promise<AsyncDisposa
   return server && windows.opened(server);
 }
 
+/** An answer that was made is on its way after so many milliseconds. */
+const TURN_MS = 10;
+
 class Windows {
   readonly #options: WindowsOptions;
   readonly #gateway: Gateway;
   readonly #environment = readEnvironment();
   readonly #closing = new AbortController();
+  /** What brings the work of each to its end. */
+  readonly #ends = new Set<() => Promise<void>>();
+  /** How many bytes wait for them. */
+  #unread = 0;
   readonly #open = new Set<Promise<void>>();
   /** The variables that were compared with each window. */
   readonly #agreed = new Map<Socket, ReadonlySet<string>>();
@@ -73,8 +87,16 @@ class Windows {
     this.#open.add(served);
   }
 
-  opened(server: Server): AsyncDisposable {
+  opened(server: Server): OpenWindows {
     return {
+      drain: async (ms) => {
+        const since = performance.now();
+        server.close();
+        await soon(Promise.all(this.#ends.values().map((end) => end())), ms);
+        do await pause(TURN_MS, this.#closing.signal); while (
+          this.#unread > 0 && performance.now() - since < ms
+        );
+      },
       [Symbol.asyncDispose]: async () => {
         server.close();
         this.#closing.abort();
@@ -93,14 +115,19 @@ class Windows {
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     talk.end();
     talk.say({ inputBytes });
-    const { factory, listen } = this.#gateway.apart();
+    const { factory, listen, end } = this.#gateway.apart();
+    this.#ends.add(end);
+    let unread = 0;
     let listening: Listening | undefined;
     await serveStdio(() => Promise.resolve(factory), {
       pipes: pipesOf(socket),
       greeting: () => app.hello(),
       ...{ inputBytes, queuedBytes, unreadMs },
       // One window holds no server up that others use.
-      onWaiting: () => {},
+      onWaiting: (size) => {
+        this.#unread += size - unread;
+        unread = size;
+      },
       onLost: app.lost,
       onAble: (able) => face.declares(able),
       isTask: (id) => this.#gateway.tasks.has(id),
@@ -108,6 +135,8 @@ class Windows {
       signal: this.#closing.signal,
       onError: (error) => app.log.debug(error.message),
     });
+    this.#ends.delete(end);
+    this.#unread -= unread;
     listening?.[Symbol.dispose]();
   }
 

@@ -26,6 +26,7 @@ import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
 import { within } from "./_tool_sets.ts";
+import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
@@ -37,6 +38,8 @@ import { failed, refusal } from "./results.ts";
 
 /** How long a client may keep a list: rules change under it. */
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
+
+type Listed = Exclude<ListName, "tools">;
 
 /** What a client listens for, until it is disposed. */
 export interface Listening extends Disposable {
@@ -81,16 +84,17 @@ export class Gateway implements Disposable {
   /** Makes the server of one connection, for either era. */
   readonly factory: McpServerFactory = (about) => this.#serverOf(about);
 
-  /** Returns what serves one client over a connection of its own, apart from all others. */
-  apart(): Pick<Gateway, "factory" | "listen"> {
-    const party: Party = {};
+  /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
+  apart(): Pick<Gateway, "factory" | "listen"> & Pick<Work, "end"> {
+    const party = new Work();
     return {
       factory: (about) => this.#serverOf(about, party),
       listen: () => this.listen({ party }),
+      end: () => party.end(),
     };
   }
 
-  #serverOf({ era, requestInfo }: Parameters<McpServerFactory>[0], party?: Party): Server {
+  #serverOf({ era, requestInfo }: Parameters<McpServerFactory>[0], party?: Work): Server {
     const { onError, servers, settings } = this.#options;
     const isModern = era === "modern";
     const { serverInfo, ...hello } = helloOf(servers.states(), { ...settings(), isModern });
@@ -109,8 +113,10 @@ export class Gateway implements Disposable {
     };
     server.removeRequestHandler("logging/setLevel");
     // What is registered by its method loses the fields that the SDK does not know.
-    const serve = (params: unknown, context: ServerContext) =>
-      this.#serve({ client, context, params: objectOf(params) });
+    const serve = (given: unknown, context: ServerContext) => {
+      const answered = () => this.#serve({ client, context, params: objectOf(given) });
+      return party?.on(context, answered) ?? answered();
+    };
     server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
     if (client.isModern) takeTasks(server, serve);
     return server;
@@ -232,10 +238,7 @@ export class Gateway implements Disposable {
     }
   }
 
-  async #listed(
-    list: Exclude<ListName, "tools">,
-    toolset: Toolset | undefined,
-  ): Promise<readonly JsonObject[]> {
+  async #listed(list: Listed, toolset: Toolset | undefined): Promise<readonly JsonObject[]> {
     const { problem, judge } = within(this.#options, toolset);
     return problem() === undefined ? await this.#offers.list(list, judge) : [];
   }

@@ -54,7 +54,7 @@ export function alone(left: Left): Pipes {
 }
 
 /** Returns what is said again, in order. Calls that may have run are answered to the client. */
-function* repeated({ hello, set, waiting, client }: Left): Generator<JsonObject> {
+function* repeated({ hello, set, waiting, notBegun, client }: Left): Generator<JsonObject> {
   let count = 0;
   const isOpen = hello === undefined || waiting.includes(hello);
   if (hello !== undefined && !isOpen) {
@@ -65,7 +65,7 @@ function* repeated({ hello, set, waiting, client }: Left): Generator<JsonObject>
     if (!waiting.includes(message)) yield { ...message, id: `${REPEATED}${count++}` };
   }
   for (const message of waiting) {
-    if (!mayHaveRun(message)) yield message;
+    if (notBegun.has(JSON.stringify(message.id)) || !mayHaveRun(message)) yield message;
     else client.output.write(lineOf(unknownEnd(message))).catch(() => {});
   }
 }

@@ -7,6 +7,7 @@
 
 import type { Socket } from "node:net";
 import { type JsonObject, objectOf } from "../core/json.ts";
+import { NOT_BEGUN } from "../core/window.ts";
 import { endsOf, joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
 import { type ReadLine, readMessage, refusalMessage } from "./_json_rpc.ts";
@@ -33,6 +34,8 @@ export interface Left {
   readonly set: readonly JsonObject[];
   /** The requests without an answer. */
   readonly waiting: readonly JsonObject[];
+  /** The ids, as JSON, of those that did not run. */
+  readonly notBegun: ReadonlySet<string>;
   /** Has further lines of the client go somewhere else. Those that waited go there first. */
   readonly redirect: (take: (line: Uint8Array, read: ReadLine | undefined) => void) => void;
 }
@@ -61,6 +64,7 @@ class Window {
   readonly #options: WindowOptions;
   readonly #client = standardPipes();
   readonly #waiting = new Map<string, JsonObject>();
+  readonly #notBegun = new Set<string>();
   readonly #set = new Map<string, JsonObject>();
   #hello: JsonObject | undefined;
   /** The lines that came after the connection broke. */
@@ -85,8 +89,7 @@ class Window {
     const back: Input = link.open((piece) => {
       for (const line of answers.push(piece)) {
         if (line.kind !== "line") continue;
-        this.#answered(line.bytes);
-        toClient.write(line.bytes);
+        if (this.#isForClient(line.bytes)) toClient.write(line.bytes);
       }
     });
     const toClient = new Flow(this.#client.output, back);
@@ -115,6 +118,7 @@ class Window {
       ...{ input, client: this.#client, hello: this.#hello },
       set: [...this.#set.values()],
       waiting: [...this.#waiting.values()],
+      notBegun: this.#notBegun,
       redirect: (take) => {
         this.#take = take;
         for (const [line, read] of this.#kept.splice(0)) take(line, read);
@@ -144,15 +148,20 @@ class Window {
     if (method === "resources/unsubscribe") this.#set.delete(`uri ${uri}`);
   }
 
-  #answered(line: Uint8Array): void {
+  /** Takes note of a message of the running PML. */
+  #isForClient(line: Uint8Array): boolean {
     if (line.length > MOST_READ) {
       const text = UTF_8.decode(endsOf(line));
       const id = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d+)\}$/s.exec(text)?.[1];
       if (id !== undefined) this.#waiting.delete(JSON.stringify(JSON.parse(id)));
-      return;
+      return true;
     }
-    const message = objectOf(JSON.parse(UTF_8.decode(line)));
-    if (!("method" in message)) this.#waiting.delete(JSON.stringify(message.id));
+    const { id, method, params } = objectOf(JSON.parse(UTF_8.decode(line)));
+    if (method === undefined) this.#waiting.delete(JSON.stringify(id));
+    if (method !== NOT_BEGUN) return true;
+    // It is asked again when the connection has ended.
+    this.#notBegun.add(JSON.stringify(objectOf(params).requestId));
+    return false;
   }
 
   #tell(message: unknown): void {

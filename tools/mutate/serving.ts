@@ -71,7 +71,7 @@ export const SERVING: readonly Mutant[] = [
     name: "door-drain",
     guard: "Calls that run end before PML does",
     file: "_serve.ts",
-    find: "await Promise.all([door.drain(DRAIN_MS), link?.drain(DRAIN_MS)]);",
+    find: "await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));",
     put: "",
     test: SERVE,
     filter: "A signal ends it after the calls that run; exit code 0",

@@ -45,4 +45,22 @@ export const WINDOWS: readonly Mutant[] = [
     test: TEST,
     filter: "A window goes on alone when the configuration names another variable",
   },
+  {
+    name: "window-drain",
+    guard: "Calls of windows end before PML does",
+    file: "src/cli/_serve.ts",
+    find: "await Promise.all([door, link, windows].map(",
+    put: "await Promise.all([door, link].map(",
+    test: TEST,
+    filter: "A PML that ends waits for the calls of its windows (2025-11-25)",
+  },
+  {
+    name: "window-not-begun",
+    guard: "What a PML that ends has not begun is asked of the window's own, once",
+    file: "src/gateway/_work.ts",
+    find: "await mcpReq.notify({ method: NOT_BEGUN, params: { requestId: mcpReq.id } });",
+    put: "",
+    test: TEST,
+    filter: "A PML that ends waits for the calls of its windows (2026-07-28)",
+  },
 ];
