@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./attacks/code_tools.ts";
+import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./attacks/code_tools.ts";
 import { endWell } from "./attacks/oracles.ts";
 import type { Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
@@ -12,6 +12,7 @@ const GATED = `await mcp.led.note({ text: "first" });
   const gated = await mcp.led.gated({ text: "second" });
   await mcp.led.note({ text: "third" });
   return gated.line;`;
+const UNTYPED_GATED = untyped(GATED);
 
 /** Waits until a client of revision 2025-11-25 was asked so often; gives the questions. */
 async function asked(pml: RawStdio, count: number): Promise<readonly Message[]> {
@@ -63,10 +64,10 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       },
     });
     const { ws, pml } = scene;
-    const code = `
+    const code = untyped(`
       await mcp.led.note({ text: "once" });
       const all = await Promise.allSettled(["first", "second", "third"].map((text) => mcp.led.gated({ text })));
-      return all.map(({ value, reason }) => value?.line ?? [reason.name, reason.code]);`;
+      return all.map(({ value, reason }) => value?.line ?? [reason.name, reason.code]);`);
     assert.deepEqual(JSON.parse(await valueOf(pml, code)), [
       "gated first",
       ["ToolError", "APPROVAL_DECLINED"],
@@ -82,9 +83,9 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
   Deno.test(`Code that nobody can be asked for gets an error that it can catch (${era})`, async () => {
     await using scene = await ledgerScene({ era, capabilities: {} });
     const { ws, pml } = scene;
-    const code = `
+    const code = untyped(`
       await mcp.led.note({ text: "before" });
-      try { await mcp.led.gated() } catch (error) { return [error.name, error.code, error.hint] }`;
+      try { await mcp.led.gated() } catch (error) { return [error.name, error.code, error.hint] }`);
     const [name, why, hint] = JSON.parse(await valueOf(pml, code));
     assert.deepEqual([name, why], ["ToolError", "APPROVAL_REQUIRED"]);
     assert.match(hint, /pml approve/);
@@ -101,8 +102,10 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       },
     });
     const { ws, pml } = scene;
-    assert.equal(await valueOf(pml, GATED, { timeout_ms: 4_000 }), "gated second");
-    const late = await valueOf(pml, `await mcp.led.gated(); for (;;);`, { timeout_ms: 1_000 });
+    assert.equal(await valueOf(pml, UNTYPED_GATED, { timeout_ms: 4_000 }), "gated second");
+    const late = await valueOf(pml, untyped("await mcp.led.gated(); for (;;);"), {
+      timeout_ms: 1_000,
+    });
     assert.match(late, /^TIMED_OUT/);
     await endWell(ws, pml);
   });
@@ -115,9 +118,9 @@ Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and on
   });
   const { ws, pml } = scene;
   const args = {
-    code: `const other = mcp.led.gated({ text: "asked" });
+    code: untyped(`const other = mcp.led.gated({ text: "asked" });
       await mcp.led.note({ text: "meanwhile" });
-      return [(await other).line];`,
+      return [(await other).line];`),
   };
   const first = await runCode(pml, args.code);
   const { resultType, requestState, inputRequests } = first.result as unknown as {
@@ -148,22 +151,24 @@ Deno.test("Only so many runs wait for the person; one more is refused before its
   });
   const { ws, pml } = scene;
   // A run waits once, however many questions it has.
-  const two = "return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length";
-  const one = "return (await mcp.led.gated()).line";
+  const two = untyped("return (await Promise.all([mcp.led.gated(), mcp.led.gated()])).length");
+  const one = untyped("return (await mcp.led.gated()).line");
   const first = runCode(pml, two);
   first.catch(() => {}); // looked at below
   await asked(pml, 2);
   const second = runCode(pml, one);
   second.catch(() => {});
   await asked(pml, 3);
-  const third = `try { await mcp.led.gated() } catch (error) { return [error.name, error.code] }`;
+  const third = untyped(
+    "try { await mcp.led.gated() } catch (error) { return [error.name, error.code] }",
+  );
   const refused = valueOf(pml, third);
   refused.catch(() => {});
   const isAsked = asked(pml, 4).then(() => "it was asked");
   isAsked.catch(() => {}); // it never is
   assert.equal(await Promise.race([refused, isAsked]), '["ToolError","OVERLOADED"]');
   // Others go on.
-  assert.equal(await valueOf(pml, "return (await mcp.led.note()).line"), "note ");
+  assert.equal(await valueOf(pml, untyped("return (await mcp.led.note()).line")), "note ");
   assert.equal(waiting.length, 3);
   for (const answer of waiting) answer(YES);
   assert.deepEqual([textsOf(await first)[0], textsOf(await second)[0]], ["2", "gated "]);
@@ -192,7 +197,7 @@ Deno.test("A plan that waits for the person counts like code; one more is refuse
   isAsked.catch(() => {}); // it never is
   const refused = Promise.all([
     plan("second"),
-    runCode(pml, "await mcp.led.gated({ text: 'third' })"),
+    runCode(pml, untyped("await mcp.led.gated({ text: 'third' })")),
   ]).then((answers) => answers.map((answer) => /OVERLOADED|1 runs/.test(JSON.stringify(answer))));
   refused.catch(() => {});
   assert.deepEqual(await Promise.race([refused, isAsked]), [true, true]);
@@ -209,7 +214,7 @@ Deno.test("A run whose client never comes back ends with its child (2026-07-28)"
     limits: { approval_ms: 1_000, idle_ms: 1_000 },
   });
   const { ws, pml } = scene;
-  const paused = await runCode(pml, GATED);
+  const paused = await runCode(pml, UNTYPED_GATED);
   assert.equal((paused.result as unknown as { resultType: string }).resultType, "input_required");
   assert.notEqual((await children(pml)).length, 0);
   await until(async () => (await children(pml)).length === 0);
@@ -225,7 +230,7 @@ Deno.test("A run that waits for an answer ends with its child when it is cancell
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {
     name: "execute_code",
-    arguments: { code: GATED },
+    arguments: { code: UNTYPED_GATED },
   });
   answer.catch(() => {}); // a cancelled request has no answer
   await asked(pml, 1);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./attacks/code_tools.ts";
+import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./attacks/code_tools.ts";
 import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
@@ -33,7 +33,9 @@ Deno.test("execute_code gives what the code returns, or its last expression", as
     ["args", "{}"],
     ["return typeof this", "undefined"],
   ];
-  for (const [code, value] of cases) assert.equal(await valueOf(pml, code), value, code);
+  for (const [code, value] of cases) {
+    assert.equal(await valueOf(pml, untyped(code)), value, code);
+  }
   await endWell(ws, pml, { calls: 1 });
 });
 
@@ -60,26 +62,25 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
       "setTimeout(() => {\n throw new Error('late') }, 1); await new Promise(() => {})",
       /^Error: late \(line 2/,
     ],
-    ["await mcp.led.fail()", /^ToolError: it broke \(led:fail, line 1, column 15\)$/],
     [
-      "await (mcp as any).led.nope()",
+      "await mcp.led.nope()",
       /^ToolError UNKNOWN_TOOL: Cannot find the tool "led:nope".*\nFind its name/,
     ],
-    ["await (mcp as any).nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
+    ["await mcp.nope.nope()", /^ToolError UNKNOWN_TOOL: Cannot find the tool "nope:nope"/],
     [
-      "await (mcp as any).filesystem.read_file({ pth: 1 })",
+      "await mcp.filesystem.read_file({ pth: 1 })",
       /^ToolError BAD_ARGUMENTS: .*"pth" is unknown/,
     ],
-    ["await (mcp as any).led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
-    ["await (mcp as any).led.note({ size: 0 / 0 })", /^ToolError BAD_ARGUMENTS: .*"size" is NaN/],
-    ["await (mcp as any).led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
-    ["(mcp as any).led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
-    ["(mcp as any)({})", /^TypeError: Cannot call mcp: call a tool/],
-    ["(mcp as any).led = 1", /^TypeError: Cannot set mcp\.led/],
+    ["await mcp.led.note({ text: 1n })", /^ToolError BAD_ARGUMENTS: .*"text" is a BigInt/],
+    ["await mcp.led.note({ size: 0 / 0 })", /^ToolError BAD_ARGUMENTS: .*"size" is NaN/],
+    ["await mcp.led.note('a')", /^ToolError BAD_ARGUMENTS: .*not an object/],
+    ["mcp.led({})", /^TypeError: Cannot call mcp\.led: it is a server/],
+    ["mcp({})", /^TypeError: Cannot call mcp: call a tool/],
+    ["mcp.led = 1", /^TypeError: Cannot set mcp\.led/],
     ["await fetch('http://127.0.0.1:1')", /^TypeError: Cannot use fetch: code has no network/],
   ];
   for (const [code, told] of cases) {
-    const answer = await runCode(pml, code);
+    const answer = await runCode(pml, untyped(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", told, code);
   }
@@ -100,8 +101,8 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
     ["return { s: new Set() }", /OUTPUT_INVALID.*\[\.\.\.set\]/],
     ["return { p: Promise.resolve(1) }", /OUTPUT_INVALID.*"p" is a Promise; await it/],
     ["const a = {}; a.a = a; return a", /OUTPUT_INVALID.*refers to itself/],
-    ["return (mcp as any)", /OUTPUT_INVALID.*function/],
-    ["return (mcp as any).led", /OUTPUT_INVALID.*function/],
+    ["return mcp", /OUTPUT_INVALID.*function/],
+    ["return mcp.led", /OUTPUT_INVALID.*function/],
     ['return JSON.parse(\'{"__proto__":{"a":1}}\')', /OUTPUT_INVALID/],
     ["return { constructor: 1 }", /OUTPUT_INVALID/],
     ["let a = 1; for (let i = 0; i < 5000; i++) a = [a]; return a", /OUTPUT_INVALID/],
@@ -110,7 +111,7 @@ Deno.test("execute_code refuses a result that is not plain JSON, and says what i
     ["return Array(60_000).fill(1)", /RESULT_TOO_LARGE/],
   ];
   for (const [code, told] of cases) {
-    const answer = await runCode(pml, code);
+    const answer = await runCode(pml, untyped(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", told, code);
   }
@@ -138,6 +139,12 @@ Deno.test("execute_code calls tools by any name, at once and one after the other
     result: { content: [{ type: "text", text: "it broke" }], isError: true },
     tool: "led:fail",
   });
+  const failed = await runCode(pml, "await mcp.led.fail()");
+  assert.equal(failed.result?.isError, true);
+  assert.match(
+    textsOf(failed)[0] ?? "",
+    /^ToolError: it broke \(led:fail, line 1, column 15\)$/,
+  );
   const answer = await runCode(pml, "mcp.led.hang(); mcp.led.hang(); return 'done'");
   const [value, said = ""] = textsOf(answer);
   assert.equal(value, "done");
@@ -224,7 +231,11 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     const { ws, pml } = scene;
     const told = async (code: string) => {
       const before = pml.messages.length;
-      const params = { name: "execute_code", arguments: { code }, _meta: { progressToken: 7 } };
+      const params = {
+        name: "execute_code",
+        arguments: { code: untyped(code) },
+        _meta: { progressToken: 7 },
+      };
       await pml.request("tools/call", params);
       return pml.messages.slice(before).filter(({ method }) => method === "notifications/progress")
         .map(({ params }) => params as unknown as Record<string, unknown>);
@@ -251,7 +262,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     const { ws, pml } = scene;
     const { id, answer } = pml.begin("tools/call", {
       name: "execute_code",
-      arguments: { code: "await mcp.led.hang(); await mcp.led.note({ text: 'late' })" },
+      arguments: { code: untyped("await mcp.led.hang(); await mcp.led.note({ text: 'late' })") },
     });
     await until(async () => (await ledgerOf(ws)).includes("hang"));
     await pml.notify("notifications/cancelled", { requestId: id });
@@ -259,7 +270,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     answer.catch(() => {}); // a cancelled request has no answer
     const spin = pml.begin("tools/call", {
       name: "execute_code",
-      arguments: { code: "await mcp.led.note({ text: 'spins' }); for (;;);" },
+      arguments: { code: untyped("await mcp.led.note({ text: 'spins' }); for (;;);") },
     });
     await until(async () => (await ledgerOf(ws)).includes("note spins"));
     spin.answer.catch(() => {});
@@ -276,8 +287,8 @@ Deno.test("execute_code runs nothing where the configuration is broken or not tr
   const refused = await runCode(broken.pml, "return 1");
   assert.match(textsOf(refused).join(), /CONFIG_INVALID/);
   await using untrusted = await ledgerScene({ trusted: false, capabilities: {} });
-  const code = `try { await (mcp as any).led.note() } catch ({ code }) { return code }`;
-  assert.equal(await valueOf(untrusted.pml, code), "WORKSPACE_UNTRUSTED");
+  const code = `try { await mcp.led.note() } catch ({ code }) { return code }`;
+  assert.equal(await valueOf(untrusted.pml, untyped(code)), "WORKSPACE_UNTRUSTED");
   assert.deepEqual(await ledgerOf(untrusted.ws), []);
 });
 

@@ -7,6 +7,7 @@
 
 import assert from "node:assert/strict";
 import { sha256 } from "../src/core/hash.ts";
+import { untyped } from "./attacks/code_tools.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { READING_MS } from "./attacks/questions.ts";
 import { makeScene, makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
@@ -21,7 +22,9 @@ import { signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-const CODE = "const all = [await mcp.far.meta({}), await mcp.far.link({})]; all.length";
+const CODE = untyped(
+  "const all = [await mcp.far.meta({}), await mcp.far.link({})]; all.length",
+);
 const ABLE = { elicitation: { form: {}, url: {} } };
 
 /** A question of a page, as it came. */

@@ -27,6 +27,8 @@ function object(properties: JsonObject, required: readonly string[] = []): JsonO
   return { type: "object", properties, required };
 }
 
+type Checker = Awaited<ReturnType<typeof checker>>;
+
 async function checker(options: Partial<TypeCheckerOptions> = {}) {
   const folder = await Deno.makeTempDir({ prefix: "pml-types-" });
   const pids = new Set<number>();
@@ -62,79 +64,95 @@ async function checker(options: Partial<TypeCheckerOptions> = {}) {
   };
 }
 
-Deno.test("A wrong tool, a missing and a mistyped argument each give a line and a hint", async () => {
-  await using scene = await checker();
-  const signature = /^fs: read_file\(path: string, mode\?: "text" \| "bytes"/;
-  const cases: readonly [string, number, RegExp, RegExp][] = [
-    [
-      `\nawait mcp.fs.raed_file({});`,
-      2,
-      /"fs" has no tool "raed_file"/,
-      /Did you mean "read_file"/,
-    ],
-    ["await mcp.fs.zzz({})", 1, /no tool "zzz"/, /There is read_file, list-all, import/],
-    ["await mcp.sf.read_file({})", 1, /no server "sf"/, /fs/],
-    ["const a = 1;\n\nreturn await mcp.fs.read_file({})", 3, /'path' is missing/, signature],
-    ["await mcp.fs.read_file()", 1, /Expected 1 arguments/, signature],
-    ["await mcp.fs.read_file({ path: 1 })", 1, /'number' is not assignable/, signature],
-    ["const o = { path: 1 };\nawait mcp.fs.read_file(o)", 2, /'number' is not/, signature],
-    ["await mcp.fs.read_file({\n path: '',\n mode: 'x' })", 3, /"text" \| "bytes"/, signature],
-    ["mcp.fs.read_file({ path: '',\n options: { depth: 'x' } })", 2, /'string' is not/, signature],
-    [`await mcp["fs"]["list-all"]({ path: 1 })`, 1, /'number' is not assignable/, /list-all/],
-    [
-      "const { fs } = mcp;\nawait fs.import({ path: 1 })",
-      2,
-      /'number' is not assignable/,
-      /import/,
-    ],
-    ["(await mcp.fs.read_file({ path: '' })).txt", 1, /Property 'txt'.*'text'/, signature],
-    ["const all = ['a'].map((path) => mcp.fs.read_file({ file: path }))", 1, /'path'/, signature],
-  ];
-  for (const [code, line, says, hint] of cases) {
-    const [problem, ...more] = await scene.problems(code);
-    assert.deepEqual([problem?.line, more], [line, []], code);
-    assert.match(problem?.message ?? "", says, code);
-    assert.match(problem?.hint ?? "", hint, code);
-  }
-  assert.deepEqual(await scene.problems("mcp; return missingName + 1"), [
-    { line: 1, message: "Cannot find name 'missingName'." },
-  ]);
-});
+/** What one checker does for one text after the other. */
+const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
+  "A wrong tool, a missing and a mistyped argument each give a line and a hint": async (scene) => {
+    const signature = /^fs: read_file\(path: string, mode\?: "text" \| "bytes"/;
+    const cases: readonly [string, number, RegExp, RegExp][] = [
+      [
+        `\nawait mcp.fs.raed_file({});`,
+        2,
+        /"fs" has no tool "raed_file"/,
+        /Did you mean "read_file"/,
+      ],
+      ["await mcp.fs.zzz({})", 1, /no tool "zzz"/, /There is read_file, list-all, import/],
+      ["await mcp.sf.read_file({})", 1, /no server "sf"/, /fs/],
+      ["const a = 1;\n\nreturn await mcp.fs.read_file({})", 3, /'path' is missing/, signature],
+      ["await mcp.fs.read_file()", 1, /Expected 1 arguments/, signature],
+      ["await mcp.fs.read_file({ path: 1 })", 1, /'number' is not assignable/, signature],
+      ["const o = { path: 1 };\nawait mcp.fs.read_file(o)", 2, /'number' is not/, signature],
+      ["await mcp.fs.read_file({\n path: '',\n mode: 'x' })", 3, /"text" \| "bytes"/, signature],
+      [
+        "mcp.fs.read_file({ path: '',\n options: { depth: 'x' } })",
+        2,
+        /'string' is not/,
+        signature,
+      ],
+      [`await mcp["fs"]["list-all"]({ path: 1 })`, 1, /'number' is not assignable/, /list-all/],
+      [
+        "const { fs } = mcp;\nawait fs.import({ path: 1 })",
+        2,
+        /'number' is not assignable/,
+        /import/,
+      ],
+      ["(await mcp.fs.read_file({ path: '' })).txt", 1, /Property 'txt'.*'text'/, signature],
+      ["const all = ['a'].map((path) => mcp.fs.read_file({ file: path }))", 1, /'path'/, signature],
+    ];
+    for (const [code, line, says, hint] of cases) {
+      const [problem, ...more] = await scene.problems(code);
+      assert.deepEqual([problem?.line, more], [line, []], code);
+      assert.match(problem?.message ?? "", says, code);
+      assert.match(problem?.hint ?? "", hint, code);
+    }
+    assert.deepEqual(await scene.problems("mcp; return missingName + 1"), [
+      { line: 1, message: "Cannot find name 'missingName'." },
+    ]);
+  },
+  "What may be right is no problem": async (scene) => {
+    const cases = [
+      "return 1 + 1",
+      "const all = await Promise.all(['a', 'b'].map((path) => mcp.fs.read_file({ path })));\n" +
+      "return all.map(({ text }) => text.length).reduce((a, b) => a + b, 0)",
+      "const o = { path: '', mode: 'text', range: [1, 2], more: 1 }; await mcp.fs.read_file(o)",
+      "for (const path of new Set(JSON.parse('[]'))) await mcp.fs.read_file({ path })",
+      "await mcp.fs.read_file({ path: ['a'].find((one) => one) })",
+      "await mcp.fs.read_file({ path: /a/.exec('a')[0] }); const o = {}; o.x = new Date() - 1",
+      "const a = []; a.push(1); try { throw 1 } catch (e) { console.log(e.message) } parseInt(5)",
+      "if (args.x) throw new ToolError('x'); progress(1, 2); await mcp['my-server'].any.thing({})",
+      "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp['fs:read_file']({}); for (const one of ['a']) mcp[one].z()",
+      "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
+      "// import what is exported\nreturn 'import module require'",
+      "function f(x) { return x.y } return f({ y: 1 })",
+      // Names that the text does not have as a whole.
+      String.raw`await mcp.fs["read\x5ffile"]({}); await mcp.fs["list\x2dall"]({})`,
+      String
+        .raw`let list: (typeof mcp.fs)["list\x2dall"]; const keys: (keyof typeof mcp.fs)[] = []`,
+      "const name = `read_${'file'}` as const; await mcp.fs[name]({}); mcp.fs['read_' + 'file']({})",
+    ];
+    for (const code of cases) assert.deepEqual(await scene.problems(code), [], code);
+  },
+  "Each check is of its own text alone, also after one that cannot be read": async (scene) => {
+    const wrong = "const first = 1;\nawait mcp.fs.read_file({ path: 1 })";
+    for (let round = 0; round < 3; round++) {
+      assert.deepEqual((await scene.problems(wrong)).map(({ line }) => line), [2]);
+      assert.equal((await scene.types.check("mcp.fs;\nconst b = {;", NEVER)).kind, "unchecked");
+      assert.deepEqual(await scene.problems(`await mcp.fs.read_file({ path: "${round}" })`), []);
+      // A name of the text before is not known any more.
+      assert.equal((await scene.problems("mcp; return first")).length, 1);
+    }
+  },
+  "Code that TypeScript cannot read is not checked": async (scene) => {
+    const verdict = await scene.types.check("mcp.fs;\nconst b = {;", NEVER);
+    assert.ok(verdict.kind === "unchecked");
+    assert.match(verdict.why, /cannot read line 2/);
+    const long = await scene.types.check(`//${"x".repeat(300_000)}`, NEVER);
+    assert.ok(long.kind === "unchecked" && /longer than/.test(long.why));
+  },
+};
 
-Deno.test("What may be right is no problem", async () => {
+Deno.test("One checker checks many texts, each for itself", async (t) => {
   await using scene = await checker();
-  const cases = [
-    "return 1 + 1",
-    "const all = await Promise.all(['a', 'b'].map((path) => mcp.fs.read_file({ path })));\n" +
-    "return all.map(({ text }) => text.length).reduce((a, b) => a + b, 0)",
-    "const o = { path: '', mode: 'text', range: [1, 2], more: 1 }; await mcp.fs.read_file(o)",
-    "for (const path of new Set(JSON.parse('[]'))) await mcp.fs.read_file({ path })",
-    "await mcp.fs.read_file({ path: ['a'].find((one) => one) })",
-    "await mcp.fs.read_file({ path: /a/.exec('a')[0] }); const o = {}; o.x = new Date() - 1",
-    "const a = []; a.push(1); try { throw 1 } catch (e) { console.log(e.message) } parseInt(5)",
-    "if (args.x) throw new ToolError('x'); progress(1, 2); await mcp['my-server'].any.thing({})",
-    "await mcp.offered.tool({}); await mcp.silent.tool(1); await mcp[args.name].y(); await mcp['fs:read_file']({}); for (const one of ['a']) mcp[one].z()",
-    "await mcp.fs['list-all'](); const { note } = await mcp.fs.read_file({ path: '' }); note.length",
-    "// import what is exported\nreturn 'import module require'",
-    "function f(x) { return x.y } return f({ y: 1 })",
-    // Names that the text does not have as a whole.
-    String.raw`await mcp.fs["read\x5ffile"]({}); await mcp.fs["list\x2dall"]({})`,
-    String.raw`let list: (typeof mcp.fs)["list\x2dall"]; const keys: (keyof typeof mcp.fs)[] = []`,
-    "const name = `read_${'file'}` as const; await mcp.fs[name]({}); mcp.fs['read_' + 'file']({})",
-  ];
-  for (const code of cases) assert.deepEqual(await scene.problems(code), [], code);
-});
-
-Deno.test("Each check is of its own text alone, also after one that cannot be read", async () => {
-  await using scene = await checker();
-  const wrong = "const first = 1;\nawait mcp.fs.read_file({ path: 1 })";
-  for (let round = 0; round < 3; round++) {
-    assert.deepEqual((await scene.problems(wrong)).map(({ line }) => line), [2]);
-    assert.equal((await scene.types.check("mcp.fs;\nconst b = {;", NEVER)).kind, "unchecked");
-    assert.deepEqual(await scene.problems(`await mcp.fs.read_file({ path: "${round}" })`), []);
-    // A name of the text before is not known any more.
-    assert.equal((await scene.problems("mcp; return first")).length, 1);
-  }
+  for (const [name, check] of Object.entries(CHECKS)) await t.step(name, () => check(scene));
 });
 
 Deno.test("The compiler reads only the tools that code names", () => {
@@ -145,15 +163,6 @@ Deno.test("The compiler reads only the tools that code names", () => {
     used,
   });
   assert.deepEqual(new Set(text.match(/tool_\d+/g)), new Set(["tool_7"]));
-});
-
-Deno.test("Code that TypeScript cannot read is not checked", async () => {
-  await using scene = await checker();
-  const verdict = await scene.types.check("mcp.fs;\nconst b = {;", NEVER);
-  assert.ok(verdict.kind === "unchecked");
-  assert.match(verdict.why, /cannot read line 2/);
-  const long = await scene.types.check(`//${"x".repeat(300_000)}`, NEVER);
-  assert.ok(long.kind === "unchecked" && /longer than/.test(long.why));
 });
 
 /** Code that names other modules, in all ways. `at` is put in their place. */

@@ -59,6 +59,14 @@ export function ledgerScene(
   });
 }
 
+/**
+ * Returns code that calls the same tools and whose types are not checked: the checker starts, a
+ * process of more than a second, where code has the word "mcp". For what is not about types.
+ */
+export function untyped(code: string): string {
+  return code.replaceAll(/\bmcp\b/g, "m\\u0063p");
+}
+
 /** Runs code and gives the answer. */
 export function runCode(
   pml: RawStdio,

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { symlink } from "node:fs/promises";
 import { waitUntil } from "../kit/wait.ts";
-import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./code_tools.ts";
+import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./code_tools.ts";
 import { moduleText } from "./evilmod/house.ts";
 import { assertServes, endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -96,7 +96,7 @@ Deno.test("What code writes to its pipes reaches no client and completes no call
   for (const how of ["log", "write_sync", "write", "stderr", "node", "stream", "print"]) {
     const code = `${talk}\nconst held = mcp.led.echo({ held: true });
       await speak({ how: "${how}" }).catch(() => {}); return await held`;
-    assert.equal(await valueOf(pml, code), '{"given":{"held":true}}', how);
+    assert.equal(await valueOf(pml, untyped(code)), '{"given":{"held":true}}', how);
   }
   assert.ok(!pml.stdout.includes('"text":"forged"'));
   await endWell(ws, pml);
@@ -118,12 +118,12 @@ const FIND_PORT = `
 Deno.test("Forged requests of code get through no gate and answer no other run (SE12)", async () => {
   await using scene = await ledgerScene({ permissions: { deny: ["led:note"] } });
   const { ws, pml } = scene;
-  const held = runCode(pml, "await mcp.led.hang()", { timeout_ms: 5_000 });
+  const held = runCode(pml, untyped("await mcp.led.hang()"), { timeout_ms: 5_000 });
   held.catch(() => {}); // told below
   await waitUntil(async () => (await ledgerOf(ws)).includes("hang"));
   const forged = await valueOf(
     pml,
-    `${FIND_PORT}
+    untyped(`${FIND_PORT}
     const call = (tool, args = {}) => JSON.stringify(["call", { tool, arguments: args }]);
     want(9001, [1, call("led:note", { text: "forged" })]);
     for (let id = 0; id < 20; id++) want(9100 + id, [id, call("led:note", { text: "other" })]);
@@ -139,7 +139,7 @@ Deno.test("Forged requests of code get through no gate and answer no other run (
     frame("drop", 1, "0");
     frame("group", 1, "1");
     frame("kill", 1, "1");
-    return (await mcp.led.echo({ after: 1 })).given;`,
+    return (await mcp.led.echo({ after: 1 })).given;`),
   );
   assert.equal(forged, '{"after":1}');
   const lines = await ledgerOf(ws);
@@ -155,12 +155,12 @@ Deno.test("Forged lines and names of tools take no more room than the console ha
     const lines = JSON.stringify(["log", Array.from({ length: 300_000 }, () => "")]);
     for (let id = 9001; id < 9005; id++) want(id, [1, lines]);
     return (await mcp.led.echo({ a: 1 })).given.a`;
-  const [value, said = ""] = textsOf(await runCode(pml, code));
+  const [value, said = ""] = textsOf(await runCode(pml, untyped(code)));
   assert.equal(value, "1");
   assert.ok(said.length < 200_000, `${said.length} characters`);
   const { result } = await pml.request("tools/call", {
     name: "execute_code",
-    arguments: { code: `await mcp["x".repeat(2_000_000)].y().catch(({ code }) => code)` },
+    arguments: { code: untyped('await mcp["x".repeat(2_000_000)].y().catch(({ code }) => code)') },
     _meta: { progressToken: 7 },
   });
   assert.match(JSON.stringify(result), /UNKNOWN_TOOL|NAME_INVALID/);
@@ -221,8 +221,7 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
   ];
   for (const [code, told] of cases) {
     // The types are not what is tried here.
-    const untyped = code.replaceAll("mcp", "(mcp as any)");
-    const said = await valueOf(pml, untyped, { timeout_ms: 5_000 });
+    const said = await valueOf(pml, untyped(code), { timeout_ms: 5_000 });
     assert.match(said, told, `${code}: ${said}`);
     assert.equal(await valueOf(pml, "return Object.prototype.tool ?? 'clean'"), "clean", code);
   }
@@ -246,12 +245,12 @@ Deno.test("A denied tool stays denied in code, and is not told from an unknown o
   ];
   for (const code of ways) {
     // Denied tools have no types.
-    const answer = await runCode(pml, code.replaceAll("mcp", "(mcp as any)"));
+    const answer = await runCode(pml, untyped(code));
     assert.equal(answer.result?.isError, true, code);
     assert.match(textsOf(answer)[0] ?? "", /PERMISSION_DENIED/, code);
   }
-  const caught = `try { await (mcp as any).led.note() } catch ({ code, message }) { return code }`;
-  assert.equal(await valueOf(pml, caught), "PERMISSION_DENIED");
+  const caught = `try { await mcp.led.note() } catch ({ code, message }) { return code }`;
+  assert.equal(await valueOf(pml, untyped(caught)), "PERMISSION_DENIED");
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml);
 });

@@ -54,7 +54,11 @@ async function scene(
       await writeFile(join(ws.path, ".npmrc"), "@acme:registry=http://127.0.0.1:1/\n");
     },
   });
-  return { ...hosted, env, [Symbol.asyncDispose]: () => hosted[Symbol.asyncDispose]() };
+  const dispose = async () => {
+    await hosted[Symbol.asyncDispose]();
+    await Deno.remove(settings);
+  };
+  return { ...hosted, env, [Symbol.asyncDispose]: dispose };
 }
 
 async function tell({ pml }: Scene, server: string): Promise<string> {
