@@ -57,7 +57,7 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 export function promptOf(params: JsonObject): Prompt {
   const { messages, toolChoice, tools, metadata, modelPreferences } = params;
   const { systemPrompt, maxTokens, temperature, stopSequences } = params;
-  const mode = toolChoice && (objectOf(toolChoice).mode ?? toolChoice);
+  const mode = isObject(toolChoice) ? toolChoice.mode : toolChoice;
   const all = listOf(messages, "messages", MESSAGES_MAX).map(messageOf);
   check(all.length > 0, "messages", "a list with a message");
   check(isOr(systemPrompt, isText), "systemPrompt", "a text");
