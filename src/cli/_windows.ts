@@ -54,6 +54,7 @@ class Windows {
   readonly #closing = new AbortController();
   /** What brings the work of each to its end. */
   readonly #ends = new Set<() => Promise<void>>();
+  #isDraining = false;
   /** How many bytes wait for them. */
   #unread = 0;
   readonly #open = new Set<Promise<void>>();
@@ -92,6 +93,7 @@ class Windows {
       drain: async (ms) => {
         const since = performance.now();
         server.close();
+        this.#isDraining = true;
         await soon(Promise.all(this.#ends.values().map((end) => end())), ms);
         do await pause(TURN_MS, this.#closing.signal); while (
           this.#unread > 0 && performance.now() - since < ms
@@ -109,7 +111,7 @@ class Windows {
     const { app, face } = this.#options;
     const talk = new Talk(socket);
     const names = this.#names();
-    const no = await this.#refused(talk, names);
+    const no = await this.#refused(talk, names) ?? (this.#isDraining ? "it ends" : undefined);
     if (no !== undefined) return talk.say({ no });
     this.#agreed.set(socket, new Set(names));
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;

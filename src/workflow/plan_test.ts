@@ -72,6 +72,16 @@ Deno.test("parsePlan() names all that is wrong, with the task (RX7)", () => {
   for (const [wanted, tasks] of table) assert.match(problemsOf(...tasks), wanted);
 });
 
+Deno.test("parsePlan() refuses so many references that to look at them would hold up others", () => {
+  const plan = (count: number): JsonObject => {
+    const args = { all: Array.from({ length: count }, () => REF("a")) };
+    return { tasks: [{ id: "a", tool: "x:y" }, { id: "b", tool: "x:y", arguments: args }] };
+  };
+  const options = { most: 10, params: undefined };
+  assert.equal(parsePlan(plan(9_000), options).tasks.length, 2);
+  assert.throws(() => parsePlan(plan(10_000), options), /10000 references or more/);
+});
+
 Deno.test("parsePlan() refuses what is nested too deep, and takes data in $literal as it is", async () => {
   let deep: Json = REF("a");
   for (let depth = 0; depth < 100; depth++) deep = [deep];
