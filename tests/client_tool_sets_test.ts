@@ -97,6 +97,9 @@ for (const era of ERAS) {
     const write = { tool: "filesystem:write_file", arguments: WRITE };
     await until(async () => REFUSED.test(await said(other.client, "call", read)));
     await until(async () => !REFUSED.test(await said(small.client, "call", write)));
+    await until(() => /no tool set "gone"/.test(other.raw.stderr));
+    await Deno.writeTextFile(`${ws.home}/config.yaml`, "limits: [");
+    await until(() => /error CONFIG_INVALID/.test(other.raw.stderr));
   });
 }
 

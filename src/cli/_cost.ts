@@ -6,6 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import type { Config } from "../config/config.ts";
 import { tokensOf } from "../core/tokens.ts";
 
 /**
@@ -17,25 +18,36 @@ const LATER_MS = 250;
 
 /** Logs how this process serves, and what is wrong with the configuration. */
 export function logStart(app: App, on: string): void {
-  const { workspace, gateway, warnings, ignored, problem } = app.config();
-  for (const warning of warnings) app.log.warn(warning);
+  const { workspace, gateway, ignored } = app.config();
+  logWrong(app);
   if (ignored.length > 0) {
     app.log.warn("The workspace file is not trusted: run `pml trust`", { ignored });
   }
-  // The server starts with a broken configuration, too, and reports the problem in each answer.
-  if (problem !== undefined) app.log.error(`${problem.code}: ${problem.message}`);
   app.log.info(`Serving on ${on}`, { workspace, exposure: gateway.exposure });
+}
+
+/** Logs what is wrong with the configuration, but for what was wrong before. */
+function logWrong(app: App, before?: Config): void {
+  const { warnings, problem } = app.config();
+  for (const warning of warnings) if (!before?.warnings.includes(warning)) app.log.warn(warning);
+  // The server starts with a broken configuration, too, and reports the problem in each answer.
+  if (problem === undefined || problem.message === before?.problem?.message) return;
+  app.log.error(`${problem.code}: ${problem.message}`);
 }
 
 /**
  * Logs the exposure and its cost now, and again when the gateway's settings or the intent change.
+ * Logs what becomes wrong with the configuration.
  */
 export function followCost(app: App): Disposable {
+  let known = app.config();
   let told: string | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const look = () => {
-    const { gateway, intent } = app.config();
+    logWrong(app, known);
+    known = app.config();
+    const { gateway, intent } = known;
     const shown = JSON.stringify([gateway, intent]);
     if (isOver || shown === told) return;
     told = shown;
