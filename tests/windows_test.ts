@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
 import { makeScenery, SLOW } from "./attacks/stage.ts";
+import { connect } from "./kit/client.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { treeOf } from "./kit/procwatch.ts";
@@ -166,7 +167,7 @@ Deno.test("A window goes on alone when the configuration names another variable"
 });
 
 Deno.test("Many windows share servers, which end when nobody calls them", async () => {
-  const [windows, servers] = [16, 5];
+  const [windows, servers] = [64, 13];
   const names = [...Array(servers).keys()].map((at) => `s${at}`);
   const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
   const pml = {
@@ -175,12 +176,19 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
     mcpServers: Object.fromEntries(names.map((name) => [name, server])),
   };
   const files = { "tiny.js": tinyServer("params.arguments.said") };
-  await using ws = await makeScenery({ pml, files, limits: { idle_ms: 1_500 } });
+  await using ws = await makeScenery({ pml, files, limits: { idle_ms: 3_000 } });
+  const sets = 'toolsets:\n  few: ["s0:*"]\nclient_toolsets:\n  small: few\n';
+  await Deno.writeTextFile(join(ws.home, "config.yaml"), sets, { append: true });
   await using served = await servePml(ws);
-  const all = await Promise.all([...Array(windows).keys()].map(() => windowOf(ws)));
+  const all: RawStdio[] = [];
   const running = async () =>
     (await treeOf(served.pid)).filter(({ command }) => command.includes("tiny.js")).length;
   try {
+    // Some at a time, as windows come on a machine with few cores.
+    while (all.length < windows) {
+      all.push(...await Promise.all([...Array(8).keys()].map(() => windowOf(ws))));
+    }
+    await using small = await connect(ws, { clientName: "small" });
     assert.equal(await running(), 0, "before the first call");
     await Promise.all(all.flatMap((here, at) =>
       names.map(async (name) => {
@@ -189,8 +197,19 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
       })
     ));
     // A process that is being started is there twice for a moment.
-    await until(async () => await running() === servers);
+    await until(async () => await running() <= servers);
+    const told = async (name: string) => {
+      const args = { tool: `${name}:tell`, arguments: { said: "small" } };
+      return JSON.stringify(await small.client.callTool({ name: "call", arguments: args }));
+    };
+    assert.match(await told("s0"), /small/);
+    assert.match(await told("s1"), /PERMISSION_DENIED/);
+    const search = { name: "search", arguments: { query: "tell" } };
+    const found = JSON.stringify(await small.client.callTool(search));
+    assert.match(found, /s0:tell/);
+    assert.doesNotMatch(found, /s1:tell/);
     for (const here of all) assert.ok(await isEmpty(here));
+    await Promise.all(all.slice(0, 8).map((here) => here.kill("SIGKILL")));
     await until(async () => await running() === 0);
   } finally {
     await Promise.all(all.map((here) => here[Symbol.asyncDispose]()));
