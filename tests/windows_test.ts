@@ -15,6 +15,7 @@ import { servePml } from "./kit/pml_serve.ts";
 import { treeOf } from "./kit/procwatch.ts";
 import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
+import { residentBytes } from "../src/sandbox/process.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
@@ -214,6 +215,42 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
   } finally {
     await Promise.all(all.map((here) => here[Symbol.asyncDispose]()));
   }
+});
+
+Deno.test("A client of a window that reads late gets all; what is too much ends its window alone", async () => {
+  const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
+  const pml = { version: 1, permissions: { allow: ["big:*"] }, mcpServers: { big: server } };
+  const files = { "tiny.js": tinyServer("'x'.repeat(1_000_000)") };
+  await using ws = await makeScenery({ pml, files, limits: { queued_bytes: 4_000_000 } });
+  await using served = await servePml(ws);
+  let held: PromiseWithResolvers<void> | undefined;
+  await using here = await windowOf(ws, { reads: () => held?.promise });
+  await using other = await windowOf(ws);
+  const big = { tool: "big:tell" };
+  await here.callTool("call", big);
+  const before = residentBytes(here.pid);
+  const late = async (count: number) => {
+    held = Promise.withResolvers<void>();
+    const all = ofKind(await journalOf(ws), "end").length + count;
+    const calls = [...Array(count).keys()].map(() => here.callTool("call", big));
+    await until(async () => ofKind(await journalOf(ws), "end").length >= all);
+    const grown = (residentBytes(here.pid) - before) / 1e6;
+    assert.ok(grown < 60, `${grown} MB wait in the window`);
+    held.resolve();
+    held = undefined;
+    return (await Promise.all(calls)).map(textOf);
+  };
+  for (const text of await late(12)) assert.ok(text.length > 1_000_000, text.slice(0, 200));
+  assert.doesNotMatch(here.stderr, /Serving/);
+  // Four results of the largest size are what may wait for all windows.
+  const texts = await late(60);
+  const told = texts.filter((text) => text.length < 1_000);
+  assert.ok(told.length > 0 && told.length < 60, `${told.length} of them were not given`);
+  for (const text of told) assert.match(text, /UPSTREAM_DOWN.*\n.*may have run/);
+  await until(() => /Serving on stdio/.test(here.stderr));
+  assert.ok(textOf(await other.callTool("call", big)).length > 1_000_000);
+  assert.doesNotMatch(other.stderr, /Serving/);
+  assert.ok(!await isEmpty(served));
 });
 
 for (const era of ERAS) {

@@ -47,16 +47,25 @@ export async function openWindows(options: WindowsOptions): Promise<OpenWindows 
 /** An answer that was made is on its way after so many milliseconds. */
 const TURN_MS = 10;
 
+/** How many of the largest answers may wait for all windows together. */
+const MOST_ANSWERS = 4;
+
+/** A window that is attached. */
+interface Attached {
+  readonly socket: Socket;
+  /** Brings its work to its end. */
+  readonly end: () => Promise<void>;
+  /** How many bytes wait for it. */
+  unread: number;
+}
+
 class Windows {
   readonly #options: WindowsOptions;
   readonly #gateway: Gateway;
   readonly #environment = readEnvironment();
   readonly #closing = new AbortController();
-  /** What brings the work of each to its end. */
-  readonly #ends = new Set<() => Promise<void>>();
+  readonly #attached = new Set<Attached>();
   #isDraining = false;
-  /** How many bytes wait for them. */
-  #unread = 0;
   readonly #open = new Set<Promise<void>>();
   /** The variables that were compared with each window. */
   readonly #agreed = new Map<Socket, ReadonlySet<string>>();
@@ -94,9 +103,9 @@ class Windows {
         const since = performance.now();
         server.close();
         this.#isDraining = true;
-        await soon(Promise.all(this.#ends.values().map((end) => end())), ms);
+        await soon(Promise.all(this.#attached.values().map(({ end }) => end())), ms);
         do await pause(TURN_MS, this.#closing.signal); while (
-          this.#unread > 0 && performance.now() - since < ms
+          this.#unread() > 0 && performance.now() - since < ms
         );
       },
       [Symbol.asyncDispose]: async () => {
@@ -118,8 +127,8 @@ class Windows {
     talk.end();
     talk.say({ inputBytes });
     const { factory, listen, end } = this.#gateway.apart();
-    this.#ends.add(end);
-    let unread = 0;
+    const own: Attached = { socket, end, unread: 0 };
+    this.#attached.add(own);
     let listening: Listening | undefined;
     await serveStdio(() => Promise.resolve(factory), {
       pipes: pipesOf(socket),
@@ -127,8 +136,8 @@ class Windows {
       ...{ inputBytes, queuedBytes, unreadMs },
       // One window holds no server up that others use.
       onWaiting: (size) => {
-        this.#unread += size - unread;
-        unread = size;
+        own.unread = size;
+        if (this.#unread() > MOST_ANSWERS * queuedBytes) this.#shed();
       },
       onLost: app.lost,
       onAble: (able) => face.declares(able),
@@ -137,9 +146,19 @@ class Windows {
       signal: this.#closing.signal,
       onError: (error) => app.log.debug(error.message),
     });
-    this.#ends.delete(end);
-    this.#unread -= unread;
+    this.#attached.delete(own);
     listening?.[Symbol.dispose]();
+  }
+
+  /** Returns how many bytes wait for all windows. */
+  #unread(): number {
+    return this.#attached.values().reduce((sum, { unread }) => sum + unread, 0);
+  }
+
+  /** Closes the window that reads the least. It goes on alone. */
+  #shed(): void {
+    const [slowest] = [...this.#attached].toSorted((one, other) => other.unread - one.unread);
+    slowest?.socket.destroy();
   }
 
   /** Returns the names of the variables that must be equal, beside PML's own. */

@@ -63,4 +63,13 @@ export const WINDOWS: readonly Mutant[] = [
     test: TEST,
     filter: "A PML that ends waits for the calls of its windows (2026-07-28)",
   },
+  {
+    name: "window-unread",
+    guard: "What windows do not read cannot fill the memory",
+    file: "src/cli/_windows.ts",
+    find: "if (this.#unread() > MOST_ANSWERS * queuedBytes) this.#shed();",
+    put: "",
+    test: TEST,
+    filter: "A client of a window that reads late gets all; what is too much ends its window alone",
+  },
 ];
