@@ -176,14 +176,14 @@ export class Gateway implements Disposable {
 
   async #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
     const { client, context, params } = request;
-    const { settings, metrics } = this.#options;
+    const { exposure, toolsetFor } = this.#options.settings();
     const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
-    const toolset = settings().toolsetFor?.(clientNameOf(context, client.server));
+    const toolset = toolsetFor?.(clientNameOf(context, client.server));
     client.capabilities = capabilities;
     try {
       const answer = await this.#answer({ ...request, capabilities, toolset });
-      const what = countedAs(context.mcpReq.method, { params, exposure: settings().exposure });
-      if (what !== undefined) metrics.answered(what, answer);
+      const what = countedAs(context.mcpReq.method, { params, exposure });
+      if (what !== undefined) this.#options.metrics.answered(what, answer);
       return answer;
     } catch (error) {
       throw refusal(error);
