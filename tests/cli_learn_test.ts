@@ -30,8 +30,6 @@ async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}
   const npm = new FakeNpm({
     tiny: { "1.0.0": { "package.json": '{"bin":"main.js"}', "main.js": main } },
   });
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   const ws = await makeWorkspace({
     pml: `{
   "version": 1,
@@ -43,7 +41,7 @@ async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}
 }
 `,
     trusted,
-    env: { NPM_CONFIG_USERCONFIG: settings },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
   });
   const folder = await Deno.makeTempDir();
   const secret = join(await Deno.realPath(folder), "known.txt");
@@ -54,6 +52,7 @@ async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}
     [Symbol.asyncDispose]: async () => {
       await ws[Symbol.asyncDispose]();
       await npm[Symbol.asyncDispose]();
+      await Deno.remove(folder, { recursive: true });
     },
   };
 }

@@ -70,9 +70,7 @@ const INSTALLED = { tiny: { command: "npx", args: ["-y", "tiny@1.0.0"] } };
 /** Makes a workspace with a server that npm installs from a registry. */
 async function installing(npm: FakeNpm): Promise<Workspace> {
   const pml = { ...RULES, mcpServers: INSTALLED };
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await Deno.writeTextFile(settings, `registry=${npm.url}\n`);
-  return await makeWorkspace({ pml, trusted: true, env: { NPM_CONFIG_USERCONFIG: settings } });
+  return await makeWorkspace({ pml, trusted: true, env: { NPM_CONFIG_USERCONFIG: npm.settings } });
 }
 
 Deno.test("pml tools NAME waits until a package is installed; without a name it says who is slow", async () => {

@@ -48,8 +48,6 @@ async function house(
   const npm = new FakeNpm({
     tiny: { "1.0.0": { "package.json": '{"bin":"m.js"}', "m.js": main } },
   });
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   const scene = await makeScene({
     pml: {
       version: 1,
@@ -57,7 +55,7 @@ async function house(
       mcpServers: { tiny: { command: "npx", args: ["-y", "tiny"], env, confine } },
       grants: { tiny: grants },
     },
-    env: { NPM_CONFIG_USERCONFIG: settings },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
     limits: { start_ms: startMs, call_ms: MS },
     ...era && { era },
   });

@@ -229,11 +229,9 @@ async function openMarket(): Promise<Market> {
       }),
     ]),
   );
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   const env = {
     PML_REGISTRIES: registry.url,
-    NPM_CONFIG_USERCONFIG: settings,
+    NPM_CONFIG_USERCONFIG: npm.settings,
     PML_API_KEY: "account-key-canary",
   };
   const grants = { everything: { net: [new URL(far.url).host] } };

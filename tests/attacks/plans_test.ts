@@ -184,6 +184,9 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
       /Cannot run 121 tasks/,
       many(60).map((task) => ({ ...task, arguments: { path: "x" }, for_each: [1, 2] })),
     ],
+    "1e5 references": [/10000 references or more/, [
+      writing("x", Array(100_000).fill({ $ref: "first" })),
+    ]],
     "deep arguments": [/nested deeper than 64/, [writing("x", deep)]],
     "a deep condition": [/nested deeper than 64/, [writing("x", "x", { when: condition })]],
   };
@@ -195,7 +198,7 @@ Deno.test("A plan that is too large is refused before anything runs, and soon (R
   }
   // Each reference is short, and what it takes is not.
   await writeFile(ws.file("large.txt"), "x".repeat(1_000_000));
-  const list = Array(20_000).fill({ $ref: "read_file" });
+  const list = Array(9_000).fill({ $ref: "read_file" });
   const since = performance.now();
   const answer = await answerOf(
     pml,

@@ -29,15 +29,13 @@ async function scene(
   prepare?: (ws: Workspace) => Promise<void>,
 ): Promise<Scene> {
   // Named in a file of npm alone: Deno, which starts PML here, obeys the variable of that name.
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   return await makeScene({
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", "tiny:*"] },
       mcpServers: { tiny: { command: "npx", args } },
     },
-    env: { NPM_CONFIG_USERCONFIG: settings },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
     limits: { start_ms: 60_000, call_ms: 60_000 },
     ...(prepare && { prepare }),
   });
@@ -87,8 +85,6 @@ Deno.test("An npm server is installed apart, without its scripts, pinned, and ru
 
 Deno.test("Every way to run a package of npm installs it apart and starts it from there", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   const programs = await Deno.makeTempDir();
   // What a person has under that name; it keeps a note that it was this that ran.
   const bun = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/ran"\nexec node "$@"\n';
@@ -110,7 +106,7 @@ Deno.test("Every way to run a package of npm installs it apart and starts it fro
       permissions: { allow: ["filesystem:*", ...Object.keys(ways).map((name) => `${name}:*`)] },
       mcpServers: Object.fromEntries(servers),
     },
-    env: { NPM_CONFIG_USERCONFIG: settings, PATH: `${programs}:${Deno.env.get("PATH")}` },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings, PATH: `${programs}:${Deno.env.get("PATH")}` },
     limits: { start_ms: 60_000, call_ms: 60_000 },
     prepare: async (ws) => {
       const planted = join(ws.path, "node_modules", "tiny");
@@ -270,8 +266,6 @@ Deno.test("A confined npm server has the workspace, what was granted, and nothin
     `,
   );
   await using npm = new FakeNpm({ tiny: { "1.0.0": { ...probing, "main.js": main ?? "" } } });
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   const outside = await Deno.makeTempFile();
   await using hosted = await makeScene({
     pml: {
@@ -280,7 +274,7 @@ Deno.test("A confined npm server has the workspace, what was granted, and nothin
       mcpServers: { tiny: { command: "npx", args: ["-y", "tiny", outside], confine: true } },
     },
     files: { ".env": "TOKEN=1" },
-    env: { NPM_CONFIG_USERCONFIG: settings, MY_SECRET: "s" },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings, MY_SECRET: "s" },
     limits: { start_ms: 60_000, call_ms: 60_000 },
   });
   const { ws, pml } = hosted;

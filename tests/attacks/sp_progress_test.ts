@@ -15,15 +15,13 @@ const TINY = {
 };
 
 async function scene(npm: FakeNpm, limits: Readonly<Record<string, number>>): Promise<Scene> {
-  const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
-  await writeFile(settings, `registry=${npm.url}\n`);
   return await makeScene({
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", "tiny:*"] },
       mcpServers: { tiny: { command: "npx", args: ["-y", "tiny@1.0.0"] } },
     },
-    env: { NPM_CONFIG_USERCONFIG: settings },
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
     limits,
   });
 }

@@ -14,6 +14,8 @@ export type Packages = Readonly<
 
 /** A running registry. */
 export class FakeNpm implements AsyncDisposable {
+  /** A file of npm's settings that names this registry. It is removed with it. */
+  readonly settings: string;
   /** The paths that were asked for. */
   readonly asked: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
@@ -38,6 +40,8 @@ export class FakeNpm implements AsyncDisposable {
         return this.#answer(path);
       },
     );
+    this.settings = Deno.makeTempFileSync({ suffix: ".npmrc" });
+    Deno.writeTextFileSync(this.settings, `registry=${this.url}\n`);
   }
 
   /** Its address. */
@@ -70,6 +74,7 @@ export class FakeNpm implements AsyncDisposable {
   /** Stops it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.shutdown();
+    await Deno.remove(this.settings).catch(() => {}); // it was stopped before
   }
 
   #answer(path: string): Response {
