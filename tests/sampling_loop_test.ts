@@ -5,7 +5,8 @@
  */
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { codeOf, eventsOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { call, KINDS } from "./full_scene.ts";
 import { FakeProvider } from "./kit/fake_provider.ts";
@@ -62,5 +63,30 @@ for (const era of ERAS) {
       assert.ok((await eventsOf(ws)).includes("sampled"));
       assert.equal(codeOf(answer), undefined);
     }
+  });
+}
+
+for (const era of ERAS) {
+  Deno.test(`A model gets only tools of the client's tool set, on ${era}`, async () => {
+    const write = {
+      uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
+    };
+    await using provider = new FakeProvider("anthropic", write, { text: "done" });
+    await using scene = await samplingScene({
+      ...{ era, provider, rules: { allow: [...ALLOWED.allow, "filesystem:*"] } },
+      settings: { allowed_tool_patterns: ["filesystem:*"] },
+      prepare: async (ws) => {
+        const sets = { few: ["legacy:*", "filesystem:read_file"] };
+        const text = `toolsets: ${JSON.stringify(sets)}\nclient_toolsets: { pml-test: few }\n`;
+        await writeFile(join(ws.home, "config.yaml"), text, { flag: "a" });
+      },
+    });
+    const args = { _meta: { allowedToolPatterns: ["*"] } };
+    await call(scene.pml, "legacy:sample", args);
+    const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
+    assert.deepEqual(names, ["filesystem__read_file"]);
+    const [{ content }] = provider.bodies[1].messages.at(-1).content;
+    assert.match(content[0].text, /You have no tool of this name/);
+    await assert.rejects(readFile(scene.ws.file("n.txt")), { code: "ENOENT" });
   });
 }

@@ -37,7 +37,7 @@ export interface MeaningOptions {
   readonly proxyVariables?: () => Readonly<Record<string, string>>;
   readonly limits: () => Limits;
   readonly log: Log;
-  /** Whether a search may have the library installed, as one of a process that stays may. */
+  /** Whether the process stays. Then a search may have the library installed. */
   readonly stays?: boolean;
   /** Told when all tools are understood that were not before. */
   readonly onReady?: () => void;

@@ -147,7 +147,7 @@ export async function openOthers(
   const named = [...identities.values()].map((one) => one.toolset?.name);
   for (const set of new Set([toolset, ...named, ...clients.values()])) {
     if (set === undefined || toolsets.has(set)) continue;
-    report.warnings.push(`There is no tool set ${quoted(set)}, so it is empty`);
+    report.warnings.push(`There is no tool set ${quoted(set)}: clients with it have no tools`);
   }
   const { readCompany } = await import("./_company_file.ts");
   const company = await readCompany(environment, report);

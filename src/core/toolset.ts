@@ -1,5 +1,5 @@
 /**
- * Named sets of tools: outside of them, no other tool exists.
+ * Named sets of tools. Who has one has no other tools.
  *
  * @module
  */

@@ -76,7 +76,7 @@ export interface Known {
 }
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
-/** The most references of a plan, in its data as well. */
+/** A plan has fewer references. What looks like one within `$literal` counts, too. */
 const REFS_MAX = 10_000;
 const SHOWN = 20;
 const IDS_SHOWN = 10;
@@ -96,9 +96,9 @@ export function parsePlan(given: JsonObject, { most, params }: PlanOptions): Pla
   // The schema was checked.
   const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
   if (tasks.length > most) throw refused([{ error: tooMany(tasks.length, most) }]);
-  // To look at each again and again would hold up everybody.
+  // Reading many more would hold up all clients.
   if (JSON.stringify(tasks).split('"$ref"').length > REFS_MAX) {
-    throw bad(`it has ${REFS_MAX} references or more`);
+    throw refused([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
   }
   const ids = new Set(tasks.map(({ id }) => id));
   const problems: Problem[] = [];
