@@ -34,7 +34,7 @@ async function workspace(permissions: object = { allow: ["weather:get"] }): Prom
 }
 
 async function saved(ws: Workspace, words: readonly string[] = SAVE): Promise<void> {
-  const ran = await runPmlOnTerminal(ws, words, { typed: [[/Type "save"/, "save"]] });
+  const ran = await runPmlOnTerminal(ws, words, { typed: [[/Save exactly this\?/, "y"]] });
   assert.equal(ran.code, 0, ran.stdout);
 }
 
@@ -50,7 +50,7 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   const refused = await runPml(ws, SAVE);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /APPROVAL_REQUIRED.*no person at a terminal/s);
-  const ran = await runPmlOnTerminal(ws, SAVE, { typed: [[/Type "save"/, "save"]] });
+  const ran = await runPmlOnTerminal(ws, SAVE, { typed: [[/Save exactly this\?/, "y"]] });
   assert.match(
     ran.stdout,
     /\| const said = await mcp\.weather\.get\(\{ city: args\.city, days: 3 \}\)/,
@@ -77,7 +77,7 @@ Deno.test("pml capability saves, shows, lists, renames and deletes", async () =>
   assert.match(why.stdout, /all that it calls is allowed/);
   const rename = ["capability", "rename", "my:weather", "our:forecast"];
   assert.equal((await runPml(ws, rename)).code, 1);
-  const renamed = await runPmlOnTerminal(ws, rename, { typed: [[/Type "rename"/, "rename"]] });
+  const renamed = await runPmlOnTerminal(ws, rename, { typed: [[/Rename exactly this\?/, "y"]] });
   assert.equal(renamed.code, 0, renamed.stdout);
   assert.match((await runPml(ws, ["call", "our:forecast", "city=Oslo"])).stdout, /Oslo for 3/);
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stderr, /UNKNOWN_TOOL/);
@@ -135,7 +135,7 @@ Deno.test("pml capability moves to another machine by export and import", async 
   await writeFile(join(other.path, "weather.json"), exported.stdout);
   const words = ["capability", "import", "weather.json"];
   assert.match((await runPml(other, words)).stderr, /APPROVAL_REQUIRED/);
-  const ran = await runPmlOnTerminal(other, words, { typed: [[/Type "save"/, "save"]] });
+  const ran = await runPmlOnTerminal(other, words, { typed: [[/Save exactly this\?/, "y"]] });
   assert.match(ran.stdout, /\| const said = await/);
   assert.match((await runPml(other, ["call", "my:weather", "city=Rome"])).stdout, /Rome for 3/);
   const changed = { ...whole, code: whole.code.replace("sun", "rain") };
@@ -181,7 +181,7 @@ Deno.test("A changed tool makes a capability stale: it is told, and asks before 
     join(ws.path, "weather.js"),
     WEATHER.replace("Weather of a city", "Weather of a city, and its mood"),
   );
-  const trust = await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust"/, "trust"]] });
+  const trust = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
   assert.equal(trust.code, 0, trust.stdout);
   const shown = JSON.parse(
     (await runPml(ws, ["capability", "show", "my:weather", "--json"])).stdout,
@@ -198,7 +198,7 @@ Deno.test("A changed tool makes a capability stale: it is told, and asks before 
   assert.match((await runPml(ws, ["call", "my:weather", "city=Oslo"])).stdout, /Oslo for 3/);
   // One that is gone fails with its name.
   await writeFile(join(ws.path, "weather.js"), WEATHER.replaceAll("get", "fetch"));
-  await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type "trust"/, "trust"]] });
+  await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
   const gone = await runPml(ws, ["call", "my:weather", "city=Rome"]);
   assert.match(gone.stderr, /UNKNOWN_TOOL.*it calls "weather:get", which is gone/s);
 });

@@ -56,7 +56,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   "unread.ts": [
     "const a = `",
     "FAIL syntax: line 1 is not valid TypeScript",
-    "     Fix its syntax",
+    "     Fix the syntax error in line 1",
   ],
   "odd_type.ts": [
     module('a: { description: "A", outputSchema: { type: "nonsense" } }'),
@@ -65,7 +65,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   "syntax.ts": [
     module(A) + "const b = ;\n",
     "FAIL syntax: line 6: Expression expected",
-    "     Fix its syntax",
+    "     Fix the syntax error in line 6",
   ],
   "twice.ts": [
     module(A) + "let b = 1;\nlet b = 2;\n",

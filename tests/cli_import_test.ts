@@ -50,7 +50,7 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 }
 
 function take(ws: Workspace, ...args: string[]): Promise<Ran> {
-  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Import .*\?.*Yes/s, "yes"]] });
+  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Import .*\?.*\[y\]/s, "yes"]] });
 }
 
 Deno.test("pml import reads Claude's two formats, nearest first", async () => {
@@ -226,7 +226,9 @@ Deno.test("pml import writes nothing without a terminal, after a no, or with --d
   const dry = await runPml(ws, ["import", "--dry-run", "cursor"]);
   assert.equal(dry.code, 0, dry.stderr);
   assert.match(dry.stdout, /take "db"/);
-  const no = await runPmlOnTerminal(ws, ["import", "cursor"], { typed: [["Import", "no"]] });
+  const no = await runPmlOnTerminal(ws, ["import", "cursor"], {
+    typed: [[/Import .*\[N\] no/, "n"]],
+  });
   assert.equal(no.code, 1);
   await assert.rejects(Deno.stat(join(ws.home, "config.yaml")), Deno.errors.NotFound);
 });

@@ -88,7 +88,7 @@ Deno.test("pml learn tries a server with what it has, shows what it was denied, 
 Deno.test("pml learn on a terminal asks before it tries more, and before it writes", async () => {
   await using at = await house();
   const { ws, secret } = at;
-  const typed = [[/denied.*\?.*Yes/s, "yes"], [/Write this into .*Yes/s, "yes"]] as const;
+  const typed = [[/denied.*\?.*\[y\]/s, "yes"], [/Write this into .*\[y\]/s, "yes"]] as const;
   const args = ["learn", "tiny", ...reading(secret), "tiny:tell", '{"keep": "made.txt"}'];
   const ran = await runPmlOnTerminal(ws, args, { typed, ms: MS });
   assert.equal(ran.code, 0, ran.stdout);
@@ -116,11 +116,11 @@ Deno.test("pml learn gives no more after a no, and writes nothing", async () => 
   const before = await Deno.readTextFile(ws.file(".pml.json"));
   const kept = ws.file("kept.txt");
   const args = ["learn", "tiny", ...reading(secret, { keep: kept })];
-  const ran = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*Yes/s, "no"]], ms: MS });
+  const ran = await runPmlOnTerminal(ws, args, { typed: [[/denied\?.*\[y\]/s, "no"]], ms: MS });
   assert.equal(ran.code, 1, ran.stdout);
   await assert.rejects(Deno.stat(kept));
   const off = await runPmlOnTerminal(ws, ["learn", "tiny"], {
-    typed: [[/Write this into .*Yes/s, "no"]],
+    typed: [[/Write this into .*\[y\]/s, "no"]],
     ms: MS,
   });
   assert.equal(off.code, 1, off.stdout);
@@ -171,8 +171,8 @@ Deno.test("pml learn tries a data folder by its variable, and writes it on a yes
     return readFileSync(file, "utf8");
   })()`);
   await using at = await house({ main });
-  const typed = [[/denied and its own folder\?.*Yes/s, "yes"], [
-    /Write this into .*Yes/s,
+  const typed = [[/denied and its own folder\?.*\[y\]/s, "yes"], [
+    /Write this into .*\[y\]/s,
     "yes",
   ]] as const;
   const ran = await runPmlOnTerminal(at.ws, ["learn", "tiny", "tiny:tell"], { typed, ms: MS });

@@ -89,12 +89,15 @@ Deno.test("pml tools NAME waits until a package is installed; without a name it 
   const all = await tools();
   release();
   assert.match(all.stdout, /tiny \(private, stdio\) unknown/);
-  assert.match(all.stderr, /No answer yet: tiny\. `pml tools --refresh` waits for all/);
+  assert.match(
+    all.stderr,
+    /Not ready yet: tiny\. `pml tools --refresh` installs and waits for all/,
+  );
   for (const { code, stdout } of await Promise.all([named, refreshed])) {
     assert.equal(code, 0);
     assert.match(stdout, /tiny:tell/);
   }
-  assert.match((await doctor).stdout, /server tiny: private, ready: 1 tools/);
+  assert.match((await doctor).stdout, /server tiny: private, ready: 1 tool\n/);
 });
 
 Deno.test("A signal ends `pml tools NAME` while it waits, and the install with it", async () => {

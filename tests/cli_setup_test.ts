@@ -9,7 +9,7 @@ Deno.test("pml init --yes sets a workspace up, twice, and the second time change
   assert.equal(first.code, 0, first.stderr);
   const client = JSON.parse(await Deno.readTextFile(ws.file(".mcp.json")));
   assert.deepEqual(client.mcpServers.pml.args, ["stdio"]);
-  assert.equal(client.mcpServers.pml.env.PML_API_KEY, "${PML_API_KEY:-}");
+  assert.equal(client.mcpServers.pml.env, undefined);
   const pml = JSON.parse(await Deno.readTextFile(ws.file(".pml.json")));
   assert.deepEqual([pml.version, pml.workspace], [1, "."]);
   assert.ok(pml.permissions.allow.includes("filesystem:read_file"));
@@ -84,11 +84,15 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });
 
-Deno.test("pml init on a terminal keeps the key in the PML home, unseen", async () => {
+Deno.test("pml init asks for no key; pml key set keeps one in the PML home, unseen", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const key = "ac_secret_0123456789";
-  const ran = await runPmlOnTerminal(ws, ["init"], {
-    typed: [["PML_API_KEY", `x\x7f${key}`], ["Add PML", "yes"]],
+  const init = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"]] });
+  assert.equal(init.code, 0, init.stdout);
+  assert.doesNotMatch(init.stdout, /API_KEY|[Kk]ey/);
+  await assert.rejects(Deno.stat(`${ws.home}/api_key`), Deno.errors.NotFound);
+  const ran = await runPmlOnTerminal(ws, ["key", "set"], {
+    typed: [["PML_API_KEY", `x\x7f${key}`]],
   });
   assert.equal(ran.code, 0, ran.stdout);
   assert.ok(!ran.stdout.includes(key), "the key is on the screen");
@@ -102,10 +106,10 @@ Deno.test("pml init on a terminal keeps the key in the PML home, unseen", async 
 
 Deno.test("pml init that is broken off, or declined, leaves the client's file", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
-  const off = await runPmlOnTerminal(ws, ["init"], { typed: [["PML_API_KEY", "\x03"]] });
+  const off = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "\x03"]] });
   assert.notEqual(off.code, 0);
   assert.deepEqual(Object.keys(await listing(ws)), [".mcp.json"]);
-  const typed = [["PML_API_KEY", ""], ["Add PML", "no"]] as const;
+  const typed = [[/Add PML.*no/, "no"]] as const;
   assert.equal((await runPmlOnTerminal(ws, ["init"], { typed })).code, 0);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), "{}");
 });
@@ -141,7 +145,7 @@ Deno.test("pml doctor tells a PML home that cannot be used, and puts nothing int
     assert.doesNotMatch(ran.stdout, /bug in PML/);
   }
   const inside = await runPml(ws, ["doctor"], { env: { PML_HOME: ws.file("inside") } });
-  assert.match(inside.stdout, /warning: Ignored PML_HOME: /);
+  assert.match(inside.stdout, /^warn configuration: Ignored PML_HOME: /m);
   await assert.rejects(Deno.stat(ws.file("inside")), Deno.errors.NotFound);
 });
 

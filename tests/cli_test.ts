@@ -121,7 +121,9 @@ Deno.test("pml call without a terminal leaves its question, which pml approve an
   assertError(piped, { code: "APPROVAL_REQUIRED", exit: 1 });
   assertError(await runPml(ws, ["approve", "0000"]), { code: "APPROVAL_STALE", exit: 1 });
   const id = waiting.id.slice(0, 8);
-  const approved = await runPmlOnTerminal(ws, ["approve", id], { typed: [["approve", "approve"]] });
+  const approved = await runPmlOnTerminal(ws, ["approve", id], {
+    typed: [["Approve exactly this call?", "y"]],
+  });
   assert.equal(approved.code, 0, approved.stdout);
   assert.ok(approved.stdout.includes('"content": "hi"'), approved.stdout);
   const other = await runPml(ws, [...write.slice(0, 3), "content=other"]);
@@ -134,9 +136,13 @@ Deno.test("pml call without a terminal leaves its question, which pml approve an
 Deno.test("pml approve takes away what is refused, and leaves what is neither", async () => {
   await using ws = await makeWorkspace();
   await runPml(ws, ["call", "filesystem:create_directory", "path=new"]);
-  const neither = await runPmlOnTerminal(ws, ["approve"], { typed: [["approve", "yes"]] });
-  assert.equal(neither.code, 1);
-  const refused = await runPmlOnTerminal(ws, ["approve"], { typed: [["approve", "no"]] });
+  const neither = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "x"], ["Still pending", "\u0003"]],
+  });
+  assert.equal(neither.code, 130);
+  const refused = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "n"]],
+  });
   assert.match(refused.stdout, /Refused/);
   const nothing = await runPml(ws, ["approve"]);
   assert.deepEqual([nothing.code, nothing.stdout], [0, "No call waits for your approval\n"]);
@@ -146,7 +152,7 @@ Deno.test("pml approve takes away what is refused, and leaves what is neither", 
 Deno.test("pml call asks on a terminal: No runs nothing, Yes runs once, Always stays", async () => {
   await using ws = await makeWorkspace({ pml: { version: 1 } });
   const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
-  const say = (word: string) => runPmlOnTerminal(ws, write, { typed: [["Always, No", word]] });
+  const say = (word: string) => runPmlOnTerminal(ws, write, { typed: [[/May it run.*no/, word]] });
   const no = await say("no");
   assert.equal(no.code, 1);
   assert.match(no.stdout, /"content": "hi"[^]*error: APPROVAL_DECLINED/);
@@ -163,7 +169,7 @@ Deno.test("pml call shows a question in full where it is too long for a client",
   await using ws = await makeWorkspace();
   const content = `${"long ".repeat(1_500)}end of it`;
   const write = ["call", "filesystem:write_file", "path=new.txt", `content=${content}`];
-  const ran = await runPmlOnTerminal(ws, write, { typed: [['Type "approve"', "approve"]] });
+  const ran = await runPmlOnTerminal(ws, write, { typed: [["Approve exactly this call?", "y"]] });
   assert.equal(ran.code, 0, ran.stdout);
   assert.ok(ran.stdout.includes("end of it"));
   assert.equal(await Deno.readTextFile(ws.file("new.txt")), content);
@@ -172,7 +178,7 @@ Deno.test("pml call shows a question in full where it is too long for a client",
 Deno.test("pml call ends at Ctrl-C, and leaves no process", async () => {
   await using ws = await greeting();
   const ran = await runPmlOnTerminal(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
-    typed: [["Always, No", "\x03"]],
+    typed: [[/May it run.*no/, "\x03"]],
   });
   assert.equal(ran.code, 130, ran.stdout);
   await new ProcWatch(ws.tag).assertNothingLeft();
@@ -181,10 +187,10 @@ Deno.test("pml call ends at Ctrl-C, and leaves no process", async () => {
 Deno.test("pml call on a terminal asks to trust a server before it reads the arguments", async () => {
   await using ws = await greeting({ trusted: false });
   const greet = ["call", "greeter:greet", "name=you", "times=2"];
-  const no = await runPmlOnTerminal(ws, greet, { typed: [['Type "trust"', "no"]] });
+  const no = await runPmlOnTerminal(ws, greet, { typed: [["Trust exactly this?", "n"]] });
   assert.equal(no.code, 1);
   assert.match(no.stdout, /APPROVAL_DECLINED/);
-  const yes = await runPmlOnTerminal(ws, greet, { typed: [['Type "trust"', "trust"]] });
+  const yes = await runPmlOnTerminal(ws, greet, { typed: [["Trust exactly this?", "y"]] });
   assert.equal(yes.code, 0, yes.stdout);
   assert.match(yes.stdout, /hello hello you/);
 });
@@ -210,10 +216,10 @@ Deno.test("pml trust needs a person, shows everything, and trusts exactly that",
   assert.ok(shown.facts.join("\n").includes(hash));
   const piped = await runPml(ws, ["trust"], { stdin: "trust\n" });
   assertError(piped, { code: "APPROVAL_REQUIRED", exit: 1 });
-  const declined = await runPmlOnTerminal(ws, ["trust"], { typed: [['Type "trust"', "yes"]] });
+  const declined = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "n"]] });
   assert.equal(declined.code, 1);
   assertError(await runPml(ws, greet), { code: "WORKSPACE_UNTRUSTED", exit: 1 });
-  const trusted = await runPmlOnTerminal(ws, ["trust"], { typed: [['Type "trust"', "trust"]] });
+  const trusted = await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] });
   assert.equal(trusted.code, 0);
   for (const fact of shown.facts) assert.ok(trusted.stdout.includes(fact), fact);
   assert.equal((await runPml(ws, greet)).stdout, "hello you\n");
@@ -239,7 +245,7 @@ Deno.test("pml tools shows servers and verdicts, an untrusted server with the re
 Deno.test("pml search and pml why answer a person and a script", async () => {
   await using ws = await greeting();
   const found = await runPml(ws, ["search", "greet", "somebody", "--limit", "1"]);
-  assert.match(found.stdout, /^greeter:greet +runs +\[private\] Greet somebody\n$/);
+  assert.match(found.stdout, /^greeter:greet +runs +\[private, 100%\] Greet somebody\n$/);
   const json = JSON.parse((await runPml(ws, ["search", "remove file", "--json"])).stdout);
   assert.ok(json.hits.every(({ id }: { id: string }) => id !== "filesystem:remove_file"));
   const nothing = await runPml(ws, ["search", "zzzzqqq"]);

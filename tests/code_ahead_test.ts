@@ -15,7 +15,7 @@ Deno.test("A child for code starts after the hint that code pays, and ends when 
   await using scene = await ledgerScene({ limits: { idle_ms: 2_000 } });
   const { ws, pml } = scene;
   const hints: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
-    ["search", { query: ["read a file", "write a file"] }],
+    ["search", { queries: ["read a file", "write a file"] }],
     ["schema", { tools: ["filesystem:read_file"], as: "typescript" }],
   ];
   for (const [tool, args] of hints) {

@@ -123,7 +123,7 @@ Deno.test("schema gives declarations, and search says when code pays", async () 
   assert.equal(none.result?.isError, true);
   assert.ok(Array.isArray(JSON.parse(await said("schema", { tools }))));
   const hint = /^For several calls: `execute_code`/m;
-  assert.match(await said("search", { query: ["read a file", "write a file"] }), hint);
+  assert.match(await said("search", { queries: ["read a file", "write a file"] }), hint);
   assert.doesNotMatch(await said("search", { query: "read a file" }), hint);
   await endWell(ws, pml);
 });
@@ -131,8 +131,8 @@ Deno.test("schema gives declarations, and search says when code pays", async () 
 Deno.test("search does not speak of code where a client cannot run any", async () => {
   const gateway = { meta_tools: ["search", "call"] };
   await using scene = await makeScene({ pml: { ...FILES_ALLOWED, gateway } });
-  const query = ["read a file", "write a file"];
-  const answer = textOf(await scene.pml.callTool("search", { query }));
+  const queries = ["read a file", "write a file"];
+  const answer = textOf(await scene.pml.callTool("search", { queries }));
   assert.match(answer, /filesystem:read_file/);
   assert.doesNotMatch(answer, /execute_code/);
 });

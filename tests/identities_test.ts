@@ -103,7 +103,7 @@ Deno.test("What the person approves for an identity holds for its call alone", a
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
   const { stdout } = await runPml(ws, ["approve", "--json"]);
   const [{ id }] = JSON.parse(stdout);
-  const typed = [["approve", "approve"]] as const;
+  const typed = [["Approve exactly this call?", "y"]] as const;
   const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
   assert.equal(approved.code, 0, approved.stdout);
   // The same call of another is another call, also of the person.
@@ -113,6 +113,20 @@ Deno.test("What the person approves for an identity holds for its call alone", a
   assert.doesNotMatch(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
   assert.equal(await Deno.readTextFile(ws.file("b.txt")), "x");
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/, "once");
+});
+
+Deno.test("The error for an unknown tool names nothing that is denied to an identity", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  await using bot = await connectHttp({ url: served.url, token: TOKENS.bot });
+  assert.match(await call(bot, "filesystem:read_file"), /hello/);
+  // Its tool set has two tools.
+  const tool = await call(bot, "filesystem:write_fil");
+  assert.match(tool, /Cannot find the tool .*has read_file, list_directory\b/);
+  assert.doesNotMatch(tool, /write_file|remove_file|Did you mean/);
+  const near = await call(bot, "filesytem:read_file");
+  assert.match(near, /Did you mean .*filesystem:read_file/);
+  assert.doesNotMatch(await call(bot, "filesytem:write_file"), /Did you mean/);
 });
 
 Deno.test("A revoked identity is gone at once, with its sessions", async () => {

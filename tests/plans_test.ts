@@ -192,7 +192,7 @@ for (const era of ERAS) {
     const { ws, pml } = at;
     const plan = planOf(sleep("a"), write("one", "1.txt"), write("two", "2.txt"));
     assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
-    await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    await runPmlOnTerminal(ws, ["approve"], { typed: [["Approve exactly this call?", "y"]] });
     assert.deepEqual(Object.keys(told(await answerOf(pml, plan)).done ?? {}), ["a", "one", "two"]);
     assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
     // What is known late is approved late: the run goes on when it is.
@@ -207,7 +207,7 @@ for (const era of ERAS) {
     );
     assert.equal(String(failed?.late?.error?.code), "APPROVAL_REQUIRED");
     await runPmlOnTerminal(ws, ["approve"], {
-      typed: [['"approve"', "no"], ['"approve"', "approve"]],
+      typed: [["Approve exactly this call?", "n"], ["Approve exactly this call?", "y"]],
     });
     const again = await ran(pml, { resume: String(run) });
     assert.deepEqual([again.done?.name as unknown, again.done?.late?.state], [

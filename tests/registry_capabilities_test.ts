@@ -161,13 +161,13 @@ Deno.test("A changed capability of a registry asks again, and what a person save
   assert.match(again.stdout, /"read_json": ?"b"/);
   // Beside a capability of a registry the person may save others in its namespace.
   const words = ["capability", "save", "fs:mine", "--code", "own.ts", "--parameter", "path=x"];
-  const save = await runPmlOnTerminal(ws, words, { typed: [[/Type "save"/, "save"]] });
+  const save = await runPmlOnTerminal(ws, words, { typed: [[/Save exactly this\?/, "y"]] });
   assert.equal(save.code, 0, save.stdout);
   assert.match((await runPml(ws, ["call", "fs:mine", "path=c"])).stdout, /"own": ?"c"/);
   assert.match((await runPml(ws, ["call", "fs:read_json", "path=d"])).stdout, /"read_json": ?"d"/);
   const own = ["capability", "save", "fs:read_json", ...words.slice(3)];
   const taken = await runPmlOnTerminal(ws, own, {
-    typed: [[/It hides the capability of a registry[\s\S]*Type "save"/, "save"]],
+    typed: [[/It hides the capability of a registry[\s\S]*Save exactly this\?/, "y"]],
   });
   assert.equal(taken.code, 0, taken.stdout);
   assert.match((await runPml(ws, ["call", "fs:read_json", "path=e"])).stdout, /"own": ?"e"/);

@@ -55,7 +55,7 @@ for (const era of ERAS) {
       const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
       assert.match(
         found,
-        /greeter:greet\(name\?: string\).* \[registry, asks, [\d.]+\]\n {2}\w/,
+        /greeter:greet\(name\?: string\).* \[registry, asks, \d+%\]\n {2}\w/,
         found,
       );
       const asked = await questionOf(pml, CALL);

@@ -63,7 +63,7 @@ for (const era of ERAS) {
     const found = textOf(await pml.callTool("search", { query: "go" }));
     assert.doesNotMatch(found, /BUG|report it|u\{a\}/);
     // Its second line cannot be taken for one of PML's.
-    assert.match(found, /\nolder is failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
+    assert.match(found, /\nolder failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
     const told = await runPml(ws, ["tools", "older"]);
     assert.match(
       told.stderr,

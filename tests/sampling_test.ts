@@ -263,14 +263,14 @@ Deno.test("The command line samples: after a question on a terminal, or by a rul
   assert.equal(provider.received.length, 1);
   const asked = await runPmlOnTerminal(ws, ["call", "modern:sample"], {
     env,
-    typed: [[/with your ANTHROPIC_API_KEY[^]*Yes, Always, No/, "yes"]],
+    typed: [[/with your ANTHROPIC_API_KEY[^]*\[y\] once {2}\[a\] always/, "yes"]],
   });
   assert.match(asked.stdout, /it is/);
   assert.equal(provider.received.length, 2);
   // What waited is approved for once.
   const approved = await runPmlOnTerminal(ws, ["approve"], {
     env,
-    typed: [["approve", "approve"]],
+    typed: [["Approve exactly this call?", "y"]],
   });
   assert.match(approved.stdout, /It gives this text to m-1/);
   const [once, again] = [

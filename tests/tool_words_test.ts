@@ -92,7 +92,7 @@ const STAMP = `export const __meta__ = ${JSON.stringify(stamp)};
 /** Gives what stands between origin and verdict in each line of an answer of `search`. */
 function kindsIn(answer: string, server: string): Readonly<Record<string, string>> {
   const line = new RegExp(
-    `^${server}:(\\w+)\\(.*\\[\\w+, (?:(.*), )?(?:runs|asks), [\\d.]+\\]$`,
+    `^${server}:(\\w+)\\(.*\\[\\w+, (?:(.*), )?(?:runs|asks), \\d+%\\]$`,
     "gm",
   );
   return Object.fromEntries([...answer.matchAll(line)].map(([, tool, kind = ""]) => [tool, kind]));
@@ -124,7 +124,9 @@ for (const era of ERAS) {
     assert.deepEqual(kindsIn(await found("said"), "said"), expected(CLAIMS));
     assert.deepEqual(kindsIn(await found("far"), "far"), expected(CLAIMS));
     assert.deepEqual(kindsIn(await found("stamp"), "stamp"), expected(ASKING));
-    const files = textOf(await pml.callTool("search", { query: ["read a file", "write a file"] }));
+    const files = textOf(
+      await pml.callTool("search", { queries: ["read a file", "write a file"] }),
+    );
     assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
     assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
     // A claim lets nothing run.

@@ -97,20 +97,27 @@ export async function list_directory_with_sizes({ path, sortBy }: Args, host: Ho
   return [...capped(rows.map(({ text }) => text)), total].join("\n");
 }
 
+/** What nobody looks for below a folder. It is shown if the folder itself is asked for. */
+const NOISE = [".git", "**/.git"];
+
 /** Shows everything below a folder as JSON. If there is too much, the upper levels come first. */
 export async function directory_tree({ path, excludePatterns = [] }: Args, host: Host) {
   const tree: object[] = [];
   const folders = new Map([["", tree]]);
   let count = 0;
-  const closed = await walk(path, { excludePatterns, host }, (found, entry) => {
-    if (++count > MAX_ENTRIES) return count < MAX_COUNTED;
-    const { name, isDirectory, isSymlink } = entry;
-    const type = isSymlink ? "link" : isDirectory ? "directory" : "file";
-    const children: object[] | undefined = isDirectory ? [] : undefined;
-    folders.get(found.slice(0, -name.length - 1))?.push({ name, type, children });
-    if (children !== undefined) folders.set(found, children);
-    return true;
-  });
+  const closed = await walk(
+    path,
+    { excludePatterns: [...NOISE, ...excludePatterns], host },
+    (found, entry) => {
+      if (++count > MAX_ENTRIES) return count < MAX_COUNTED;
+      const { name, isDirectory, isSymlink } = entry;
+      const type = isSymlink ? "link" : isDirectory ? "directory" : "file";
+      const children: object[] | undefined = isDirectory ? [] : undefined;
+      folders.get(found.slice(0, -name.length - 1))?.push({ name, type, children });
+      if (children !== undefined) folders.set(found, children);
+      return true;
+    },
+  );
   const [json = "", ...more] = noted([JSON.stringify(tree)], count - MAX_ENTRIES, closed);
   if (more.length === 0) return json;
   // It is a block of its own, so that the first one stays JSON.
@@ -122,10 +129,14 @@ export async function search_files({ path, pattern, excludePatterns = [] }: Args
   const fits = glob(pattern);
   const rows: string[] = [];
   let count = 0;
-  const closed = await walk(path, { excludePatterns, host }, (found) => {
-    if (fits(found) && ++count <= MAX_ENTRIES) rows.push(shown(join(path, found)));
-    return true;
-  });
+  const closed = await walk(
+    path,
+    { excludePatterns: [...NOISE, ...excludePatterns], host },
+    (found) => {
+      if (fits(found) && ++count <= MAX_ENTRIES) rows.push(shown(join(path, found)));
+      return true;
+    },
+  );
   const deeper = pattern.includes("**") ? "" : `; try **/${pattern}`;
   if (count === 0) rows.push(`No matches found${deeper}`);
   return noted(rows, count - MAX_ENTRIES, closed).join("\n");

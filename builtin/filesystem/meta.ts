@@ -68,12 +68,12 @@ export const __meta__ = {
       ],
       directory_tree: [
         { path: PATH, excludePatterns: EXCLUDE },
-        "Show all below a folder as JSON: name, type, and children of folders",
+        "Show all below a folder but .git, as JSON: name, type, and children of folders",
       ],
       search_files: [
         { path: PATH, pattern: GLOB, excludePatterns: EXCLUDE },
         "Find files and folders by name, not content, with a glob over their paths below a " +
-        "folder: *.ts matches only directly in it, **/*.ts at any depth; ? and {a,b} work too",
+        "folder, without .git: *.ts matches only directly in it, **/*.ts at any depth; ? and {a,b} work too",
       ],
       get_file_info: [{ path: PATH }, "Show type, size, times and mode of a path", {
         outputSchema: STAT,

@@ -5,11 +5,22 @@
  * @module
  */
 
-const NAMES = String.raw`\.env[^/]*|\.netrc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)|` +
-  String.raw`[^/]*\.(?:pem|key|p12|pfx|ppk)|\.(?:ssh|gnupg)(?:/.*)?`;
-const SECRET = new RegExp(`(?:^|/)(?:${NAMES})$`, "i");
+/** The names that are closed for reading, as `config/protected-paths.json` has them. */
+export const CLOSED: string =
+  ".env* .git-credentials .netrc _netrc .npmrc .yarnrc* .pypirc .pgpass .my.cnf " +
+  ".htpasswd .gem/credentials .cargo/credentials* .m2/settings.xml .aws .azure .kube " +
+  ".docker/config.json .terraformrc .mcp.json mcp.json .claude/settings* " +
+  ".codex/config.toml .gemini/settings.json .windsurf/mcp_config.json " +
+  ".qwen/settings.json .zed/settings.json .continue/config* opencode.json* .ssh .gnupg " +
+  "id_rsa id_dsa id_ecdsa id_ed25519 *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore " +
+  "*.kdbx";
+
+const NAMES = `(?:${
+  CLOSED.split(" ").map((name) => name.replaceAll(".", "\\.").replaceAll("*", "[^/]*")).join("|")
+})(?:/.*)?`;
+const SECRET = new RegExp(`(?:^|/)${NAMES}$`, "i");
 /** The first line of a file's part in a patch. In doubt, a name is treated as secret. */
-const HEADER = new RegExp(String.raw`^diff --git .*/(?:${NAMES})(?:"| b/|"? "?b/|$)`, "im");
+const HEADER = new RegExp(String.raw`^diff --git .*/${NAMES}(?:"| b/|"? "?b/|$)`, "im");
 
 /** Throws `PATH_PROTECTED` if a path is such a file. */
 export function requireOpen(what: string, path: string): void {

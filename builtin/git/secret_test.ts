@@ -1,5 +1,18 @@
 import assert from "node:assert/strict";
-import { requireOpen, withoutSecrets } from "./secret.ts";
+import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
+import { CLOSED, requireOpen, withoutSecrets } from "./secret.ts";
+
+Deno.test("git closes exactly the names that are closed for reading everywhere", () => {
+  const { readProtected } = protectedPaths;
+  assert.deepEqual(CLOSED.split(" "), readProtected.filter((name) => name !== ".git/config"));
+  for (const name of CLOSED.split(" ").map((each) => each.replace("*", "x"))) {
+    for (const path of [name, `a/b/${name}`, `${name}/inside`, name.toUpperCase()]) {
+      assert.throws(() => requireOpen("Cannot show it", path), { code: "PATH_PROTECTED" }, path);
+    }
+    const patch = `diff --git a/d/${name} b/d/${name}\n-SECRET\n`;
+    assert.doesNotMatch(withoutSecrets(patch), /SECRET/, name);
+  }
+});
 
 Deno.test("requireOpen() refuses names of secrets at any depth, and no other", () => {
   const closed = [".env", ".ENV.local", "a/.env", "deep/id_rsa", "x.pem", "a/b.KEY", ".ssh/config"];

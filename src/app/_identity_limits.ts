@@ -11,6 +11,7 @@ import type { PassGate } from "../core/server.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
+import { unknownTool } from "../gateway/unknown_tool.ts";
 import { judged } from "../permissions/gate.ts";
 import type { CallPathOptions } from "./call_path.ts";
 
@@ -78,7 +79,7 @@ export function hidingDenied(
       const { config, judge } = policy.now;
       const hides = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&
         config.narrowing?.identity !== undefined && judged(judge, call).kind === "deny";
-      throw hides ? servers.unknown(call.id) : error;
+      throw hides ? unknownTool(call.id, servers) : error;
     }
   };
 }

@@ -78,8 +78,11 @@ export async function openApp(options: AppOptions): Promise<App> {
     identity === undefined ? own : (await import("./_identity_keys.ts")).keysFor(policy, own),
   );
   const app = new App({ ...options, policy, log, redactor, files, keys });
-  // What the person approved of registries before is there from the start.
-  if (mayHaveAdopted(policy.now.config.home, policy.now.loaded.workspace.root)) {
+  // What the person approved of registries before is there from the start; a client may choose
+  // another folder than PML's own.
+  const { workspace: { root, found } } = policy.now.loaded;
+  const mayMove = options.hasClient && found === "default";
+  if (!mayMove && mayHaveAdopted(policy.now.config.home, root)) {
     // A broken lock is told by each call.
     await app.registries().catch((error) => log.warn(error.message));
   }
@@ -111,6 +114,8 @@ export class App implements AsyncDisposable {
   openGateway: Gateway | undefined;
   /** From which level on clients want log messages; undefined before one says so. */
   level: string | undefined;
+  /** Resolves when calls may begin. */
+  ready: Promise<unknown> = Promise.resolve();
   /** What was there before the house. */
   readonly parts: AppParts;
   #schemas: Promise<Schemas> | undefined;
@@ -176,7 +181,9 @@ export class App implements AsyncDisposable {
 
   /** The way of every call, with the questions and what runs servers; loaded by the first call. */
   callPath(): Promise<CallPath> {
-    this.#path ??= import("./app_call_path.ts").then(({ callPathOf }) => callPathOf(this));
+    this.#path ??= this.ready.then(async () =>
+      (await import("./app_call_path.ts")).callPathOf(this)
+    );
     return this.#path;
   }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { unknownTool } from "../gateway/unknown_tool.ts";
 import type { CheckTypes } from "../workflow/type_check.ts";
 import { Workflow } from "../workflow/workflow.ts";
 import type { App } from "./app.ts";
@@ -21,7 +22,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
     record: (event, said) => path.record(event, said),
     idOf: (name) => {
       const id = app.servers.idOf(name);
-      if (id === undefined) throw app.servers.unknown(name);
+      if (id === undefined) throw unknownTool(name, app.servers);
       return id;
     },
     check: (call, open) => path.ahead.check(call, open),

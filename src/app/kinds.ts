@@ -12,6 +12,7 @@ import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
 import type { Servers } from "../gateway/servers.ts";
+import { unknownTool } from "../gateway/unknown_tool.ts";
 import { McpServer } from "../mcp_client/mcp_server.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { ModuleUse } from "../modules/loader.ts";
@@ -288,7 +289,7 @@ export class Kinds {
     if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
       return server.way();
     }
-    throw this.#options.servers.unknown(name);
+    throw unknownTool(name, this.#options.servers);
   }
 }
 

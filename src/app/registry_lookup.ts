@@ -11,11 +11,13 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { Pins } from "../policy/pins.ts";
 import { Cache } from "../registry/cache.ts";
+import { offline } from "../registry/client.ts";
 import { type Found, Registries } from "../registry/registries.ts";
 import { sourceOf } from "../registry/sources.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { misusedToken } from "./entry.ts";
 import { type NetworkOptions, proxyOf } from "./network.ts";
+import { UnreachedName } from "./unreached_name.ts";
 
 /** How long a comparison with what is pinned waits for registries. */
 const COMPARED_MS = 4_000;
@@ -26,6 +28,13 @@ export interface RegistryLookupOptions extends NetworkOptions {
   readonly log: Log;
   /** Tells whether a name stands for something else here, so that no registry learns it. */
   readonly isOther: (name: string) => boolean;
+}
+
+/** What a registry answered when it was asked for its catalog. */
+interface TriedRegistry {
+  readonly url: string;
+  readonly servers: number;
+  readonly error?: PmlError;
 }
 
 /** Looks servers up, in other registries as soon as the configuration names others. */
@@ -93,12 +102,20 @@ export class RegistryLookup implements Disposable {
     return asked;
   }
 
-  /** Tells how many servers are known of each registry; nothing is asked. */
-  known(): readonly { readonly url: string; readonly servers: number }[] {
+  /** Asks each registry for its catalog. Returns how many servers are known of it, or why it failed. */
+  async tried(signal: AbortSignal): Promise<readonly TriedRegistry[]> {
+    const late = AbortSignal.timeout(COMPARED_MS);
+    const signals = AbortSignal.any([signal, this.closing, late]);
+    const outcomes = await this.#registries.refreshCatalog({ signal: signals });
     const items = this.#registries.catalog();
-    return this.#places.map(({ url }) => ({
-      url,
-      servers: items.filter(({ source }) => source === url).length,
+    return outcomes.map(({ source, error }) => ({
+      url: source,
+      servers: items.filter((item) => item.source === source).length,
+      ...defined({
+        error: error && late.aborted
+          ? offline(source, { why: `no answer in ${COMPARED_MS} ms` })
+          : error,
+      }),
     }));
   }
 
@@ -111,7 +128,10 @@ export class RegistryLookup implements Disposable {
         this.#registries.refresh(name, { signal }).catch((error) => log.warn(`${error.message}`))
       ),
     ]);
-    for (const { error } of outcomes) if (error !== undefined) log.warn(error.message);
+    for (const { source, error } of outcomes) {
+      const isQuiet = this.#places.some(({ url, isDefault }) => url === source && isDefault);
+      if (error !== undefined && !isQuiet) log.warn(error.message);
+    }
   }
 
   /** Asks nothing any more. */
@@ -156,13 +176,15 @@ export class RegistryLookup implements Disposable {
       return value;
     };
     return new Registries({
-      places: this.#places.map(({ url, tokenEnv, publicKey }) => ({
+      places: this.#places.map(({ url, tokenEnv, publicKey, isDefault }) => ({
         source: sourceOf(url, {
           fetch: this.#network.fetch,
           ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
         }),
         publicKey,
         named: (name) => this.#named(name),
+        // Who never chose it need not hear at each command that it is away; `pml doctor` tells.
+        ...defined({ isQuiet: isDefault }),
       })),
       cache: this.#cache,
       // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
@@ -194,6 +216,6 @@ export async function reached<T>(name: string, look: () => Promise<T>): Promise<
     const { code, message, hint, detail } = error;
     const why = message.replace(/^C/, "c");
     const told = { ...defined({ hint, detail }), cause: error };
-    throw new PmlError(code, `Cannot look up ${quoted(name)}: ${why}`, told);
+    throw new UnreachedName(code, `Cannot look up ${quoted(name)}: ${why}`, told);
   }
 }

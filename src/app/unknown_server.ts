@@ -13,10 +13,12 @@ import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Servers } from "../gateway/servers.ts";
+import { nearServer, unknownTool } from "../gateway/unknown_tool.ts";
+import { UnreachedName } from "./unreached_name.ts";
 
 /** What such a server is made with. */
 export interface UnknownServerOptions extends KnownServerOptions {
-  readonly servers: Pick<Servers, "unknown">;
+  readonly servers: Pick<Servers, "around">;
 }
 
 /** A name that fails each call, after registries were asked where they may be. */
@@ -32,13 +34,22 @@ export class UnknownServer extends KnownServer {
   /** Returns what is to be approved before a registry may be asked; throws for a disabled name. */
   override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
     // Its name belongs to a file, so no registry learns it.
-    if (this.kind === "disabled") throw this.#servers.unknown(call.id);
-    return await super.unapproved(call);
+    if (this.kind === "disabled") throw unknownTool(call.id, this.#servers);
+    const near = nearServer(call.id, this.#servers);
+    try {
+      const unapproved = await super.unapproved(call);
+      if (unapproved === undefined || near === undefined) return unapproved;
+      const meant = `Did you mean ${quoted(near)}? That server is here`;
+      return { ...unapproved, facts: [meant, ...unapproved.facts] };
+    } catch (error) {
+      if (!(error instanceof UnreachedName) || near === undefined) throw error;
+      throw unknownTool(call.id, this.#servers);
+    }
   }
 
   /** Throws UNKNOWN_TOOL. */
   override definitionFor({ id, method }: Call): Promise<ToolDefinition> {
-    return Promise.reject(method === undefined ? this.#servers.unknown(id) : this.#nothing());
+    return Promise.reject(method === undefined ? unknownTool(id, this.#servers) : this.#nothing());
   }
 
   /** Throws UNKNOWN_TOOL. */

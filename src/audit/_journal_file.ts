@@ -10,7 +10,7 @@ import process from "node:process";
 import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
-const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.\d{4,}\.jsonl$/;
+const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.(\d{4,})\.jsonl$/;
 
 /** An open file that only grows. */
 export class JournalFile {
@@ -66,6 +66,24 @@ export class JournalFile {
   close(): void {
     this.#file.close();
   }
+}
+
+/** A file of the journal by its name. */
+export interface NamedFile {
+  readonly path: string;
+  /** The process that wrote it. */
+  readonly run: string;
+  /** Its number among the files of that process. */
+  readonly number: number;
+}
+
+/** Returns the files of the journal: the oldest process first, and its files in their order. */
+export function journalFiles(folder: string): readonly NamedFile[] {
+  const entries = ifThere(() => [...Deno.readDirSync(folder)]) ?? [];
+  return entries.flatMap(({ name }) => {
+    const [, run, , number] = NAME.exec(name) ?? [];
+    return run === undefined ? [] : [{ path: join(folder, name), run, number: Number(number) }];
+  }).sort((a, b) => a.run === b.run ? a.number - b.number : a.run < b.run ? -1 : 1);
 }
 
 /** Removes the oldest files beyond a number of bytes, but none of `keep` or of a living process. */

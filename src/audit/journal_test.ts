@@ -5,7 +5,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import { Journal, type JournalOptions, type StartRecord } from "./journal.ts";
 import { Redactor } from "./redact.ts";
-import { verifyJournal } from "./chain_test.ts";
+import { verifyJournal } from "./verify.ts";
 
 const OPTIONS: JournalOptions = {
   redactor: new Redactor(),

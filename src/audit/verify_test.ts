@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { Journal } from "./journal.ts";
 import { Redactor } from "./redact.ts";
-import { verifyJournal } from "./chain_test.ts";
+import { verifyJournal } from "./verify.ts";
 
 async function written(calls: number): Promise<{ readonly home: string; readonly text: string }> {
   const home = Deno.makeTempDirSync();

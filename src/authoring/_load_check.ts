@@ -66,6 +66,10 @@ function reasonOf(message: string): Omit<LoadResult, "printed"> {
     /^Cannot (?:load the module "module"|finish the call: the sandbox of "module" was stopped): /,
     "",
   );
+  const [, place, reason] = /^syntax error in line (\d+), column \d+: (.*)/.exec(why) ?? [];
+  if (place !== undefined) {
+    return { isSyntax: true, why: visible(reason ?? "", 300), line: Number(place) };
+  }
   const [first = ""] = why.split("\n");
   const said = first.replace(/^(?:TypeError: )?SyntaxError: /, "");
   return {

@@ -5,7 +5,8 @@
  */
 
 import { asPmlError } from "../core/errors.ts";
-import { type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import type { ModuleTool } from "../core/tool.ts";
 import { exampleOf, wrongOf } from "./_example.ts";
 import type { Say } from "./_finding.ts";
@@ -65,7 +66,13 @@ async function compile(
 ): Promise<CompiledSchema | undefined> {
   try {
     const compiled = await compile(schema);
+    sayRequired(what, schema, say);
     if (compiled.unchecked.size === 0) return compiled;
+    for (const type of unknownTypes(schema)) {
+      const near = nearName(type, TYPES);
+      const meant = near === undefined ? `one of ${TYPES.join(", ")}` : quoted(near);
+      say("failed", `${what} has the unknown type ${quoted(type)}`, { hint: `Write ${meant}` });
+    }
     for (const keyword of compiled.unchecked) {
       say("failed", `${what} uses a keyword that cannot be checked: ${visible(keyword, 300)}`, {
         hint: "Nothing else checks arguments of a module: do not use it",
@@ -78,6 +85,34 @@ async function compile(
     });
   }
   return undefined;
+}
+
+const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/** Returns the types in a schema that JSON Schema does not have. */
+function unknownTypes(schema: Json): readonly string[] {
+  if (Array.isArray(schema)) return schema.flatMap(unknownTypes);
+  if (!isObject(schema)) return [];
+  const own = [schema.type].flat().filter((type) => typeof type === "string") as string[]; // just filtered
+  const inner = Object.entries(schema).filter(([name]) =>
+    !/^(?:default|const|enum|examples)$/.test(name)
+  );
+  return [
+    ...own.filter((type) => !TYPES.includes(type)),
+    ...inner.flatMap(([, value]) => unknownTypes(value as Json)), // a part of JSON is JSON
+  ];
+}
+
+/** Warns of required arguments that are no property: they are often mistyped. */
+function sayRequired(what: string, { required, properties }: JsonObject, say: Say): void {
+  if (!Array.isArray(required) || !isObject(properties)) return;
+  const names = Object.keys(properties);
+  for (const name of required.map(String).filter((one) => !names.includes(one))) {
+    const near = nearName(name, names);
+    say("warning", `${what} requires ${quoted(name)}, which is none of its properties`, {
+      hint: near === undefined ? "Describe it under properties" : `Did you mean ${quoted(near)}?`,
+    });
+  }
 }
 
 /**

@@ -149,7 +149,7 @@ class ModuleCheck {
     this.#add(isSyntax ? "syntax" : "load", "failed", why, {
       line,
       hint: isSyntax
-        ? "Fix its syntax"
+        ? `Fix the syntax error${line === undefined ? "" : ` in line ${line}`}`
         : "It is loaded without any grant: do all work in the functions of its tools",
     });
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * `pml trust` and `pml approve`: show everything that an approval covers, and ask the person to
- * type a word.
+ * `pml trust` and `pml approve`: show everything that an approval covers, and ask the
+ * person.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Approvals = Awaited<ReturnType<App["callPath"]>>["approvals"];
@@ -32,12 +32,12 @@ export async function trust({ app, signal }: CommandContext, { json }: Typed): P
 }
 
 /**
- * Shows what is not approved yet, and stores the approval if the person types "trust". Returns
- * whether it was given.
+ * Shows what is not approved yet, and stores the approval if the person says yes. Returns whether it
+ * was given.
  */
 export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promise<boolean> {
   for (const fact of open.facts) tell(fact);
-  if (await askWord('Type "trust" to trust exactly this', signal) !== "trust") return false;
+  if (await askReply("Trust exactly this?", { signal }) !== "Yes") return false;
   await open.accept();
   return true;
 }
@@ -72,30 +72,28 @@ export async function approve(
 }
 
 /**
- * Asks about one waiting call. "approve" approves it, "no" refuses it, anything else lets it wait.
+ * Asks about one waiting call. It waits on if the person stops.
  */
 export async function decide(
-  { id, text }: Pending,
+  { id, text, expires }: Pending,
   { app, signal }: CommandContext,
 ): Promise<"approved" | "refused" | "left"> {
   if (signal.aborted) return "left";
   tell(`${text}\nThe id of this call: ${id}\n`);
-  const word = await askWord('Type "approve" to accept exactly this, or "no" to refuse it', signal);
+  const until = new Date(expires).toTimeString().slice(0, 5);
+  const pending = ` Still pending, expires ${until}.`;
+  const reply = await askReply("Approve exactly this call?", { once: true, pending, signal });
   const { approvals } = await app.callPath();
-  switch (word) {
-    case "approve":
-      await approvals.grant(id);
-      tell(
-        "Approved: exactly this call may run once. PML still asks about what a look at a server finds. " +
-          "Trust given for it stays",
-      );
-      return "approved";
-    case "no":
-      await approvals.refuse(id);
-      tell("Refused: the call waits no longer");
-      return "refused";
-    default:
-      tell("Not answered: the call waits until it expires");
-      return "left";
+  if (reply === "Yes") {
+    await approvals.grant(id);
+    tell("Approved once. The workspace stays trusted.");
+    return "approved";
   }
+  if (reply === "No") {
+    await approvals.refuse(id);
+    tell("Refused.");
+    return "refused";
+  }
+  tell(`Not answered.${pending}`);
+  return "left";
 }

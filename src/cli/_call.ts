@@ -5,7 +5,7 @@
  */
 
 import type { Answer, Call, Question, ToolResult } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
@@ -16,6 +16,7 @@ import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 const PROGRESS_MS = 250;
+const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
 
 /** The tool and the arguments of a call. */
 type RequestedCall = Pick<Call, "id" | "arguments">;
@@ -42,8 +43,10 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
   }
   try {
     return (await app.servers.definition(id)).inputSchema;
-  } catch {
-    // The call itself passes the same gates and fails with the reason.
+  } catch (error) {
+    // What was tried and failed is not tried again. Any other reason is told by the call itself,
+    // which passes the same gates.
+    if (TRIED.includes(asPmlError(error).code)) throw error;
     return {};
   }
 }
@@ -94,7 +97,10 @@ async function ask(
   const { handle, text, always, terminalOnly } = question;
   if (!terminalOnly) {
     tell(`${text}\n`);
-    return { handle, reply: await askReply("May it run?", { always, signal: at.signal }) };
+    return {
+      handle,
+      reply: await askReply("May it run?", { always, once: true, signal: at.signal }),
+    };
   }
   const waiting = await (await at.app.callPath()).approvals.leave(handle);
   if (waiting === undefined || await decide(waiting, at) !== "approved") throw declined(id);

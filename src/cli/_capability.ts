@@ -13,8 +13,8 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { unknownSubcommand, usage } from "./_failure.ts";
+import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
@@ -49,9 +49,10 @@ export async function capability(at: CommandContext, typed: Typed): Promise<Show
   const [work, count] = Object.hasOwn(COMMANDS, what) ? COMMANDS[what] ?? [] : [];
   const { length } = typed.words;
   if (work === undefined || count === undefined || length > 0 && length <= count) {
-    const why = work === undefined ? "there is no such command" : "wanted a name or a file";
+    const known = Object.keys(COMMANDS);
+    if (work === undefined) throw unknownSubcommand("pml capability", { word: what, known });
     throw usage(
-      `Cannot run \`pml capability ${visible(what)}\`: ${why}`,
+      `Cannot run \`pml capability ${visible(what)}\`: wanted a name or a file`,
       `Use one of ${Object.keys(COMMANDS).join(", ")}, as \`--help\` shows`,
     );
   }
@@ -136,7 +137,7 @@ async function agreed(at: At, prepared: Prepared): Promise<Shown> {
   const { id, hash, facts, accept } = await at.saving.review(prepared);
   const value = { name: id, hash, facts };
   if (at.typed.json) return { value };
-  return await typedWord(at, "save", {
+  return await agreedTo(at, "save", {
     ...{ value, facts: facts.map(unhidden), work: accept },
     done: `Saved: call it as ${id}`,
   });
@@ -146,7 +147,7 @@ async function rename(at: At): Promise<Shown> {
   const { app, capabilities, saving, first: from, second = "" } = at;
   const to = saving.mayBe(second);
   const { kind } = capabilities.store.load(from);
-  return await typedWord(at, "rename", {
+  return await agreedTo(at, "rename", {
     value: { from, to },
     facts: [
       `"${to}" is then this ${kind}. No rule for "${from}" holds for it any more; by its new name`,
@@ -161,7 +162,7 @@ async function remove(at: At): Promise<Shown> {
   const { capabilities, first: id, typed: { yes } } = at;
   const work = () => capabilities.store.rename(id);
   const asked = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
-  if (yes !== true) return await typedWord(at, "delete", asked);
+  if (yes !== true) return await agreedTo(at, "delete", asked);
   await work();
   return { value: asked.value, text: asked.done };
 }
@@ -174,15 +175,16 @@ interface Asked {
   readonly done: string;
 }
 
-/** Does something if a person at a terminal types the word. */
-async function typedWord(
+/** Does something if a person at a terminal says yes. */
+async function agreedTo(
   { signal, first }: At,
   word: string,
   { value, facts, work, done }: Asked,
 ): Promise<Shown> {
   needPerson(`Cannot ${word} ${quoted(first, 400)}`, `pml capability ${word}`);
   for (const fact of facts) tell(fact);
-  if (await askWord(`Type "${word}" to ${word} exactly this`, signal) !== word) {
+  const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
+  if (await askReply(asked, { signal }) !== "Yes") {
     return { value, text: "Nothing was changed", code: 1 };
   }
   await work();

@@ -5,19 +5,17 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { ParseError } from "jsonc-parser";
-import { isObject } from "../core/json.ts";
+import type { Node, ParseError } from "jsonc-parser";
+import { isObject, objectOf } from "../core/json.ts";
 import { refused } from "./_files.ts";
+import { isAdded } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
-/** The entry that starts PML. It names the variable of the key and never holds the key itself. */
-export const ENTRY = {
-  type: "stdio",
-  command: "pml",
-  args: ["stdio"],
-  env: { PML_API_KEY: "${PML_API_KEY:-}" },
-} as const;
+const COMMENT = /\/\/.*|\/\*[^]*?\*\//g;
+
+/** The entry that starts PML. It holds no key. */
+export const ENTRY = { type: "stdio", command: "pml", args: ["stdio"] } as const;
 
 /** The entry for `pml serve`. It names the variable of the token and never holds the token. */
 export const HTTP_ENTRY = {
@@ -70,6 +68,8 @@ export async function withValue(
   const before = text.slice(mark.length);
   const wanted = read(before, { jsonc, path });
   const [last = ""] = at.slice(-1);
+  const isThere = at.slice(0, -1).reduce<unknown>((so, name) => objectOf(so)[name], wanted);
+  if (entry === undefined && isThere === undefined) return text;
   const holder = at.slice(0, -1).reduce<Record<string, unknown>>((so, name) => {
     const inside = so[name] ?? {};
     if (!isObject(inside)) throw refused(path, `"${name}" is not an object`);
@@ -97,15 +97,33 @@ function isPml(found: unknown, entry: typeof ENTRY | typeof HTTP_ENTRY): boolean
 
 function edited(
   text: string,
-  { at, entry, jsonc: { modify, applyEdits, format } }: {
+  { at, entry, jsonc }: {
     readonly at: readonly string[];
     readonly entry: unknown;
     readonly jsonc: Jsonc;
   },
 ): string {
+  const { modify, applyEdits, format, parse, parseTree, findNodeAtLocation, getNodeValue } = jsonc;
+  const list: unknown = at.reduce<unknown>((so, name) => objectOf(so)[name], parse(text));
+  if (Array.isArray(list) && isAdded(list, entry)) return listed(text, { at, entry, jsonc });
+  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
+  const root = parseTree(text);
+  const holder = root && findNodeAtLocation(root, at.slice(0, -1));
+  const [name = ""] = at.slice(-1);
+  const last = holder?.children?.at(-1);
+  const behind = holder && last &&
+    text.slice(last.offset + last.length, holder.offset + holder.length);
+  const isNew = entry !== undefined && objectOf(holder && getNodeValue(holder))[name] === undefined;
+  // The library would put the new part between the last one and the comment on it.
+  if (holder?.type === "object" && isNew && behind?.match(COMMENT)) {
+    return appended(
+      text,
+      holder,
+      `${JSON.stringify(name)}: ${JSON.stringify(entry, null, indent)}`,
+    );
+  }
   const edits = modify(text, [...at], entry, {});
   const after = applyEdits(text, edits);
-  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };
   // Only the new part is formatted, and the brackets beside it; the rest stays as it was.
   const shaped = edits.flatMap(({ offset, content }) => {
@@ -113,6 +131,51 @@ function edited(
     return format(after, { offset: offset - 1, length: content.length + 1 + closes }, options);
   });
   return applyEdits(after, shaped);
+}
+
+/** Removes texts from a list, and adds others as its last lines. What stays keeps its comments. */
+function listed(
+  text: string,
+  { at, entry, jsonc: { modify, applyEdits, parseTree, findNodeAtLocation, getNodeValue } }: {
+    readonly at: readonly string[];
+    readonly entry: readonly string[];
+    readonly jsonc: Jsonc;
+  },
+): string {
+  const nodeIn = (now: string) => {
+    const root = parseTree(now);
+    return root && findNodeAtLocation(root, [...at]);
+  };
+  const found = nodeIn(text);
+  const before: readonly unknown[] = found ? getNodeValue(found) : [];
+  let now = text;
+  for (const [index, one] of [...before.entries()].reverse()) {
+    if (entry.includes(String(one))) continue;
+    now = applyEdits(now, modify(now, [...at, index], undefined, {}));
+  }
+  for (const one of entry.filter((each) => !before.includes(each))) {
+    const holder = nodeIn(now);
+    if (holder !== undefined) now = appended(now, holder, JSON.stringify(one));
+  }
+  return now;
+}
+
+/** Adds an element behind the last one of a list or an object, and behind a comment after that. */
+function appended(text: string, { children = [], offset, length }: Node, own: string): string {
+  const closing = offset + length - 1;
+  const last = children.at(-1);
+  const end = last === undefined ? offset + 1 : last.offset + last.length;
+  const behind = text.slice(end, closing);
+  const isOpen = behind.replaceAll(COMMENT, "").includes(",");
+  const comma = last === undefined || isOpen ? "" : ",";
+  const space = last && /\r?\n[ \t]*$/.exec(text.slice(0, last.offset))?.[0];
+  if (space === undefined || !behind.includes("\n")) {
+    const between = last === undefined ? "" : ", ";
+    return text.slice(0, end) + between + own + text.slice(isOpen ? closing : end);
+  }
+  const line = `${space}${own.replaceAll("\n", space)}`;
+  return text.slice(0, end) + comma + behind.trimEnd() + line +
+    behind.slice(behind.trimEnd().length) + text.slice(closing);
 }
 
 function read(

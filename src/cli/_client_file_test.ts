@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
-import { editClientText, ENTRY } from "./_client_file.ts";
+import { editClientText, ENTRY, withValue } from "./_client_file.ts";
 
 async function edited(text: string): Promise<string> {
   const edit = await editClientText(text, ".mcp.json");
@@ -65,8 +65,8 @@ Deno.test("editClientText() tells another server of the name pml, and can replac
 });
 
 Deno.test("editClientText() takes its own entry in any order for its own", async () => {
-  const { env, args, command, type } = ENTRY;
-  const text = JSON.stringify({ mcpServers: { pml: { env, args, command, type } } });
+  const { args, command, type } = ENTRY;
+  const text = JSON.stringify({ mcpServers: { pml: { args, command, type } } });
   assert.equal(await editClientText(text, ".mcp.json"), undefined);
 });
 
@@ -107,8 +107,42 @@ Deno.test("editClientText() refuses what it cannot edit without another change",
   }
 });
 
-Deno.test("editClientText() names the key and never holds one", async () => {
+Deno.test("editClientText() writes an entry that names no variable: clients warn of unset ones", async () => {
   const after = await edited("{}\n");
-  assert.equal(JSON.parse(after).mcpServers.pml.env.PML_API_KEY, "${PML_API_KEY:-}");
+  assert.doesNotMatch(after, /\$\{|PML_/);
   assert.equal(after, `${JSON.stringify({ mcpServers: { pml: ENTRY } }, null, 2)}\n`);
+});
+
+Deno.test("withValue() edits a list in place, and what stays keeps its comments", async () => {
+  const cases: readonly (readonly [before: string, list: readonly string[], after: string])[] = [
+    ['{"a": []}', ["x"], '{"a": ["x"]}'],
+    ['{"a": ["x"]}', ["x", "y"], '{"a": ["x", "y"]}'],
+    ['{"a": ["x",]}', ["x", "y"], '{"a": ["x", "y"]}'],
+    [
+      '{\n  "a": [\n    "x" // why, x\n  ]\n}\n',
+      ["x", "y", "z"],
+      '{\n  "a": [\n    "x", // why, x\n    "y",\n    "z"\n  ]\n}\n',
+    ],
+    [
+      '{\r\n\t"a": [\r\n\t\t"x", /* last */\r\n\t]\r\n}',
+      ["x", "y"],
+      '{\r\n\t"a": [\r\n\t\t"x", /* last */\n\t\t"y"\r\n\t]\r\n}',
+    ],
+    ['{"a": ["x", "y" /* b */, "z"]}', ["y", "z"], '{"a": ["y" /* b */, "z"]}'],
+  ];
+  for (const [before, list, after] of cases) {
+    const now = await withValue(before, { path: "f", at: ["a"], entry: list });
+    assert.equal(now.replaceAll("\r\n", "\n"), after.replaceAll("\r\n", "\n"));
+  }
+});
+
+Deno.test("editClientText() leaves a comment behind the server that it is about", async () => {
+  const text = '{\n  "mcpServers": {\n    "gh": { "command": "gh" } // mine\n  }\n}\n';
+  const after = await edited(text);
+  assert.match(after, /"gh": \{ "command": "gh" \}, \/\/ mine\n {4}"pml": \{\n/);
+  assert.ok(after.endsWith("\n  }\n}\n"), after);
+  const open = '{\n  "mcpServers": {\n    "gh": {}, /* mine */ // too\n  },\n  "x": 1\n}\n';
+  assert.match(await edited(open), /"gh": \{\}, \/\* mine \*\/ \/\/ too\n {4}"pml": \{/);
+  const tabs = '{\r\n\t"mcpServers": {\r\n\t\t"gh": {} // mine\r\n\t}\r\n}\r\n';
+  assert.match(await edited(tabs), /"gh": \{\}, \/\/ mine\r\n\t\t"pml": \{\r\n\t\t\t"type"/);
 });

@@ -9,6 +9,8 @@ import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
+import { endInput, isTerminal } from "./_terminal.ts";
+import { unmetRules } from "./_unmet_rules.ts";
 import { print, printJson, tell } from "./out.ts";
 
 /** What the person typed: the words behind the command's name, and the options. */
@@ -37,6 +39,9 @@ export interface Typed {
   readonly behindProxy?: boolean;
   readonly http?: boolean;
   readonly url?: string;
+  readonly stdin?: boolean;
+  readonly header?: readonly string[];
+  readonly env?: readonly string[];
   readonly from?: string;
   readonly code?: string;
   readonly plan?: string;
@@ -45,6 +50,11 @@ export interface Typed {
   readonly browser?: boolean;
   readonly scope?: string;
   readonly all?: boolean;
+  readonly tool?: string;
+  readonly kind?: string;
+  readonly since?: string;
+  readonly failed?: boolean;
+  readonly follow?: boolean;
 }
 
 /** What a command works with while PML is open. */
@@ -70,6 +80,8 @@ export interface Shown {
 interface ContextOptions {
   /** Whether the command also runs with a broken configuration. */
   readonly broken?: boolean;
+  /** Whether the command itself tells what is not trusted. */
+  readonly tellsTrust?: boolean;
 }
 
 /**
@@ -78,20 +90,24 @@ interface ContextOptions {
  */
 export function inContext(
   command: (inContext: CommandContext, typed: Typed) => Promise<Shown>,
-  { broken = false }: ContextOptions = {},
+  { broken = false, tellsTrust = false }: ContextOptions = {},
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
     using signals = new Signals();
     const { openApp } = await import("../app/app.ts");
     await using app = await openApp({ cwd: Deno.cwd() });
     try {
-      if (!broken) checkConfig(app);
-      const shown = await command({ app, signal: signals.signal }, typed);
+      if (!broken) checkConfig(app, tellsTrust);
+      // A signal ends the command, whatever it waits for. The app then ends what it started.
+      const { signal } = signals;
+      const shown = await unlessAborted(command({ app, signal }, typed), signal);
       show(shown, typed);
       return signals.exitCode ?? shown.code ?? 0;
     } catch (error) {
       if (signals.exitCode === undefined) throw error;
       return signals.exitCode;
+    } finally {
+      await endInput();
     }
   };
 }
@@ -105,7 +121,10 @@ export async function prepare(
   server: string | undefined,
   { isWhole = false }: { readonly isWhole?: boolean | undefined } = {},
 ): Promise<void> {
-  if (server === undefined) return await askForTools({ app, signal }, { isWhole });
+  // A person sees what is installed, and waits for it; a script is told which command waits.
+  if (server === undefined) {
+    return await askForTools({ app, signal }, { isWhole: isWhole || isTerminal() });
+  }
   const { servers } = app;
   const states = servers.states();
   const known = states.find(({ name }) => name === server);
@@ -138,11 +157,12 @@ function show({ value, text, note = "" }: Shown, { json }: Typed): void {
 }
 
 /** Throws if the configuration is broken, and shows its warnings. */
-function checkConfig(app: App): void {
+function checkConfig(app: App, tellsTrust: boolean): void {
   const { problem, warnings, ignored } = app.config();
   if (problem !== undefined) throw problem;
   for (const warning of warnings) tell(`warning: ${warning}`);
-  if (ignored.length === 0) return;
+  for (const { said, isNear } of unmetRules(app)) if (isNear) tell(`warning: ${said}`);
+  if (ignored.length === 0 || tellsTrust) return;
   const said = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
   tell(`${said}: ${ignored.join("; ")}`);
 }

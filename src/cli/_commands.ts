@@ -4,9 +4,11 @@
  * @module
  */
 
+import { audit, AUDIT_OPTIONS } from "./_audit.ts";
 import { call } from "./_call.ts";
 import { capability } from "./_capability.ts";
 import { check } from "./_check.ts";
+import { completions } from "./_completions.ts";
 import { config } from "./_config.ts";
 import { doctor } from "./_doctor.ts";
 import { search, tools, why } from "./_find.ts";
@@ -15,13 +17,16 @@ import { importServers } from "./_import.ts";
 import { init } from "./_init.ts";
 import { install } from "./_install.ts";
 import { installModel } from "./_install_model.ts";
+import { key } from "./_key.ts";
 import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
 import { login, logout } from "./_login.ts";
 import { memory } from "./_memory.ts";
 import { approve, trust } from "./_approve.ts";
 import { registry } from "./_registry.ts";
+import { RULE_DOES, ruleCommand } from "./_rules.ts";
 import { serve, SERVE_OPTIONS } from "./_serve.ts";
+import { IN_WORKSPACE, SERVER_COMMANDS } from "./_server_commands.ts";
 import { stdio } from "./_stdio.ts";
 import { token } from "./_token.ts";
 import { types } from "./_declare.ts";
@@ -142,13 +147,21 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       run: inContext(capability),
     },
   ],
+  "Servers:": SERVER_COMMANDS,
   "Your approval (on a terminal):": [
+    ...(["allow", "ask", "deny"] as const).map((list) => ({
+      usage: `${list} <rule>`,
+      does: `${RULE_DOES[list]}: a server, server:tool, or server:tool(name=glob)`,
+      options: { "--workspace": IN_WORKSPACE },
+      examples: [`pml ${list} github`, `pml ${list} github:search_code --workspace`],
+      run: inContext(ruleCommand(list)),
+    })),
     {
       usage: "trust",
       does: "show what the workspace file brings, and trust it",
       options: { "--json": "only show it, as JSON" },
       examples: ["pml trust"],
-      run: inContext(trust),
+      run: inContext(trust, { tellsTrust: true }),
     },
     {
       usage: "approve [id]",
@@ -211,7 +224,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: {
         "--json": "only show it, as JSON",
         "--dry-run": "only show it",
-        "--workspace": "write into the workspace's .pml.json instead of your config.yaml",
+        "--workspace": IN_WORKSPACE,
         "--undo": "restore the file as it was before the last import",
       },
       examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
@@ -231,7 +244,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--json": "only show it, as JSON",
         "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
         "--wizard": "ask a few questions, measure your servers, and recommend a preset",
-        "--workspace": "write into the workspace's .pml.json instead of your config.yaml",
+        "--workspace": IN_WORKSPACE,
       },
       examples: [
         "pml config",
@@ -239,6 +252,26 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         `pml config intent "TypeScript web app with PostgreSQL"`,
       ],
       run: inContext(config),
+    },
+    {
+      usage: "key <what> [name]",
+      does: "keep a key for your servers, unseen; list where keys come from; remove one",
+      options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
+      examples: ["pml key set GITHUB_TOKEN", "pml key list", "pml key remove GITHUB_TOKEN"],
+      run: inContext(key),
+    },
+    {
+      usage: "audit [what]",
+      does: "show the journal of calls, or check that nobody changed it: verify",
+      options: AUDIT_OPTIONS,
+      examples: ["pml audit --failed --since 2h", "pml audit verify"],
+      run: audit,
+    },
+    {
+      usage: "completions <shell> [words...]",
+      does: "print a script that completes commands for bash",
+      examples: ["source <(pml completions bash)"],
+      run: (typed) => completions(Object.values(COMMANDS).flat(), typed),
     },
     {
       usage: "doctor",

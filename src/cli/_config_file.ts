@@ -80,7 +80,7 @@ export async function agreed(
   needPerson(`Cannot write to ${path}`, command);
   tell(`${path}\n${diff}`);
   if (said !== "") tell(said);
-  if (await askWord('Type "write" to write exactly this', signal) !== "write") {
+  if (await askWord('Type "write" and press Enter to write exactly this', signal) !== "write") {
     return { value, text: "Nothing was changed", code: 1 };
   }
   await write();

@@ -122,7 +122,9 @@ async function askAll(at: CommandContext): Promise<void> {
     const state = app.servers.states().find((one) => one.name === name);
     if (state === undefined) return;
     const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;
-    tell(`  ${name}: ${state.state === "ready" ? `${state.tools} tools` : state.state}${why}`);
+    const tools = app.catalog.toolsOf(name)
+      .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
+    tell(`  ${name}: ${state.state === "ready" ? `${tools} tools` : state.state}${why}`);
   }));
 }
 

@@ -12,20 +12,25 @@ import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
-import { inset, isObject, visible } from "../core/json.ts";
+import { defined, inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import { signInText } from "./_login.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
+import { unmetRules } from "./_unmet_rules.ts";
 
 /** Runs all checks. The exit code is 1 if one failed. */
 export async function doctor(at: CommandContext): Promise<Shown> {
   const { app } = at;
   const { home, workspace, problem, warnings } = app.config();
   const { found, file } = app.loaded().workspace;
-  const because = found === "cwd" ? "the current folder" : `because of ${found}`;
+  const because = found === "cwd"
+    ? "the current folder"
+    : found === "default"
+    ? "PML's own folder"
+    : `because of ${found}`;
   const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
   const usable = await check("home", home, () => mustBeUsable(home, problem));
   const findings = [
@@ -37,7 +42,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
       ok: true,
       said: `${JSON.stringify(value)}, in ${from}`,
     })),
-    ...warnings.map((said) => ({ name: "warning", ok: true, said })),
+    ...warnings.map((said) => ({ name: "configuration", ok: true, warns: true, said })),
     // Everything else is kept in the home, and nothing is written into a home that was refused.
     ...(usable.ok ? await rest(at) : []),
   ];
@@ -57,9 +62,10 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
     await lock(app),
     ...networkValues(app).map(({ key: name, value }) => ({ name, ok: true, said: `${value}` })),
     ...await servers(at),
+    ...unmetRules(app).map(({ said }) => ({ name: "rule", ok: true, warns: true, said })),
     ...await signIns(app),
     await context(app),
-    ...await registries(app),
+    ...await registries(at),
     await (await app.finder()).check(),
     ...await (await app.callPath()).checks(),
     await key(app),
@@ -84,31 +90,37 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
     ok: from !== undefined || !isRequired,
     said: `wanted by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
     ...(from === undefined
-      ? { hint: "Set it in the environment that starts pml, or in .env of a trusted workspace" }
+      ? {
+        hint: `Run \`pml key set ${visible(name)}\`, or set it in the environment that starts pml`,
+      }
       : {}),
   };
 }
 
-/**
- * Returns what is known of each registry. No registry is asked, so one that is down is no failure.
- */
-async function registries(app: App): Promise<readonly Check[]> {
+/** Asks each registry what it offers. One that is down is no failure: what is cached still works. */
+async function registries({ app, signal }: CommandContext): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
     return [{ name: "registry", ok: true, said: "none is configured" }];
   }
-  return (await app.registries()).lookup.known().map(({ url, servers }) => ({
-    name: `registry ${url}`,
-    ok: true,
-    said: servers === 0
-      ? "its servers are not known yet; `pml tools --refresh` asks for them"
-      : `${servers} of its servers ${servers === 1 ? "is" : "are"} known`,
-  }));
+  const tried = await (await app.registries()).lookup.tried(signal);
+  return tried.map(({ url, servers, error }) => {
+    const known = `${servers} of its servers ${servers === 1 ? "is" : "are"} known`;
+    if (error === undefined) return { name: `registry ${url}`, ok: true, said: known };
+    const said = `${error.message}; ${known}`;
+    return {
+      name: `registry ${url}`,
+      ok: true,
+      warns: true,
+      said,
+      ...defined({ hint: error.hint }),
+    };
+  });
 }
 
 /** Returns whether there is a key for the cloud, but never its value. */
 async function key(app: App): Promise<Check> {
   const path = join(app.config().home, KEY_FILE);
-  let said = "there is none, so only local tools work; `pml init` asks for one";
+  let said = "none (only cloud tools need one)";
   const found = await check("key", said, async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
@@ -152,7 +164,8 @@ async function trust(app: App): Promise<Check> {
   const found = await check("trust", "nothing waits to be trusted", async () => {
     waits = await app.policy.unapproved() !== undefined;
   });
-  return waits ? { ...found, said: "not trusted yet", hint: "Look at it with `pml trust`" } : found;
+  if (!waits) return found;
+  return { ...found, warns: true, said: "not trusted yet", hint: "Look at it with `pml trust`" };
 }
 
 async function lock(app: App): Promise<Check> {
@@ -167,11 +180,23 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
   if (app.config().problem !== undefined) return [];
   await prepare(at, undefined, { isWhole: true });
-  return app.servers.states().map(({ name, state, why, tools, origin }) => ({
+  const replaced = app.servers.states()
+    .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))
+    .map(({ name }) => ({
+      name: `server ${name}`,
+      ok: true,
+      warns: true,
+      said: "your own definition replaces the built-in server of PML, which runs in the sandbox",
+    }));
+  const states = app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
-    said: `${origin}, ${state}: ${why === undefined ? `${tools} tools` : inset(why, 400)}`,
+    ...(state === "blocked" && { warns: true }),
+    said: `${origin}, ${state}: ${
+      why === undefined ? `${tools} tool${tools === 1 ? "" : "s"}` : inset(why, 400)
+    }`,
   }));
+  return [...replaced, ...states];
 }
 
 /** Returns where the person is signed in. */
@@ -212,6 +237,7 @@ async function context(app: App): Promise<Check> {
   };
 }
 
-function textOf({ name, ok, said, hint }: Check): string {
-  return `${ok ? "ok  " : "FAIL"} ${name}: ${said}${hint === undefined ? "" : `\n     ${hint}`}`;
+function textOf({ name, ok, warns = false, said, hint }: Check): string {
+  const mark = ok ? warns ? "warn" : "ok  " : "FAIL";
+  return `${mark} ${name}: ${said}${hint === undefined ? "" : `\n     ${hint}`}`;
 }

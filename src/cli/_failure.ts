@@ -5,6 +5,8 @@
  */
 
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import { printJson, tell } from "./out.ts";
 
 /** Hints for a person, where the error's own hint is written for a model. */
@@ -30,6 +32,19 @@ export function report(error: unknown, args: readonly string[]): number {
     // Stdout does not work; stderr has shown the error already.
   }
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
+}
+
+/** Returns a `USAGE` error for a subcommand that does not exist. */
+export function unknownSubcommand(
+  command: string,
+  { word, known }: { readonly word: string; readonly known: readonly string[] },
+): PmlError {
+  const near = nearName(word, known);
+  const meant = near === undefined ? "" : `. Did you mean ${quoted(near)}?`;
+  return usage(
+    `${command}: unknown subcommand ${quoted(word)}${meant}`,
+    `Use one of ${known.join(", ")}, as \`${command} --help\` shows`,
+  );
 }
 
 /** Returns a `USAGE` error, for arguments that make no sense. */

@@ -51,7 +51,7 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
 function slow(servers: readonly { readonly name: string; readonly state: string }[]): string {
   const names = servers.filter(({ state }) => state === "unknown").map(({ name }) => name);
   if (names.length === 0) return "";
-  return `No answer yet: ${names.join(", ")}. \`pml tools --refresh\` waits for all`;
+  return `Not ready yet: ${names.join(", ")}. \`pml tools --refresh\` installs and waits for all`;
 }
 
 /** Finds tools by what they do. */
@@ -78,13 +78,16 @@ export async function search(
     ...listedBy(app)(hit),
     origin: hit.server.origin,
     approved: hit.server.isOffer !== true,
-    score: hit.score,
+    ...{ score: hit.score, covered: hit.covered },
   }));
   return {
     value: { mode, isLoose, hits: found },
-    text: found.map((one) => lineOf(one, `[${originSaid(one)}] `)).join("\n"),
+    text: found.map((one) =>
+      lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
+    ).join("\n"),
     note: [
       noteOf({ isFound: found.length > 0, isLoose }),
+      slow(app.servers.states()),
       ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
     ].filter(Boolean).join("\n"),
   };

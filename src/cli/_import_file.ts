@@ -49,8 +49,8 @@ export async function findTarget(app: App, workspace: boolean): Promise<Target> 
 }
 
 /** Returns the servers that a file defines. */
-export async function presentServers({ path, found }: Target): Promise<Servers> {
-  const value = found === undefined ? {} : await valueOf(found.text, path);
+export async function presentServers(target: Target): Promise<Servers> {
+  const value = await valueIn(target);
   const sections = SECTIONS.map((name) => isObject(value) ? value[name] : undefined);
   return Object.assign({}, ...sections.filter(isObject));
 }
@@ -181,9 +181,11 @@ export async function textWith(
   return text;
 }
 
-async function valueOf(text: string, path: string): Promise<unknown> {
-  if (!isTrustable(path)) return (await import("yaml")).parse(text);
-  return (await import("jsonc-parser")).parse(text.replace(/^\uFEFF/, ""));
+/** Returns the value that a file holds; an empty object if there is no file. */
+export async function valueIn({ path, found }: Target): Promise<unknown> {
+  if (found === undefined) return {};
+  if (!isTrustable(path)) return (await import("yaml")).parse(found.text);
+  return (await import("jsonc-parser")).parse(found.text.replace(/^\uFEFF/, ""));
 }
 
 function donePath(app: App, path: string): string {

@@ -6,9 +6,8 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
-import { KEY_FILE } from "../config/keys.ts";
 import { defaultRules } from "../config/rules.ts";
-import { exists, FILE_NAME } from "../config/workspace.ts";
+import { FILE_NAME } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { type ClientEdit, editClientText, ENTRY, HTTP_ENTRY } from "./_client_file.ts";
@@ -16,7 +15,7 @@ import { usage } from "./_failure.ts";
 import { backUp, place, readInside, type TextFile } from "./_files.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { make } from "./_import_file.ts";
-import { askReply, askSecret, isTerminal } from "./_terminal.ts";
+import { askReply, isTerminal } from "./_terminal.ts";
 
 const CLIENT_FILE = ".mcp.json";
 const TODO = "Your client does not start PML yet: give it the command `pml stdio`";
@@ -53,12 +52,17 @@ export async function init(
   if (!yes && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
   }
-  const { root } = at.app.loaded().workspace;
+  const { root, found } = at.app.loaded().workspace;
+  if (found === "default") {
+    throw usage(
+      "Cannot set up: the current folder is no project",
+      "Run it in your project's folder",
+    );
+  }
   const asking = { ...at, ask: !yes };
   // All files are read and checked before one is written.
   const client = await readClient(root, http);
   const steps = [
-    await keepKey(asking),
     await writeClient(client, asking),
     await writeWorkspace(at.app),
   ];
@@ -102,9 +106,13 @@ async function writeClient(
     const said = `left as it is, because it has another server "pml": ${visible(before, 2_000)}`;
     return { path, changed: false, said, todo: `${TODO}, under another name` };
   }
-  if (ask && await askReply(`Add PML to ${path}?`, { signal }) !== "Yes") {
-    return { path, changed: false, said: "left as it is", todo: TODO };
+  const reply = ask ? await askReply(`Add PML to ${path}?`, { signal }) : "Yes";
+  if (reply === "cancelled") {
+    throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
+      hint: "Nothing was written",
+    });
   }
+  if (reply !== "Yes") return { path, changed: false, said: "left as it is", todo: TODO };
   const backup = await store.whileEditing(found.path, async () => {
     const copy = await backUp(found);
     await place(found.path, { text, mode: found.mode, over: found.text });
@@ -129,37 +137,4 @@ function workspaceText(): string {
   const texts = (rules: typeof allow) => rules.map(({ pattern }) => pattern.text);
   const permissions = { allow: texts(allow), ask: texts(ask), deny: texts(deny) };
   return `${JSON.stringify({ version: 1, workspace: ".", permissions }, null, 2)}\n`;
-}
-
-/** Asks for the key and stores it in the PML home, never in the workspace. */
-async function keepKey({ app, ask, signal }: Asking): Promise<Step> {
-  const { home } = app.config();
-  const path = join(home, KEY_FILE);
-  if (app.loaded().environment.apiKey !== undefined) {
-    return { path, changed: false, said: "not needed: PML_API_KEY is set" };
-  }
-  if (exists(path)) return { path, changed: false, said: "holds a key already" };
-  const asked = "PML_API_KEY for cloud tools (Enter to skip and use only local tools)";
-  const key = ask ? await askSecret(asked, signal) : "";
-  if (key === undefined) {
-    throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
-      hint: "Nothing was written",
-    });
-  }
-  if (key === "") {
-    return {
-      path,
-      changed: false,
-      said: "not made: no key was given, so only local tools work",
-    };
-  }
-  if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw usage(
-      "Cannot store the key: it contains spaces or other wrong characters",
-      "Paste only the key",
-    );
-  }
-  const text = `${key}\n`;
-  await app.policy.store.whileEditing(path, () => place(path, { text, mode: 0o600 }));
-  return { path, changed: true, said: "keeps your key, readable for you alone" };
 }

@@ -7,7 +7,7 @@
 
 import { quoted, visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
@@ -41,9 +41,9 @@ export async function install(
     const lines = Object.entries(one.scripts)
       .map(([event, script]) => `  ${event}: ${visible(script, Infinity)}`);
     tell(`\n${quoted(one.spec)} with the hash ${visible(one.hash, Infinity)}\n${lines.join("\n")}`);
-    const word = await askWord('Type "run" to run exactly these scripts', signal);
-    if (word === "run") agreed.push(one);
-    if (word === undefined) break;
+    const reply = await askReply("Run exactly these scripts?", { once: true, signal });
+    if (reply === "Yes") agreed.push(one);
+    if (reply === "cancelled") break;
   }
   if (agreed.length === 0) return { value, text: "Nothing was run", code: 1 };
   await run(agreed, tell);

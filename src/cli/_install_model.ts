@@ -82,7 +82,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
 async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
   needPerson("Cannot use a model that differs from the pinned one", `${COMMAND} ${folder}`);
   tell(`The files in ${folder} are not those that were pinned at the first use`);
-  return await askWord('Type "pin" to use them as they are now', signal) === "pin";
+  return await askWord('Type "pin" and press Enter to use them as they are now', signal) === "pin";
 }
 
 async function planOfHub(

@@ -174,6 +174,9 @@ function failureOf(error: unknown, trial: Trial): string {
 
 async function serverOf(name: string, { app, signal }: CommandContext): Promise<ServerDefinition> {
   const open = await app.policy.unapproved(name);
+  if (open !== undefined) {
+    tell(`This trial runs ${quoted(name)} confined. To begin, PML needs trust in the whole file:`);
+  }
   if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
     const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
     throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Run `pml trust` on a terminal" });

@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { usage } from "./_failure.ts";
+import { unknownSubcommand, usage } from "./_failure.ts";
 import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -23,10 +23,7 @@ export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
   if (word !== undefined) {
-    throw usage(
-      `Cannot run \`pml lock ${visible(word)}\`: there is no such command`,
-      "Try `--help`",
-    );
+    throw unknownSubcommand("pml lock", { word, known: ["update"] });
   }
   return await (typed.check === true ? check(at) : show(at));
 }
@@ -89,7 +86,9 @@ async function update(
     facts.push(...lines);
     if (json === true || lines.length === 0) return true;
     for (const line of lines) tell(line);
-    if (await askWord('Type "pin" to pin exactly this', signal) !== "pin") return false;
+    if (await askWord('Type "pin" and press Enter to pin exactly this', signal) !== "pin") {
+      return false;
+    }
     for (const one of open) await one.accept();
     return true;
   };

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { quoted, visible } from "../core/json.ts";
+import { visible } from "../core/json.ts";
 import { parseId } from "./_arguments.ts";
-import { usage } from "./_failure.ts";
+import { unknownSubcommand } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 /** Shows the memory, of all tools or of one, or clears it. */
@@ -14,10 +14,7 @@ export async function memory({ app }: CommandContext, { words }: Typed): Promise
   const [what, name, ...more] = words;
   const isKnown = what === "show" || what === "clear" && name === undefined;
   if (!isKnown || more.length > 0) {
-    throw usage(
-      `Cannot run ${quoted(`pml memory ${words.join(" ")}`, 200)}: there is no such command`,
-      "Use `pml memory show [server:tool]` or `pml memory clear`",
-    );
+    throw unknownSubcommand("pml memory", { word: words.join(" "), known: ["show", "clear"] });
   }
   const memory = await app.memory();
   if (what === "clear") {

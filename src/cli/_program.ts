@@ -33,6 +33,16 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
+/** Returns why arguments are no command of PML; undefined if they are one. Runs nothing. */
+export async function checkedCommand(args: readonly string[]): Promise<string | undefined> {
+  try {
+    await makeProgram(() => Promise.resolve()).parseAsync(searched(args), { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode !== 0) return error.message;
+  }
+  return undefined;
+}
+
 /**
  * Returns the arguments with a space before the first word after `--`. Without it, commander would
  * read `install-model` there as a subcommand instead of a word to search for.
@@ -47,9 +57,10 @@ function searched(args: readonly string[]): readonly string[] {
 /** Returns an error of commander as a `USAGE` error. */
 function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
   const said = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
-    .replace("\n", " ").replace(/\.$/, "");
+    .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, ". Did you mean $1?")
+    .replace(/\.$/, "");
   return usage(
-    `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${said || "there is no such command"}`,
+    `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${said || "unknown command"}`,
     "Look at `pml --help` or `pml COMMAND --help`",
   );
 }

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
-import { usage } from "./_failure.ts";
+import { unknownSubcommand, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
 import { portOf } from "./_port.ts";
 import { Signals } from "./_signals.ts";
@@ -21,7 +21,7 @@ const PORT = "3004";
 export async function registry(typed: Typed): Promise<number> {
   const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
   if (verb !== "serve") {
-    throw usage(`Cannot run ${quoted(`pml registry ${verb}`)}: there is no such command`, HOW);
+    throw unknownSubcommand("pml registry", { word: verb, known: ["serve"] });
   }
   const path = folderOf(folder);
   const port = portOf(typed.port ?? PORT, HOW);

@@ -7,9 +7,10 @@
 import type { Listening } from "../gateway/gateway.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
-import type { AppOptions } from "../app/app.ts";
+import type { App, AppOptions } from "../app/app.ts";
 import type { StdioOptions } from "../serve/stdio.ts";
 import { report } from "./_failure.ts";
+import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 
@@ -48,18 +49,19 @@ async function serveAlone(
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     let isTask = (_: string) => false;
+    using rooting = await rootingOf(app);
     let listening: Promise<Listening> | undefined;
     const face = async () => {
       const gateway = await app.gateway();
       isTask = (id) => gateway.tasks.has(id);
       const { followCost, logStart } = await import("./_cost.ts");
-      logStart(app, "stdio");
+      void app.ready.then(() => logStart(app, "stdio"));
       if (!serving.disposed) serving.use(followCost(app));
-      return gateway.factory;
+      return rooting?.asking(gateway.factory) ?? gateway.factory;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
-    const watching = setTimeout(() => app.watch(), WATCH_AFTER_MS);
+    const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
       pipes,
@@ -69,7 +71,10 @@ async function serveAlone(
       unreadMs,
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
-      onAble: (able) => app.servers.serve(able),
+      onAble: (able) => {
+        rooting?.takeCapabilities(able);
+        app.servers.serve(able);
+      },
       isTask: (id) => isTask(id),
       onListen: (listened) => {
         listening ??= app.gateway().then((gateway) => gateway.listen());
@@ -84,6 +89,12 @@ async function serveAlone(
     return report(error, []);
   }
   return signals.exitCode ?? 0;
+}
+
+/** A client that started PML in no project may have a root that is one. */
+async function rootingOf(app: App): Promise<FirstRoot | undefined> {
+  if (app.loaded().workspace.found !== "default") return undefined;
+  return new (await import("./_first_root.ts")).FirstRoot(app);
 }
 
 /** Returns whether a `pml serve` may run with this PML home. */

@@ -6,7 +6,7 @@
  */
 
 import { isDeepStrictEqual } from "node:util";
-import type { Document, Node } from "yaml";
+import type { Document, Node, YAMLSeq } from "yaml";
 import { isObject } from "../core/json.ts";
 import { refused } from "./_files.ts";
 
@@ -35,7 +35,8 @@ export async function yamlWith(
       // Only the scalar is replaced, so that a comment behind it stays.
       if (yaml.isScalar(known) && entry !== undefined && Object(entry) !== entry) {
         known.value = entry;
-      } else set(document, { at, entry });
+      } else if (yaml.isSeq(known) && isAdded(known.toJSON(), entry)) fill(document, known, entry);
+      else set(document, { at, entry });
       put(wanted, { at, entry });
     }
     const after = document.toString({ lineWidth: 0 });
@@ -62,6 +63,22 @@ function set(document: Document, { at, entry }: Setting): void {
   document.setIn(at, document.createNode(entry));
 }
 
+/** Puts other texts into a list. What stays keeps its comments. */
+function fill(document: Document, list: YAMLSeq, texts: readonly string[]): void {
+  list.items = list.items.filter((item) => texts.includes(String(item)));
+  for (const one of texts.slice(list.items.length)) list.add(document.createNode(one));
+}
+
+/**
+ * Returns whether a list of texts can be made of another one by removing some and adding others
+ * behind.
+ */
+export function isAdded(before: readonly unknown[], after: unknown): after is readonly string[] {
+  if (!Array.isArray(after) || after.some((one) => typeof one !== "string")) return false;
+  const kept = before.filter((one) => after.includes(one));
+  return isDeepStrictEqual(kept, after.slice(0, kept.length));
+}
+
 function isNode(value: unknown): value is Node {
   return isObject(value);
 }
@@ -75,6 +92,7 @@ function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly entry: unknown;
 }): void {
   if (first === undefined || !isObject(data)) return;
+  if (entry === undefined && !Object.hasOwn(data, first)) return;
   if (rest.length === 0) data[first] = entry;
   else put(data[first] ??= {}, { at: rest, entry });
 }

@@ -6,11 +6,11 @@
  */
 
 import { join } from "node:path";
-import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
+import listed from "../../config/client-files.json" with { type: "json" };
 import { readRegularText } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
-const CLIENT_FILES = protectedPaths.clientFiles.filter((file) => !file.includes("*"));
+const CLIENT_FILES = listed.filter((file) => !file.includes("*"));
 
 const MOST_BYTES = 1_000_000;
 

@@ -123,7 +123,7 @@ export async function loadConfig(
   identity?: string,
 ): Promise<LoadedConfig> {
   const counting = countingEnvironment(environment, cwd);
-  const { workspace, lost } = find(counting, cwd);
+  const { workspace, lost } = await find(counting, cwd);
   // Path checks compare real paths. If the home were a link, the protected folder would be open
   // under its real name.
   const real = { ...counting, home: realPathOf(counting.home) };
@@ -180,13 +180,17 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   return freeze(narrowing?.settled(config) ?? config);
 }
 
-function find(
+async function find(
   environment: Environment,
   cwd: string,
-): Pick<LoadedConfig, "workspace" | "lost"> {
+): Promise<Pick<LoadedConfig, "workspace" | "lost">> {
   try {
     return { workspace: findWorkspace(environment, cwd), lost: undefined };
   } catch (error) {
+    const workspace = environment.workspace === undefined
+      ? (await import("./own_folder.ts")).ownFolder(environment, cwd)
+      : undefined;
+    if (workspace !== undefined) return { workspace, lost: undefined };
     const nowhere = { found: "cwd", file: undefined, parents: [], warning: undefined } as const;
     return { workspace: { root: realPathOf(cwd), ...nowhere }, lost: asPmlError(error) };
   }

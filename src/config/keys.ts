@@ -2,8 +2,9 @@
  * The only owner of keys: returns the value of a variable that a definition names, and says where
  * it is from.
  *
- * The environment comes first, then `.env` in the root of a workspace whose file is trusted. PML
- * looks up only variables that a definition names, so nobody gets anything else of `.env`.
+ * The environment comes first, then what `pml key set` keeps, then `.env` in the root of a workspace
+ * whose file is trusted. PML looks up only variables that a definition names, so nobody gets
+ * anything else of `.env`.
  *
  * @module
  */
@@ -38,27 +39,35 @@ export interface KeysOptions {
 
 /** The name of the file with the person's key, in the PML home. */
 export const KEY_FILE = "api_key";
+/** The name of the file with the other keys of the person, in the PML home; written as `.env`. */
+export const KEYS_FILE = "keys.env";
 
 const MOST_BYTES = 65_536;
 /** The characters of a header value without blanks. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
-const NO_FILE = { stamp: undefined, values: new Map<string, string>() };
-
 type Values = ReadonlyMap<string, string>;
 
+/** The values of a file, as it was at a stamp. */
+interface FileOfValues {
+  readonly stamp: string | undefined;
+  readonly values: Values;
+}
+
+const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
+
 /**
- * The values of a definition with variables replaced, and the `.env` values that they came from.
+ * The values of a definition with variables replaced, and the files that they came from.
  */
 interface FilledValues {
   values?: DefinitionTexts | undefined;
-  file?: Values | undefined;
+  files?: readonly Values[] | undefined;
 }
 
 /** Looks up the values of variables. */
 export class Keys {
   readonly #options: KeysOptions;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
-  #file: { readonly stamp: string | undefined; readonly values: Values } = NO_FILE;
+  readonly #files = new Map<string, FileOfValues>();
 
   /** Takes the options; reads nothing yet. */
   constructor(options: KeysOptions) {
@@ -71,15 +80,16 @@ export class Keys {
    */
   filled<T extends DefinitionTexts>(given: T, server: string): T {
     const known = this.#filled(given);
-    const isSame = known.file === undefined || known.file === this.#dotenv();
+    // What needs no file asks for none.
+    const now = known.files && this.#sources();
+    const isSame = known.files?.every((one, at) => one === now?.[at]) ?? true;
     if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
-    const file = this.#dotenv();
     const values = expanded(given, { get: (name) => this.get(name), server });
     const isPlain = referencesIn(given).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
     // Values from the environment alone cannot change, so they need not be looked up again.
-    known.file = isPlain ? undefined : file;
+    known.files = isPlain ? undefined : now ?? this.#sources();
     if (JSON.stringify(known.values) !== JSON.stringify(values)) known.values = values;
     return known.values as T; // see above
   }
@@ -123,7 +133,13 @@ export class Keys {
   find(name: string): Key | undefined {
     if (isOwn(name)) return undefined;
     return this.#known(this.#options.environment().get(name), "the environment") ??
-      (isSteering(name) ? undefined : this.#known(this.#dotenv().get(name), ".env"));
+      (isSteering(name) ? undefined : this.#known(this.#stored().get(name), "the key file") ??
+        this.#known(this.#dotenv().get(name), ".env"));
+  }
+
+  /** Returns the keys that `pml key set` keeps, by their names. */
+  kept(): Values {
+    return this.#stored();
   }
 
   /** Returns the key of the person's cloud account. Throws CONFIG_INVALID if it is not one word. */
@@ -139,14 +155,27 @@ export class Keys {
     });
   }
 
-  /** Returns the values of `.env`: the same map as long as the file is unchanged. */
+  #sources(): readonly Values[] {
+    return [this.#stored(), this.#dotenv()];
+  }
+
   #dotenv(): Values {
     const root = this.#options.trusted();
-    const path = root === undefined ? undefined : join(root, ".env");
-    const stamp = path === undefined ? undefined : stampAt(path);
-    if (stamp === this.#file.stamp) return this.#file.values;
-    this.#file = stamp === undefined ? NO_FILE : { stamp, values: this.#read(path ?? "") };
-    return this.#file.values;
+    return root === undefined ? NO_FILE.values : this.#valuesIn(join(root, ".env"));
+  }
+
+  #stored(): Values {
+    return this.#valuesIn(join(this.#options.environment().home, KEYS_FILE));
+  }
+
+  /** Returns the values of a file: the same map as long as the file is unchanged. */
+  #valuesIn(path: string): Values {
+    const stamp = stampAt(path);
+    const known = this.#files.get(path) ?? NO_FILE;
+    if (stamp === known.stamp) return known.values;
+    const values = stamp === undefined ? NO_FILE.values : this.#read(path);
+    this.#files.set(path, { stamp, values });
+    return values;
   }
 
   #read(path: string): Values {

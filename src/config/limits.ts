@@ -79,8 +79,6 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   stderrBytes: [64 * KB, KB, 16 * MB],
   /** How many tools the catalog may contain. */
   catalogTools: [50_000, 100, 1_000_000],
-  /** How much of one text search indexes. */
-  fieldCharacters: [2000, 100, 100_000],
   /** The size at which a journal file is closed and the next one begins. */
   journalBytes: [16 * MB, 64 * KB, 1024 * MB],
   /** How many journal files are kept. */
@@ -121,7 +119,6 @@ export type LimitName =
   | "startMs"
   | "stderrBytes"
   | "catalogTools"
-  | "fieldCharacters"
   | "journalBytes"
   | "journalFiles";
 

@@ -19,12 +19,14 @@ export interface RegistryEntry {
   readonly tokenEnv?: string | undefined;
   /** The public key for the signatures of its manifests. */
   readonly publicKey?: string | undefined;
+  /** Whether nobody configured it: PML asks it when nothing else is said. */
+  readonly isDefault?: boolean;
 }
 
 /** How the URL of a registry begins: in PML's own format, or in that of the MCP Registry. */
 export const REGISTRY_BEGINNINGS = ["https://", "mcp+https://"] as const;
 
-const DEFAULT: readonly RegistryEntry[] = [{ url: "https://pml.casys.ai/mcp" }];
+const DEFAULT: readonly RegistryEntry[] = [{ url: "https://pml.casys.ai/mcp", isDefault: true }];
 
 type WrittenRegistry = string | {
   readonly url: string;

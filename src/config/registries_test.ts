@@ -22,7 +22,9 @@ Deno.test("askedRegistries() takes the environment's, else the file's, else the 
   ]);
   assert.deepEqual(askedRegistries(unset, undefined, MINE), MINE);
   assert.deepEqual(askedRegistries(unset, [], MINE), []);
-  assert.deepEqual(askedRegistries(unset), [{ url: "https://pml.casys.ai/mcp" }]);
+  assert.deepEqual(askedRegistries(unset), [
+    { url: "https://pml.casys.ai/mcp", isDefault: true },
+  ]);
 });
 
 Deno.test("askedRegistries() gives the same list each time as long as nothing else is said", () => {

@@ -31,13 +31,18 @@ const INSTALLS =
  */
 export function shownLines(
   { permissions, servers, sections }: WorkspaceFile,
-  environment: Pick<Environment, "get">,
+  { builtins, ...environment }: Pick<Environment, "get"> & {
+    readonly builtins?: ReadonlySet<string>;
+  },
 ): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) =>
+      `"${name}" replaces the built-in server of PML, which runs in the sandbox`
+    ),
     ...servers.flatMap(settingLines),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),

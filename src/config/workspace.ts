@@ -15,7 +15,14 @@ import type { Environment } from "./env.ts";
 export const FILE_NAME = ".pml.json";
 
 /** The reason why a folder is the workspace: the file or variable that marks it. */
-export type FoundBy = "PML_WORKSPACE" | ".pml.json" | ".git" | "deno.json" | "package.json" | "cwd";
+export type FoundBy =
+  | "PML_WORKSPACE"
+  | ".pml.json"
+  | ".git"
+  | "deno.json"
+  | "package.json"
+  | "cwd"
+  | "default";
 
 /** The folder that tools may touch. */
 export interface Workspace {

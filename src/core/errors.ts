@@ -96,8 +96,20 @@ export function audienceOf(code: ErrorCode): Audience {
 export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
   const said = error instanceof Error ? error.message : String(error);
-  return new PmlError("BUG", `Cannot finish the call: ${said}`, {
-    cause: error,
-    hint: "This is a bug in PML: please report it with the log of stderr",
-  });
+  const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(said)) ?? [];
+  return new PmlError(
+    hint === undefined ? "BUG" : "OVERLOADED",
+    `Cannot finish the call: ${said}`,
+    {
+      cause: error,
+      hint: hint ?? "This is a bug in PML: please report it with the log of stderr",
+    },
+  );
 }
+
+/** What a system lacks, and what a person can do about it. */
+const OF_SYSTEM: readonly (readonly [said: RegExp, hint: string])[] = [
+  [/no space left|quota exceeded/i, "Free some space on that disk, then try again"],
+  [/read-only file system/i, "Make that file system writable, then try again"],
+  [/too many open files/i, "End other programs, or raise the limit of open files (`ulimit -n`)"],
+];

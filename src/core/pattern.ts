@@ -68,7 +68,7 @@ export function parsePattern(text: string): Pattern {
   const pattern = text.length <= RULE_MAX ? read(text) : undefined;
   if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
-    hint: `Write ${GRAMMAR}; README.md has examples`,
+    hint: `Write ${GRAMMAR}; docs/rules.md has examples`,
   });
 }
 

@@ -118,6 +118,7 @@ export class Scene implements Disposable {
     const hits = Object.entries(scores).sort(([, a], [, b]) => b - a).map(([id, score]) => ({
       id: id as ToolId,
       score,
+      covered: score,
       tool: { name: id.slice(2), inputSchema: {} },
       server: { name: id.slice(0, 1), origin: "test" },
     })).filter(({ id, score }) => options.allowed?.(id) && score >= (options.threshold ?? 0))

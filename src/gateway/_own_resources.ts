@@ -71,8 +71,12 @@ export function isOwn(uri: unknown): boolean {
   return OWN_RESOURCES.some((one) => one.uri === uri);
 }
 
-/** Reads one of them. */
-export function readOwn(uri: unknown, { servers, metrics }: OwnOptions): JsonObject {
+/** Reads one of them. Servers that were never asked for their tools are asked first. */
+export async function readOwn(
+  uri: unknown,
+  { servers, metrics }: OwnOptions,
+): Promise<JsonObject> {
+  if (uri === "pml://servers") await servers.prepare();
   const value = uri === "pml://metrics"
     ? metrics.report()
     : servers.states().map((state) => defined(state));

@@ -213,7 +213,7 @@ export class Gateway implements Disposable {
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
-        if (isOwn(params.uri)) return readOwn(params.uri, this.#options);
+        if (isOwn(params.uri)) return await readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
         return await forClient(request, await this.#requests.askAbout(request));
       case "prompts/get":
@@ -294,7 +294,8 @@ export class Gateway implements Disposable {
     if (!prefix && find() === undefined) await servers.prepare();
     const id = find();
     if (id !== undefined) return id;
-    throw servers.unknown(name);
+    const { unknownTool } = await import("./unknown_tool.ts");
+    throw unknownTool(name, servers);
   }
 }
 

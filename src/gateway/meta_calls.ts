@@ -31,6 +31,7 @@ import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./options.ts";
 import { type MetaTool, metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
+import { unknownTool } from "./unknown_tool.ts";
 
 export { strict };
 
@@ -53,6 +54,8 @@ const REMARK_MAX = 200;
 /** How many servers with a problem are told of in an answer of `search`. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
+/** What the percentage behind a tool is. */
+const SHARE_SAID = "; %: the part of the query's words that a tool has";
 /** How the tools of a server are asked for that nobody knows yet. */
 const WHOLE_LINE = `${WHOLE_SERVER} (call it to see the tools of this server)`;
 
@@ -145,21 +148,17 @@ export class MetaCalls {
     const { servers, search, judge, settings } = this.#options;
     const { actor } = settings();
     await servers.prepare();
-    // The schema was checked: a text or texts, perhaps a server and a limit.
-    const { query, server, limit = 10 } = args as {
-      query: string | readonly string[];
-      server?: string;
-      limit?: number;
-    };
+    const { server, limit = 10 } = args as { server?: string; limit?: number };
+    const texts = textsIn(args);
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
-    const answer = await search(query, { ...defined({ server }), limit, allowed, actor });
+    const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     const { metaTools } = this.#options.settings();
     // Only who looks for several things at once has several calls to make.
-    const isMany = Array.isArray(query) && query.length > 1 && lines.length > 1;
+    const isMany = texts.length > 1 && lines.length > 1;
     const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
     if (hint.length > 0) this.#expectCode();
-    const mode = `mode: ${answer.mode}`;
+    const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
     const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
     return textResult(said.join("\n"));
   }
@@ -169,20 +168,22 @@ export class MetaCalls {
     const all = this.#options.servers.troubles()
       .filter(({ name }) => server === undefined || name === server);
     const lines = all.slice(0, TROUBLES_MAX)
-      .map(({ name, state, why }) => `${name} is ${state}: ${inset(why, TROUBLE_MAX)}`);
+      .map(({ name, state, why }) =>
+        `${name} ${state === "failed" ? "failed" : `is ${state}`}: ${inset(why, TROUBLE_MAX)}`
+      );
     const left = all.length - lines.length;
     if (left === 0) return lines;
     return [...lines, `${left} more have a problem: see pml://servers, or search with \`server\``];
   }
 
-  async #line({ id, tool, server, score }: Pick<SearchHit, "id" | "tool" | "server"> & {
-    readonly score?: number;
+  async #line({ id, tool, server, covered }: Pick<SearchHit, "id" | "tool" | "server"> & {
+    readonly covered?: number;
   }): Promise<string> {
     const runs = this.#options.judge(id).kind === "allow" && !server.isOffer ? "runs" : "asks";
     const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
     const line = visible(said.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
-    const scored = score === undefined ? "" : `, ${score.toFixed(2)}`;
+    const scored = covered === undefined ? "" : `, ${Math.round(covered * 100)}%`;
     const names = () => this.#options.servers.states().map(({ name }) => name);
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
     const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
@@ -216,7 +217,7 @@ export class MetaCalls {
     const { servers, judge } = this.#options;
     try {
       const id = this.#idOf(name);
-      if (judge(id).kind === "deny") throw servers.unknown(name);
+      if (judge(id).kind === "deny") throw unknownTool(name, servers);
       const tool = await servers.shown(id);
       return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
@@ -280,7 +281,7 @@ export class MetaCalls {
 
   #batchCall(one: BatchRequest, { answer: _, ...request }: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
-    if (id === undefined) return this.#options.servers.unknown(one.tool);
+    if (id === undefined) return unknownTool(one.tool, this.#options.servers);
     const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
     return asCall(id, { ...request, ...args });
   }
@@ -293,7 +294,7 @@ export class MetaCalls {
 
   #idOf(name: string): ToolId {
     const id = this.#known(name);
-    if (id === undefined) throw this.#options.servers.unknown(name);
+    if (id === undefined) throw unknownTool(name, this.#options.servers);
     return id;
   }
 
@@ -302,6 +303,17 @@ export class MetaCalls {
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
     return this.#options.servers.idOf(name);
   }
+}
+
+/** Returns the texts to search for. */
+function textsIn(args: JsonObject): readonly string[] {
+  // The schema was checked.
+  const { query, queries = [] } = args as { query?: string; queries?: readonly string[] };
+  const texts = query === undefined ? queries : [query, ...queries];
+  if (texts.length > 0) return texts;
+  throw new PmlError("BAD_ARGUMENTS", 'Cannot call "search": Missing argument: query', {
+    hint: "Say in `query` what the tool should do, or several such texts in `queries`",
+  });
 }
 
 /** What is to be said of how well a search found something. */

@@ -81,7 +81,7 @@ Deno.test("search says what PML knows of a tool before what its server says", as
   const text = await searched([{ name: "evil", list }], { query: "frobnicate" });
   assert.equal(
     text,
-    "evil:frob() [private, asks, 1.00]\n  frobnicate [builtin, runs, 1.00]\nmode: lexical",
+    "evil:frob() [private, asks, 100%]\n  frobnicate [builtin, runs, 1.00]\nmode: lexical; %: the part of the query's words that a tool has",
   );
 });
 
@@ -96,16 +96,18 @@ Deno.test("search tells of few servers that have a problem, in few words and no 
   }));
   const sources = [...blocked, { name: "odd", list }, { name: "z", list: fails }];
   const lines = (await searched(sources, { query: "odd:go" })).split("\n");
-  assert.equal(lines[0], "odd:go() [private, asks, 1.00]");
-  const [failed = "", ...others] = lines.slice(lines.indexOf("mode: lexical") + 1);
-  assert.ok(failed.startsWith("z is failed: Cannot start: ") && failed.length < 180, failed);
+  assert.equal(lines[0], "odd:go() [private, asks, 100%]");
+  const [failed = "", ...others] = lines.slice(
+    lines.findIndex((line) => line.startsWith("mode: lexical")) + 1,
+  );
+  assert.ok(failed.startsWith("z failed: Cannot start: ") && failed.length < 180, failed);
   assert.deepEqual(others, [
     "b0 is blocked: nobody approved it",
     "b1 is blocked: nobody approved it",
     "59 more have a problem: see pml://servers, or search with `server`",
   ]);
   const own = (server: string) => searched(sources, { query: "odd:go", server });
-  assert.ok((await own("odd")).endsWith("mode: lexical\nodd is ready: 1 of its tools is left out"));
+  assert.ok((await own("odd")).endsWith("has\nodd is ready: 1 of its tools is left out"));
   assert.equal(
     await own("b7"),
     "Nothing fits; try other words\nmode: lexical\nb7 is blocked: nobody approved it",

@@ -50,16 +50,12 @@ function searchTool(servers: string): ToolDefinition {
     description: "Find tools by what they do: names, signatures and whether a call asks the user " +
       `first. Use it before you say that something cannot be done. Connected: ${servers}`,
     inputSchema: object({
-      query: {
-        anyOf: [
-          { type: "string" },
-          { type: "array", items: { type: "string" }, minItems: 1, maxItems: 5 },
-        ],
-        description: "What the tool should do, or its name; up to 5 at once",
-      },
+      query: { type: "string", description: "What the tool should do, or its name" },
+      // Many clients cannot fill an argument of two types.
+      queries: { type: "array", items: { type: "string" }, maxItems: 5, description: "Several" },
       server: { type: "string", description: "Only this server's tools" },
       limit: { type: "integer", minimum: 1, maximum: 50, default: 10 },
-    }, ["query"]),
+    }),
     annotations: READS,
   };
 }

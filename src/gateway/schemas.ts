@@ -128,9 +128,10 @@ function isResult({ content, ...rest }: ToolResult, is: (value: unknown) => bool
     (!Array.isArray(content) ? is({ content }) : content.every((one) => is({ content: [one] })));
 }
 
-/** Makes the error that a model can mend its call by. */
+/** Returns the error that tells a model what is wrong with its arguments. */
 export function badArguments(name: string, wrong: string): PmlError {
-  return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${wrong}`, {
+  const why = wrong.replace(/^there is no required property "(.*)"$/, "Missing argument: $1");
+  return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${why}`, {
     hint: `Ask \`schema\` for "${name}" and call again with arguments that fit`,
   });
 }
@@ -158,7 +159,7 @@ async function read(schema: JsonObject): Promise<JsonSchema> {
 
 function unusable(why: string, cause?: unknown): PmlError {
   return new PmlError("UPSTREAM_PROTOCOL", `Cannot use a tool's schema: ${why}`, {
-    hint: "The tool's author has to mend its schema",
+    hint: "The tool's author has to correct its schema",
     cause,
   });
 }

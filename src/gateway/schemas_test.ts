@@ -48,7 +48,7 @@ function gate(
 
 Deno.test("schemaGate() refuses bad arguments with the place and the reason, and runs nothing", async () => {
   const table: readonly (readonly [JsonObject, RegExp])[] = [
-    [{}, /there is no required property "path"/],
+    [{}, /Missing argument: path/],
     [{ path: 1 }, /path: Instance type "number" is invalid/],
     [{ path: "x", pat: 1 }, /"pat" is unknown/],
     [{ path: "x", head: 0 }, /head: 0 is less than 1/],

@@ -57,10 +57,15 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
-  /** Knows which file switches a server off. */
-  readonly policy?: Pick<Policy, "disabledIn" | "forbidden">;
+  /** Knows which file switches a server off, and which tools are denied. */
+  readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
   /** Fills in the arguments that are fixed for a tool. */
   readonly keys?: Pick<Keys, "fixed">;
+}
+
+/** The servers that there are, and what is allowed of them. */
+interface Around extends Pick<ServersOptions, "catalog" | "policy"> {
+  readonly entries: ReadonlyMap<string, Entry>;
 }
 
 /** What is known of a tool beside its definition. */
@@ -214,7 +219,7 @@ export class Servers implements Disposable {
     const setting = settingOf(settings, tool);
     const isSaid = call.method === undefined && settings && setting !== undefined;
     if (!isSaid || isBlocked) return given;
-    if (setting.disabled === true) throw this.unknown(call.id);
+    if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
       await this.#options.keys?.fixed(setting.arguments, server);
     if (filled === undefined) return given;
@@ -235,7 +240,7 @@ export class Servers implements Disposable {
     await this.load(splitToolId(id).server);
     const known = this.#options.catalog.get(id);
     if (known !== undefined) return known;
-    throw this.unknown(id);
+    throw await unknown(id, this);
   }
 
   /** Tells what is known of a tool beside its definition. */
@@ -262,23 +267,9 @@ export class Servers implements Disposable {
     return offered ?? (await this.#known(id)).tool;
   }
 
-  /** Makes the error for a name that is no tool; it says what the server does have. */
-  unknown(name: string): PmlError {
-    const [server = "", tool = ""] = name.split(/:|__/, 2);
-    const off = this.has(server) ? undefined : this.#options.policy?.disabledIn(server);
-    if (off !== undefined) return refusal(name, { server, file: off, ...this.#options });
-    const { rejected = [], source } = this.#entries.get(server) ?? {};
-    const { settings } = source ?? {};
-    if (settings !== undefined && settingOf(settings, tool)?.disabled === true) {
-      return disabled(name, { what: "the tool", file: settings.file });
-    }
-    const left = rejected.find((one) => one.name === tool);
-    const tools = this.#options.catalog.toolsOf(server).map((one) => one.tool.name);
-    const list = tools.length === 0 ? "" : `; "${server}" has ${tools.slice(0, 20).join(", ")}`;
-    const has = left === undefined ? list : `: ${left.reason}`;
-    return new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}${has}`, {
-      hint: "Find its name with `search`",
-    });
+  /** What the error for a name that is no tool tells of. */
+  get around(): Around {
+    return { entries: this.#entries, ...this.#options };
   }
 
   /** Tells how every server stands, by name. */
@@ -328,17 +319,7 @@ async function aboutOf(server: Server | undefined, tool: string): Promise<About>
   return defined({ onlyReads, remark });
 }
 
-function refusal(
-  name: string,
-  { server, file, policy }: Pick<ServersOptions, "policy"> & Record<"server" | "file", string>,
-): PmlError {
-  return policy?.forbidden(server)?.error ?? disabled(name, { what: quoted(server), file });
-}
-
-function disabled(
-  name: string,
-  { what, file }: { readonly what: string; readonly file: string },
-): PmlError {
-  const message = `Cannot use ${quoted(name)}: ${what} is disabled in ${quoted(file, 400)}`;
-  return new PmlError("UNKNOWN_TOOL", message, { hint: "Take `disabled` out of its entry there" });
+async function unknown(name: string, servers: Servers): Promise<PmlError> {
+  const { unknownTool } = await import("./unknown_tool.ts");
+  return unknownTool(name, servers);
 }

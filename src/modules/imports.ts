@@ -61,7 +61,10 @@ function readable<T>(
     const at = cause instanceof Error && "idx" in cause ? Number(cause.idx) : 0;
     // The lexer gives 0 if something begins and never ends.
     const where = at > 0 ? `line ${lineAt(text, at)}` : "it";
-    throw unloadable(path, `${where} is not valid TypeScript`, { cause, hint: "Fix its syntax" });
+    throw unloadable(path, `${where} is not valid TypeScript`, {
+      cause,
+      hint: `Fix the syntax error${at > 0 ? ` in ${where}` : ""}`,
+    });
   }
 }
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import {
@@ -31,6 +31,8 @@ import {
 export interface Module extends ModuleCode {
   readonly name: string;
   readonly meta: ModuleMeta;
+  /** Its file, for a module of a person; its author knows the lines of it. */
+  readonly file?: string | undefined;
   /** The definitions of its tools. It is the same array as long as the code is the same. */
   readonly definitions: readonly ToolDefinition[];
 }
@@ -97,6 +99,9 @@ export class Loader {
     const done = (meta: ModuleMeta): Module => ({
       ...identified,
       name,
+      file: source.kind === "file" && !/\.code$/.test(source.path)
+        ? basename(source.path)
+        : undefined,
       meta,
       definitions: meta.tools.map(({ definition }) => definition),
     });

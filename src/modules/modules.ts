@@ -28,6 +28,7 @@ import type {
   SandboxCall,
   SandboxLimits,
 } from "../sandbox/sandbox.ts";
+import { placed, withGrant } from "./_failures.ts";
 import { CodeChildren } from "./code_children.ts";
 import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
@@ -139,7 +140,7 @@ export class Modules implements AsyncDisposable {
         const open = async () => this.#open(child, await this.#places.take(key));
         return this.#load(await this.#warm.take(warm, open), module);
       },
-      use: (sandbox) => answer(sandbox, call, tool),
+      use: (sandbox) => answer(sandbox, call, { tool, file: module.file }),
     });
     // Only if the warm child was used: otherwise tools with different permissions would start one
     // each in turn.
@@ -285,7 +286,11 @@ function askedBy({ meta }: Module, tool: string): Permissions {
   return said?.permissions ?? NO_PERMISSIONS;
 }
 
-async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolResult> {
+async function answer(
+  sandbox: Sandbox,
+  call: Call,
+  { tool, file }: { readonly tool: string; readonly file: string | undefined },
+): Promise<ToolResult> {
   try {
     const { signal, onProgress, arguments: args } = call;
     const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
@@ -294,8 +299,8 @@ async function answer(sandbox: Sandbox, call: Call, tool: string): Promise<ToolR
     );
   } catch (error) {
     const { ModuleFailure } = await import("../sandbox/sandbox.ts");
-    if (!(error instanceof ModuleFailure)) throw error;
-    return { ...textResult(error.message), isError: true };
+    if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
+    return { ...textResult(placed(error, file)), isError: true };
   }
 }
 

@@ -24,6 +24,8 @@ const OTHERWISE: Partial<Record<ErrorCode, string>> = {
 const CHANGED: readonly ErrorCode[] = ["APPROVAL_STALE", "NAME_CONFLICT"];
 /** How many lines of changes an error contains. */
 const FACTS_MAX = 20;
+/** How many characters of the changes stand in its message. */
+const WHY_MAX = 600;
 
 /** Returns the error that says what the person, and then the client, must do. */
 export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
@@ -33,7 +35,10 @@ export function approvalRequired(question: Question, { left, workspace }: LeftQu
   // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
-  return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval`, {
+  const why = CHANGED.includes(code) && changed.length > 0
+    ? `: ${visible(changed.map((line) => line.trim()).join(" "), WHY_MAX)}`
+    : "";
+  return new PmlError(code, `Cannot run ${quoted(what, 400)} without the person's approval${why}`, {
     hint: `Nothing was run. Ask the person to run \`pml approve\`${or} on a terminal in ` +
       `${JSON.stringify(workspace)}, then make exactly this call again`,
     ...(left && {

@@ -13,7 +13,10 @@ import { withPort } from "./grants.ts";
 /** Returns the sentence for a permission that is given. */
 const GIVEN = {
   net: (host: string) => `connects to ${host}`,
-  run: (program: string) => `runs ${program} with your rights`,
+  run: (program: string) =>
+    program === "*"
+      ? "can run ANY program with your rights, outside the sandbox"
+      : `runs ${program} with your rights, outside the sandbox`,
   env: (name: string) => `reads the variable ${name}`,
 };
 

@@ -22,7 +22,7 @@ Deno.test("permissionLines() says what is given in plain sentences, absolute pat
     "reads /docs, outside the workspace",
     'writes "out put" in the workspace',
     "connects to api.example.com:443",
-    "runs git with your rights",
+    "runs git with your rights, outside the sandbox",
     "reads the variable TOKEN",
   ]);
   assert.deepEqual(lines({ read: ["."], write: ["."] }, { read: ["."], write: ["/ws"] }), [

@@ -152,6 +152,6 @@ function factsOf(
 }
 
 function changedLine({ name, path, integrity }: ShownModule, before: string | undefined): string {
-  const was = before === undefined ? "it was never approved" : `${before} was approved`;
-  return `the code of "${name}" in ${quoted(path, 400)} is ${integrity}, and ${was}`;
+  const was = before === undefined ? "it was never approved" : `approved was ${before}`;
+  return `the code of "${name}" in ${quoted(path, 400)} has changed: it is ${integrity}, ${was}`;
 }

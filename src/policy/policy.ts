@@ -110,6 +110,13 @@ export class Policy {
     await this.settle();
   }
 
+  /** Takes another folder as the workspace, before anything ran in the first one. */
+  async moveTo(workspace: string): Promise<void> {
+    const { environment, cwd, identity } = this.#loaded;
+    this.#loaded = await loadConfig({ ...environment, workspace }, cwd, identity);
+    await this.settle();
+  }
+
   /** Follows changes of the files, and calls `look` after each, until the signal aborts. */
   async watch(signal: AbortSignal, look: () => void): Promise<void> {
     const follow = (loaded: LoadedConfig) => {
@@ -243,7 +250,8 @@ export class Policy {
       path: file.path,
       linked: file.path !== file.realPath,
       hash,
-      lines: async () => (await import("../config/shown.ts")).shownLines(file, environment),
+      lines: async () =>
+        (await import("../config/shown.ts")).shownLines(file, { ...environment, ...this.#options }),
       servers: file.servers.map(({ name }) => name),
       modules,
       listed,

@@ -25,6 +25,8 @@ export interface RegistryPlace {
    * person allowed it.
    */
   readonly named?: (server: string) => readonly string[];
+  /** Whether nobody is warned when it cannot be reached. */
+  readonly isQuiet?: boolean;
 }
 
 /** A tool of an entry that was left out, and the reason. */
@@ -76,12 +78,16 @@ export class Place {
   readonly isSigned: boolean;
   readonly #publicKey: string | undefined;
   readonly #named: (server: string) => readonly string[];
+  readonly #isQuiet: boolean;
   readonly #options: PlaceOptions;
   readonly #kept = new Map<string, CachedAnswer>();
   readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
 
   /** Takes the registry; asks and reads nothing yet. */
-  constructor({ source, publicKey, named = () => [] }: RegistryPlace, options: PlaceOptions) {
+  constructor(
+    { source, publicKey, named = () => [], isQuiet = false }: RegistryPlace,
+    options: PlaceOptions,
+  ) {
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
     this.host = host;
@@ -89,6 +95,7 @@ export class Place {
     this.isSigned = publicKey !== undefined;
     this.#publicKey = publicKey;
     this.#named = named;
+    this.#isQuiet = isQuiet;
     this.#options = options;
   }
 
@@ -128,7 +135,9 @@ export class Place {
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
       const isAway = error.code === "REGISTRY_OFFLINE";
-      if (isAway && !this.isDown) warn(`${error.message}; PML uses what it has cached`);
+      if (isAway && !this.isDown && !this.#isQuiet) {
+        warn(`${error.message}; PML uses what it has cached`);
+      }
       if (isAway) outages.note(url, error);
       // It answered, whatever it said.
       else if (error.code === "REGISTRY_BAD_RESPONSE") outages.forget(url);

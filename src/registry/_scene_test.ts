@@ -21,10 +21,13 @@ export class Scene {
   constructor(
     home: Folder,
     places: readonly (ScriptedRegistry | { url: string })[],
-    more: Partial<RegistriesOptions> & { readonly publicKey?: string; readonly lookMs?: number } =
-      {},
+    more: Partial<RegistriesOptions> & {
+      readonly publicKey?: string;
+      readonly lookMs?: number;
+      readonly isQuiet?: boolean;
+    } = {},
   ) {
-    const { publicKey, lookMs = 20_000, ...options } = more;
+    const { publicKey, lookMs = 20_000, isQuiet = false, ...options } = more;
     const warn = (message: string) => this.warned.push(message);
     this.registries = new Registries({
       places: places.map(({ url }) => ({
@@ -37,6 +40,7 @@ export class Scene {
           lookMs,
         }),
         publicKey,
+        isQuiet,
       })),
       cache: new Cache(home.path, { warn }),
       isPrivate: () => false,

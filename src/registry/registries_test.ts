@@ -142,6 +142,17 @@ Deno.test("Registries looks at old entries behind the calls, and tells what is a
   assert.equal(registry.targets.filter((target) => target === "/hello@1.0.0").length, length);
 });
 
+Deno.test("Registries warns of no registry that nobody configured when it is away", async () => {
+  using home = new Folder();
+  await using registry = new ScriptedRegistry(entries(hello()));
+  registry.stop();
+  const { registries, warned } = new Scene(home, [registry], { isQuiet: true });
+  await fails(registries.find("hello", never), "REGISTRY_OFFLINE", /Cannot reach the registry/);
+  const [catalog] = await registries.refreshCatalog(never);
+  assert.equal(catalog?.error?.code, "REGISTRY_OFFLINE");
+  assert.deepEqual(warned, []);
+});
+
 Deno.test("Registries goes on without its registry: cached entries run, the rest fails unasked", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));

@@ -8,6 +8,7 @@ import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { isObject, type Json } from "../core/json.ts";
 
 const MESSAGE_MAX = 16_000;
+const PLACE = /^\d{1,7}:\d{1,7}$/;
 
 /** The codes that a module's error may keep when it leaves the sandbox, and the hint for each. */
 const HINTS = {
@@ -31,11 +32,14 @@ const DENIALS: Readonly<Record<string, string>> = {
 /** An error that the module itself threw. */
 export class ModuleFailure extends Error {
   override readonly name: string;
+  /** The line and column in the module, as `3:7`, of an error of the language. */
+  readonly at: string | undefined;
 
-  /** Keeps the name and the message of the thrown error. */
-  constructor(name: string, message: string) {
+  /** Keeps the name, the message and the place of the thrown error. */
+  constructor(name: string, message: string, at?: string) {
     super(message);
     this.name = name;
+    this.at = at;
   }
 }
 
@@ -56,7 +60,7 @@ export function failureFrom(value: Json): PmlError | ModuleFailure {
   if (isCode(said.code)) return failure(said.code, message);
   const denial = denialIn(name, message);
   return denial === undefined
-    ? new ModuleFailure(name, message)
+    ? new ModuleFailure(name, message, PLACE.exec(String(said.at))?.[0])
     : failure("SANDBOX_DENIED", denial);
 }
 

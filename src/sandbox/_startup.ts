@@ -98,10 +98,23 @@ export class Startup {
   #unloaded(value: unknown): PmlError {
     const found = failureFrom(value as Json); // parsed JSON
     if (found instanceof PmlError) return found;
+    const [, why, line, column] =
+      /SyntaxError: ([^\n]*?)(?: at blob:|\n)[^]*?(\d+):(\d+)$/.exec(found.message) ?? [];
+    if (why !== undefined) {
+      return new PmlError(
+        "SANDBOX_CRASHED",
+        `Cannot load the module ${quoted(this.name)}: ` +
+          `syntax error in line ${line}, column ${column}: ${why}`,
+        {
+          hint: `Fix the syntax error in line ${line}, then call again`,
+          detail: { reason: "load" },
+        },
+      );
+    }
     return new PmlError(
       "SANDBOX_CRASHED",
       `Cannot load the module ${quoted(this.name)}: ${found.name}: ${found.message}`,
-      { hint: "Mend the module, then call again", detail: { reason: "load" } },
+      { hint: "Correct the module, then call again", detail: { reason: "load" } },
     );
   }
 }

@@ -59,7 +59,7 @@ export function picked(
  * Returns the best tools. Not more than half come from one server, as long as tools of others fit
  * nearly as well.
  */
-export function shared(ranked: readonly RankedTool[], limit: number): readonly RankedTool[] {
+export function shared<T extends RankedTool>(ranked: readonly T[], limit: number): readonly T[] {
   const fitting = (ranked[0]?.score ?? 0) * NEARLY;
   const most = Math.ceil(limit / 2);
   const taken = new Map<string, number>();

@@ -60,6 +60,8 @@ export interface SearchHit {
   readonly id: ToolId;
   /** The score, from 0 to 1. */
   readonly score: number;
+  /** The part of the query's words that the tool has, from 0 to 1. Rare words count more. */
+  readonly covered: number;
   /** The definition. */
   readonly tool: ToolDefinition;
   /** The server. */
@@ -98,9 +100,14 @@ interface QueryOptions {
   readonly fit: SearchOptions["fit"];
 }
 
+/** A ranked tool, and the part of the query's words that it has. */
+interface FoundTool extends RankedTool {
+  readonly covered: number;
+}
+
 /** The result of one query. */
 interface QueryResult {
-  readonly ranked: readonly RankedTool[];
+  readonly ranked: readonly FoundTool[];
   readonly fit: "none" | "loosely" | "well";
 }
 
@@ -225,7 +232,8 @@ export class Search {
       ? fused(scores, near.cosines, this.#entries.map(may))
       : scores;
     for (const slot of this.#offered) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
-    const ranked = preferred(relative(picked(this.#entries, all, picking)), useFit?.(query));
+    const ranked = preferred(relative(picked(this.#entries, all, picking)), useFit?.(query))
+      .map((one) => ({ ...one, covered: evidence(one.slot).covered }));
     const named = this.#named(query.trim()).filter(may);
     if (named.length > 0) return { ranked: first(named, ranked), fit: "well" };
     const looked = ranked.slice(0, LOOKED_AT);
@@ -287,11 +295,11 @@ function preferred(
 /** Puts the tools whose name is the query before the others. */
 function first(
   named: readonly CatalogEntry[],
-  ranked: readonly RankedTool[],
-): readonly RankedTool[] {
+  ranked: readonly FoundTool[],
+): readonly FoundTool[] {
   const others = ranked.filter(({ entry }) => !named.includes(entry));
   return [
-    ...named.map((entry) => ({ entry, slot: -1, score: 1 })),
+    ...named.map((entry) => ({ entry, slot: -1, score: 1, covered: 1 })),
     ...others.map((one) => ({ ...one, score: one.score / 2 })),
   ];
 }
@@ -316,8 +324,8 @@ function checked(query: string | readonly string[]): readonly string[] {
  * Takes the best hits of each query in turn, so that none excludes the others, and sorts them by
  * score.
  */
-function inTurn(ranked: readonly (readonly RankedTool[])[], limit: number): readonly RankedTool[] {
-  const taken = new Map<ToolId, RankedTool>();
+function inTurn(ranked: readonly (readonly FoundTool[])[], limit: number): readonly FoundTool[] {
+  const taken = new Map<ToolId, FoundTool>();
   const longest = Math.max(0, ...ranked.map(({ length }) => length));
   for (let at = 0; at < longest; at++) {
     for (const hit of ranked.flatMap((one) => one[at] ?? [])) {
@@ -331,10 +339,11 @@ function inTurn(ranked: readonly (readonly RankedTool[])[], limit: number): read
   );
 }
 
-function hitOf({ entry, score }: RankedTool): SearchHit {
+function hitOf({ entry, score, covered }: FoundTool): SearchHit {
   return {
     id: entry.id,
     score: Math.round(score * 1_000) / 1_000,
+    covered: Math.round(covered * 100) / 100,
     tool: entry.tool,
     server: entry.server,
   };

@@ -7,6 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted, visibleLines } from "../core/json.ts";
 import type { Denial } from "../mcp_client/wire.ts";
+import { causeIn } from "./_cause.ts";
 
 /** The number of characters that are shown of what a server printed last. */
 const TAIL = 4_000;
@@ -26,7 +27,8 @@ export function downError(
   },
 ): PmlError {
   const again = ["Nothing was sent twice; the next call starts it again", more];
-  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${denial?.why ?? why}`, {
+  const what = denial?.why ?? `${why}${causeIn(stderr)}`;
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${what}`, {
     hint: denial?.hint ?? again.filter(Boolean).join(". "),
     detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
   });

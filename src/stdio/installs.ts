@@ -6,13 +6,14 @@
  */
 
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { lockFolder } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { folderOf, isThere, pinnedCommand, waitingIn } from "./installed.ts";
+import { causeIn } from "./_cause.ts";
 import { npm } from "./_npm.ts";
 import type { PackageCommand } from "./_package_command.ts";
 import {
@@ -100,12 +101,17 @@ interface RunningInstall {
 const INSTALLERS = { npm, uv };
 const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
 const INSTALL_MS = 300_000;
+/** What npm says of a package, or a version, that its registry does not have. */
+const IMPOSSIBLE = /: (?:404 |No matching version found|notarget )/i;
+const IMPOSSIBLE_MS = 30_000;
 const WRITTEN_MAX = 1_000_000;
 
 /** The packages in the PML home. */
 export class Installs {
   readonly #options: InstallsOptions;
   readonly #under = new Map<string, RunningInstall>();
+  /** The errors of packages that do not exist, by their folders. */
+  readonly #impossible = new Map<string, { readonly error: unknown; readonly at: number }>();
 
   /** Installs nothing yet. */
   constructor(options: InstallsOptions) {
@@ -127,12 +133,20 @@ export class Installs {
       known.told.add(tell);
       return await known.present;
     }
+    const failed = this.#impossible.get(folder);
+    if (failed !== undefined && Date.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
     const told = new Set([tell]);
     const all: Tell = (message) => told.forEach((one) => one(message));
     const present = this.#present(wanted, { folder, find, tell: all });
     this.#under.set(folder, { present, told });
     try {
       return await present;
+    } catch (error) {
+      // A package that its registry does not have is not asked for again at once.
+      if (IMPOSSIBLE.test(asPmlError(error).message)) {
+        this.#impossible.set(folder, { error, at: Date.now() });
+      }
+      throw error;
     } finally {
       this.#under.delete(folder);
     }
@@ -276,7 +290,8 @@ export class Installs {
         : "Check its name and version, and whether its registry can be reached";
       const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
       const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
-      return new PmlError(code, `Cannot install ${quoted(spec)}: ${why}`, { hint: whole, detail });
+      const message = `Cannot install ${quoted(spec)}: ${why}${causeIn(tail)}`;
+      return new PmlError(code, message, { hint: whole, detail });
     };
     const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
       signal: AbortSignal.any([late, closing]),

@@ -13,6 +13,7 @@ import type { Confinement } from "./_confined.ts";
 import { Launch, type ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
+import { ServerLog } from "./server_log.ts";
 import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
 
 /** The values that a server is started with. Variables are replaced by their values. */
@@ -89,7 +90,7 @@ export class StdioServers {
   }
 
   #made(server: StdioValues): UpstreamServer {
-    const { grants, groups, limits, room, withoutSecrets } = this.#options;
+    const { grants, groups, home, limits, room, withoutSecrets } = this.#options;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
     return {
@@ -103,7 +104,10 @@ export class StdioServers {
       way: async (closing) => {
         const own = { name, groups, room, withoutSecrets };
         const launched = await this.#launching(closing).programOf(server);
-        return (ends) => new StdioWire({ ...own, ...launched, limits: limits() }, ends);
+        return (ends) => {
+          const kept = new ServerLog(home, name);
+          return new StdioWire({ ...own, ...launched, kept, limits: limits() }, ends);
+        };
       },
     };
   }

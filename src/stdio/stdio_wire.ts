@@ -17,6 +17,7 @@ import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
 import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
+import type { ServerLog } from "./server_log.ts";
 
 /** The options of a process. */
 export interface StdioWireOptions {
@@ -34,6 +35,8 @@ export interface StdioWireOptions {
     readonly stderrBytes: number;
   };
   readonly room?: Room | undefined;
+  /** Keeps what the server prints beside its messages. */
+  readonly kept?: ServerLog | undefined;
   /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
@@ -145,6 +148,7 @@ export class StdioWire implements Wire {
     // Processes that it left behind are killed. They would keep its output open.
     this.#started.kill();
     await soon(heard, EOF_MS);
+    this.#options.kept?.[Symbol.dispose]();
     const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
     this.#ends.ended(this.down(`its process ended with ${how}`, true));
   }
@@ -198,6 +202,7 @@ export class StdioWire implements Wire {
     const said = this.#options.withoutSecrets((this.#line ?? "") + text.slice(from, end));
     this.#line = text.slice(end);
     this.#stderr = (this.#stderr + said).slice(-this.#options.limits.stderrBytes);
+    this.#options.kept?.add(said);
     this.#ends.said(said);
   }
 }

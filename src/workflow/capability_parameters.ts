@@ -216,6 +216,6 @@ function schemaOf(value: Json): JsonObject {
 
 function wrong(name: string, why: string): PmlError {
   return new PmlError("BAD_ARGUMENTS", `Cannot make a parameter ${quoted(name)}: ${why}`, {
-    hint: 'Name each value as it stands in what ran: one literal, such as {"city": "Paris"}',
+    hint: 'Name each value as it is in what ran: one literal, such as {"city": "Paris"}',
   });
 }

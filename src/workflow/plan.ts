@@ -129,7 +129,7 @@ export function refused(problems: readonly Problem[]): PmlError {
   const [first] = problems;
   const code = problems.length === 1 && first !== undefined ? first.error.code : "BAD_ARGUMENTS";
   return new PmlError(code, `Cannot run the plan:\n${[...lines, ...more].join("\n")}`, {
-    hint: "Nothing was run. Mend the plan and send it again",
+    hint: "Nothing was run. Correct the plan and send it again",
   });
 }
 

@@ -83,7 +83,7 @@ export class Workflow {
     const { name, message, line } = result.failure;
     const place = line === undefined ? "" : ` (line ${line - 1})`;
     throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${place}`, {
-      hint: "Mend it, and try it with execute_code",
+      hint: "Correct it, and try it with execute_code",
     });
   }
 

@@ -215,7 +215,7 @@ Deno.test("Where nobody can be asked, nothing is saved; a person saves it by a c
   const ran = await runPmlOnTerminal(
     ws,
     ["capability", "save", "my:rome", "--code", "rome.ts"],
-    { typed: [[/Type "save"/, "save"]] },
+    { typed: [[/Save exactly this\?/, "y"]] },
   );
   assert.equal(ran.code, 0, ran.stdout);
   assert.match((await runPml(ws, ["call", "my:rome"])).stdout, /Rome/);

@@ -154,7 +154,9 @@ for (const era of ERAS) {
       assert.equal((await Deno.stat(outside)).atime?.getTime(), LONG_AGO.getTime(), "it was read");
       assert.equal((await pml.close()).code, 0);
 
-      const trusted = await runPmlOnTerminal(ws, ["trust"], { typed: [[/Type .*trust/, "trust"]] });
+      const trusted = await runPmlOnTerminal(ws, ["trust"], {
+        typed: [["Trust exactly this?", "y"]],
+      });
       assert.equal(trusted.code, 0, trusted.stdout);
       await using again = new RawStdio(ws, { era, capabilities: { elicitation: { form: {} } } });
       await again.open();

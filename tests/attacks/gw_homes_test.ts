@@ -151,8 +151,8 @@ const MODULE = `
 async function inHome(config: string): Promise<Workspace> {
   const ws = await makeScenery({ trusted: false });
   const home = dirname(ws.home);
-  await mkdir(join(home, ".aws"));
-  await writeFile(join(home, ".aws", "credentials"), SECRET);
+  await mkdir(join(home, ".clouds"));
+  await writeFile(join(home, ".clouds", "credentials"), SECRET);
   await mkdir(join(home, "projects", "clone", "src"), { recursive: true });
   await writeFile(join(home, "projects", "clone", "good.txt"), "good\n");
   await mkdir(join(home, "projects", "other"));
@@ -167,13 +167,13 @@ function configOf(more: string, layer = "auto"): string {
 }
 
 const WIDE: readonly (readonly [workspace: (home: string) => string, file: string])[] = [
-  [() => "/", ".aws/credentials"],
-  [() => "../../../../../../..", ".aws/credentials"],
-  [(home) => home, ".aws/credentials"],
-  [() => "../..", ".aws/credentials"],
-  [(home) => dirname(home), ".aws/credentials"],
-  [(home) => join(home, ".aws"), ".aws/credentials"],
-  [() => "../../.aws", ".aws/credentials"],
+  [() => "/", ".clouds/credentials"],
+  [() => "../../../../../../..", ".clouds/credentials"],
+  [(home) => home, ".clouds/credentials"],
+  [() => "../..", ".clouds/credentials"],
+  [(home) => dirname(home), ".clouds/credentials"],
+  [(home) => join(home, ".clouds"), ".clouds/credentials"],
+  [() => "../../.clouds", ".clouds/credentials"],
   [() => "../other", "projects/other/plain.txt"],
 ];
 
@@ -216,7 +216,7 @@ for (const layer of LAYERS) {
 for (const era of ERAS) {
   Deno.test(`A person who is asked may let one reading pass, on ${era} (GW8)`, async () => {
     await using ws = await inHome(configOf(""));
-    const path = join(dirname(ws.home), ".aws", "credentials");
+    const path = join(dirname(ws.home), ".clouds", "credentials");
     const capabilities = { elicitation: { form: {} } };
     await using pml = new RawStdio(ws, { env: { PML_WORKSPACE: "/" }, era, capabilities });
     await pml.open();
@@ -237,7 +237,7 @@ Deno.test("A module of the person's asks in such a workspace, too, whatever a ru
   await writeFile(join(home, ".pml.json"), JSON.stringify(pml));
   const env = { PML_WORKSPACE: home, PML_TRUST: home };
   const command = HAS_ACCOUNTS ? [...pmlOfAccount(ws)] as const : pmlCommand();
-  const args = ["call", "mine:read", `path=${join(home, ".aws", "credentials")}`];
+  const args = ["call", "mine:read", `path=${join(home, ".clouds", "credentials")}`];
   const ran = await runPml(ws, args, { env, command });
   assert.match(ran.stderr, /APPROVAL_REQUIRED/, ran.stdout);
   assert.ok(!ran.stdout.includes(SECRET));
@@ -252,13 +252,13 @@ Deno.test({
     await writeFiles(home, { ".git/HEAD": "", "notes/plain.txt": "note", "notes/deep/x.txt": "x" });
     const account = await Deno.makeTempDir();
     const command: Command = [...pmlOfAccount(ws, account), "stdio"];
-    const path = join(home, ".aws", "credentials");
+    const path = join(home, ".clouds", "credentials");
     const asks = /^APPROVAL_REQUIRED/;
     const starts: readonly (readonly [cwd: string, workspace: string, said: RegExp])[] = [
       [join(home, "notes", "deep"), "", /^PATH_OUTSIDE_WORKSPACE/],
       [join(home, "notes"), home, asks],
       [join(home, "notes"), dirname(home), asks],
-      [join(home, ".aws"), "", asks],
+      [join(home, ".clouds"), "", asks],
     ];
     for (const [cwd, PML_WORKSPACE, said] of starts) {
       await using pml = new RawStdio(ws, {
@@ -291,5 +291,5 @@ Deno.test("Another workspace that the person set, and a project in a hidden fold
     assert.doesNotMatch(pml.stderr, /Reading asks/);
     assert.equal((await pml.close()).code, 0);
   }
-  assert.ok((await readFile(join(home, ".aws", "credentials"), "utf8")).includes("aws"));
+  assert.ok((await readFile(join(home, ".clouds", "credentials"), "utf8")).includes("aws"));
 });

@@ -183,7 +183,7 @@ exit 9
   const said = textOf(await pml.callTool("call", { tool: "hello:tell", arguments: {} }));
   assert.match(
     said,
-    /^UPSTREAM_DOWN: Cannot install "hello@1\.0\.0".*ended with 9\n.*node 18\.19/s,
+    /^UPSTREAM_DOWN: Cannot install "hello@1\.0\.0".*ended with 9.*\n.*node 18\.19/s,
   );
   assert.deepEqual(await readdir(join(ws.home, "servers")).catch(() => []), []);
   await endWell(ws, pml);

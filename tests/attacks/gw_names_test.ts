@@ -142,7 +142,7 @@ Deno.test("The person's own words are looked up unasked: a rule that names a ser
   assert.match(cloned.text, /names a server "cloned"/);
   assert.ok(!registry.paths.some((path) => path.includes("cloned")));
   assert.equal((await pml.close()).code, 0);
-  const typed = [[/Yes lets PML use "typed"/, "no"]] as const;
+  const typed = [[/Yes lets PML use "typed"[^]*\[N\] no/, "no"]] as const;
   const ran = await runPmlOnTerminal(ws, ["call", "typed:go"], { typed });
   assert.doesNotMatch(ran.stdout, /names a server/);
 });

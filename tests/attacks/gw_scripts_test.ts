@@ -114,7 +114,7 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
   assert.match(shown.stdout, /"postinstall": "node make\.js"/);
   const no = await runPmlOnTerminal(ws, ["install", "own"], {
     ...options,
-    typed: [["exactly these scripts", "yes"]],
+    typed: [["exactly these scripts?", "n"]],
   });
   assert.equal(no.code, 1, no.stdout);
   assert.equal(ran(), "", "no other word runs them");
@@ -145,7 +145,7 @@ for (const era of ERAS) {
     ) {
       const yes = await runPmlOnTerminal(ws, ["install", name], {
         ...options,
-        typed: [["exactly these scripts", "run"]],
+        typed: [["exactly these scripts?", "y"]],
       });
       assert.equal(yes.code, 0, yes.stdout);
       const asked = `"${whose}@1\\.0\\.0" with the hash sha512-\\S+\\s+${event}: node make\\.js`;
@@ -198,7 +198,7 @@ Deno.test("What scripts left is held to, and another version asks anew (GW14)", 
   await using at = await yard();
   const { ws, pml } = at.hosted;
   await endWell(ws, pml);
-  const options = { env: at.env, ms: MS, typed: [["exactly these scripts", "run"]] } as const;
+  const options = { env: at.env, ms: MS, typed: [["exactly these scripts?", "y"]] } as const;
   const { code, stdout } = await runPmlOnTerminal(ws, ["install", "own"], options);
   assert.equal(code, 0, stdout);
   const [folder = ""] = await readdir(join(ws.home, "servers"));
@@ -232,7 +232,7 @@ Deno.test("A word for one package runs no other of that name and version (GW14)"
   const { code, stdout } = await runPmlOnTerminal(ws, ["install", "plain"], {
     env: at.env,
     ms: 30_000,
-    typed: [["exactly these scripts", "run"], ["exactly these scripts", "no"]],
+    typed: [["exactly these scripts?", "y"], ["exactly these scripts?", "n"]],
   });
   assert.equal(code, 0, stdout);
   assert.equal(at.ran(), "native undefined\n");
@@ -309,7 +309,7 @@ for (const isOff of [false, true]) {
     assert.equal(JSON.parse(shown.stdout).confined, isOff ? "no: it is off" : "landlock");
     const { code, stdout } = await runPmlOnTerminal(ws, ["install", "own"], {
       ...{ env, ms: MS },
-      typed: [["exactly these scripts", "run"]],
+      typed: [["exactly these scripts?", "y"]],
     });
     assert.equal(code, 0, stdout);
     const question = isOff

@@ -180,7 +180,7 @@ Deno.test("a module with a fault says what is wrong with it, and troubles no oth
     const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
     assert.match(found, /good:greet/);
     const none = textOf(await pml.callTool("search", { query: "greet", server: "no_meta" }));
-    assert.match(none, /\nno_meta is failed: .*__meta__/);
+    assert.match(none, /\nno_meta failed: .*__meta__/);
   });
 });
 
@@ -266,7 +266,7 @@ export function ping() { Deno.writeTextFileSync("${mark}.txt", ""); return "${ma
     assert.equal(textOf(await answerOf(pml, ping)), "first");
     await writeFile(ws.file("evil.ts"), text("second"));
     const refused = await questionOf(pml, ping);
-    assert.match(refused.text, /the code of "evil" .* was approved/);
+    assert.match(refused.text, /the code of "evil" .* has changed/);
     // A refusal at once is taken for a client that answers by itself.
     await read();
     assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");

@@ -169,5 +169,7 @@ async function fingerprint(ws: Workspace): Promise<Record<string, string>> {
 function isFolder(name: string): boolean {
   return /^\.(git|husky|claude|cursor|vscode|codex|gemini|windsurf|ssh|gnupg)$|workflows/.test(
     name,
-  );
+  ) ||
+    [...protectedPaths.writeProtected, ...protectedPaths.readProtected]
+      .some((other) => other.startsWith(`${name}/`));
 }

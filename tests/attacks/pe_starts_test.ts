@@ -8,11 +8,11 @@ import { assertRefused, plantLinks, use } from "./file_tools.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
-/** Where PML is started, and whether it serves. */
+/** Where PML is started, and whether it serves: the folder, PML's own folder, or nothing. */
 type Start = readonly [
   name: string,
   make: (ws: Workspace) => Promise<{ cwd?: string; env?: Record<string, string> }>,
-  serves: boolean,
+  serves: boolean | "elsewhere",
 ];
 
 const STARTS: readonly Start[] = [
@@ -24,19 +24,28 @@ const STARTS: readonly Start[] = [
   ["a file", (ws) => made({ env: at(ws.file("good.txt")) }), false],
   ["a link to nothing", (ws) => made({ env: at(ws.file("dangling")) }), false],
   ["a name with NUL-like text", () => made({ env: at("a\u0001b") }), false],
-  ["the root as current folder", () => made({ cwd: "/" }), false],
-  ["the home folder as current folder", (ws) => made({ cwd: join(ws.root, "home") }), false],
+  ["the root as current folder", () => made({ cwd: "/" }), "elsewhere"],
+  ["the home folder as current folder", (ws) => made({ cwd: join(ws.root, "home") }), "elsewhere"],
 ];
 
 for (const [name, make, serves] of STARTS) {
-  const title = `The workspace may be ${name}: ${serves ? "served" : "refused"} (PE6)`;
+  const title = `The workspace may be ${name}: ${
+    serves === "elsewhere" ? "never, PML's own folder is" : serves ? "served" : "refused"
+  } (PE6)`;
   // Some are started round their home, where only the account's own counts.
   Deno.test(title, { ignore: !HAS_ACCOUNTS }, async () => {
     await using ws = await makeScenery({ prepare: plantLinks });
     const start = await make(ws);
     await using pml = new RawStdio(ws, { command: [...pmlOfAccount(ws), "stdio"], ...start });
     await pml.open();
-    if (serves) {
+    if (serves === "elsewhere") {
+      for (const path of ["../.pml", ws.home, ws.file("good.txt"), ws.outside, "/etc/hosts"]) {
+        const answer = await use(pml, "read_file", { path });
+        assertRefused(answer, { code: "PATH_OUTSIDE_WORKSPACE", what: path });
+      }
+      await ws.assertCanaries();
+      assert.equal((await pml.close()).code, 0);
+    } else if (serves) {
       for (const path of ["../outside/canary.txt", ws.outside, "to-file"]) {
         const answer = await use(pml, "read_file", { path });
         assertRefused(answer, { code: "PATH_OUTSIDE_WORKSPACE", what: path });

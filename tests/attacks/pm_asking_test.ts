@@ -258,7 +258,9 @@ for (const era of ERAS) {
     await using scene = await makeScene({ era, pml: READS, capabilities: {} });
     const { ws, pml } = scene;
     assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
-    const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    const ran = await runPmlOnTerminal(ws, ["approve"], {
+      typed: [["Approve exactly this call?", "y"]],
+    });
     assert.equal(ran.code, 0, ran.stdout);
     assert.match(ran.stdout, /"write_file"[^]*"path": "made.txt"/);
     assert.equal(codeOf(await answerOf(pml, writing("made.txt", "other"))), "APPROVAL_REQUIRED");
@@ -277,7 +279,7 @@ Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async
   await using scene = await makeScene({ pml: READS, capabilities: {} });
   const { ws, pml } = scene;
   await answerOf(pml, WRITE);
-  await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "no"]] });
+  await runPmlOnTerminal(ws, ["approve"], { typed: [["Approve exactly this call?", "n"]] });
   assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
   assert.equal(await madeIn(ws), undefined);
   await endWell(ws, pml);

@@ -110,7 +110,9 @@ for (const era of ERAS) {
     assert.ok(JSON.stringify(told).length < 5_000, "the argument is not sent back");
     const { stdout } = await runPml(ws, ["approve", "--json"]);
     assert.ok(stdout.includes(hidden), "the terminal shows the whole");
-    const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "approve"]] });
+    const ran = await runPmlOnTerminal(ws, ["approve"], {
+      typed: [["Approve exactly this call?", "y"]],
+    });
     assert.ok(ran.stdout.includes("THE END"));
     assert.equal(codeOf(await answerOf(pml, big)), undefined);
     assert.equal(await readFile(ws.file("big.txt"), "utf8"), hidden);
@@ -149,7 +151,9 @@ Deno.test("The terminal shows a question without a control character (PM17)", as
   // deno-lint-ignore no-control-regex
   assert.doesNotMatch(text, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e\u200b]/);
   assert.equal(stderr.includes("\u001b"), false);
-  const ran = await runPmlOnTerminal(ws, ["approve"], { typed: [['"approve"', "no"]] });
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "n"]],
+  });
   assert.ok(!ran.stdout.includes("\u001b[1;31m") && !ran.stdout.includes("\u001b]0;"), ran.stdout);
   await endWell(ws, pml);
 });

@@ -84,7 +84,7 @@ Deno.test("A rule that names a server is no yes where nobody saw what the server
     trusted: false,
     pml: { version: 1, permissions: { allow: ["named:*"] } },
   });
-  const typed = [[/Type "trust"/, "trust"]] as const;
+  const typed = [["Trust exactly this?", "y"]] as const;
   assert.equal((await runPmlOnTerminal(ws, ["trust"], { typed })).code, 0);
   assert.match((await runPml(ws, ["why", "named:go"])).stdout, /named:go: runs/);
   await using pml = new RawStdio(ws, ASKS);

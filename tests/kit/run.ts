@@ -137,7 +137,9 @@ async function type(
       throw new Error(`The screen never shows ${sees}, only: ${screen.text.slice(from)}`);
     }
     from = screen.text.length;
-    await writer.write(new TextEncoder().encode(`${types}\r`));
+    // Ctrl-C and Ctrl-D are keys; whoever presses one does not press Enter.
+    const isKey = ["\x03", "\x04"].includes(types);
+    await writer.write(new TextEncoder().encode(isKey ? types : `${types}\r`));
   }
 }
 

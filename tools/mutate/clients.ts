@@ -31,7 +31,7 @@ export const CLIENTS: readonly Mutant[] = [
     name: "tool-disabled",
     guard: "A tool that the person left out is not called",
     file: "servers.ts",
-    find: "if (setting.disabled === true) throw this.unknown(call.id);",
+    find: "if (setting.disabled === true) throw await unknown(call.id, this);",
     put: "",
     test: "tests/tool_settings_test.ts",
     filter:

@@ -137,7 +137,7 @@ export const SERVING: readonly Mutant[] = [
     name: "identity-hidden",
     guard: "A tool that is denied to an identity answers like an unknown one",
     file: "_identity_limits.ts",
-    find: "throw hides ? servers.unknown(call.id) : error;",
+    find: "throw hides ? unknownTool(call.id, servers) : error;",
     put: "throw hides ? error : error;",
     test: IDENTITIES,
     filter: "Each identity has its own rules, tools and rates, on 2026-07-28",

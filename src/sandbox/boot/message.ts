@@ -83,6 +83,8 @@ export interface SentError {
   readonly name: string;
   readonly message: string;
   readonly code?: string;
+  /** The line and column in the module, as `3:7`. */
+  readonly at?: string;
 }
 
 /** The host thread's answer to a request. */

@@ -180,12 +180,21 @@ function noResult(code: string, why: string): SentError {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
+/** Returns where in the module an error of the language was made. */
+function placeOf(error: unknown): Pick<SentError, "at"> {
+  if (!(error instanceof Error) || !/^(?:Type|Reference|Syntax)Error$/.test(error.name)) {
+    return {};
+  }
+  const [, at] = /\bblob:null\/[\w-]+:(\d+:\d+)/.exec(String(error.stack)) ?? [];
+  return at === undefined ? {} : { at };
+}
+
 /** Returns a failure for anything that a module may throw. */
 function failed(error: unknown): SentError {
   try {
     if (Object(error) !== error) return { name: "Error", message: String(error) };
     const { name = "Error", message = "", code } = error as Partial<SentError>; // read as text below
-    const said = { name: String(name), message: String(message) };
+    const said = { name: String(name), message: String(message), ...placeOf(error) };
     return typeof code === "string" ? { ...said, code } : said;
   } catch {
     return { name: "Error", message: "the module threw something that cannot be read" };

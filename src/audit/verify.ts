@@ -1,13 +1,13 @@
 /**
  * Checks the journal of a process: every record must be complete, in order, and chained to the one
- * before it. This file contains no test itself and is not published.
+ * before it.
  *
  * @module
  */
 
-import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { isObject } from "../core/json.ts";
+import { sha256 } from "../core/hash.ts";
+import type { JsonObject } from "../core/json.ts";
+import { openJournalFile, recordOf } from "./journal_lines.ts";
 
 const NO_HASH = "0".repeat(64);
 
@@ -34,11 +34,17 @@ export interface JournalCheck {
 export async function verifyJournal(paths: string | readonly string[]): Promise<JournalCheck> {
   const check = new Check();
   for (const file of typeof paths === "string" ? [paths] : paths) {
-    const lines = (await readFile(file, "utf8")).split("\n");
-    const rest = lines.pop();
-    const whole = rest === "" ? lines : [...lines, ""];
-    const bad = whole.findIndex((line, at) => !check.take(line, at === 0));
-    if (bad >= 0) return check.result({ file, line: bad + 1 });
+    using lines = openJournalFile(file);
+    // Files are removed from the oldest on, so those that are left tell what is missing.
+    if (lines === undefined) continue;
+    let line = 0;
+    for await (const text of lines.read()) {
+      line += 1;
+      if (!check.take(text, line === 1)) return check.result({ file, line });
+    }
+    if (lines.rest !== "" && !check.take("", line === 0)) {
+      return check.result({ file, line: line + 1 });
+    }
   }
   return check.result();
 }
@@ -69,9 +75,9 @@ class Check {
 
   #fault(line: string, opens: boolean): string | undefined {
     const [, text = "", seq, prev, hash = ""] = LINE.exec(line) ?? [];
-    const record = parsed(line);
+    const record = recordOf(line);
     if (seq === undefined || !record) return "it is not a whole record";
-    if (hashOf(text) !== hash) return "its content does not fit its hash";
+    if (sha256(text) !== hash) return "its content does not fit its hash";
     if (opens && record.event !== "journal opened") return "the records before it are missing";
     if (this.#records === 0 && Number(seq) > 0) this.#complete = false;
     else if (prev !== this.#last || Number(seq) !== this.#seq + 1) {
@@ -83,25 +89,11 @@ class Check {
     return undefined;
   }
 
-  #count(record: Record<string, unknown>): void {
+  #count(record: JsonObject): void {
     this.#records += 1;
     const id = String(record.callId);
     if (record.kind === "start") this.#unfinished.add(id);
     if (record.kind === "end") this.#unfinished.delete(id);
     if (record.event === "journal closed") this.#closed = true;
   }
-}
-
-function parsed(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : undefined;
-  } catch {
-    // Invalid JSON is a result here, and not an error.
-    return undefined;
-  }
-}
-
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }

@@ -1,0 +1,229 @@
+/**
+ * `pml add`, `pml remove` and `pml list`: the servers of the person and of the workspace.
+ *
+ * @module
+ */
+
+import { pickServers } from "../config/client_servers.ts";
+import { serverText } from "../config/shown.ts";
+import { shownDefinition } from "../config/client_servers.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { inset, quoted, visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import { serverSlug } from "../core/tool_id.ts";
+import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import { type Change, changeOf } from "./_config_file.ts";
+import { usage } from "./_failure.ts";
+import { findTarget, presentServers } from "./_import_file.ts";
+import { learn } from "./_learn.ts";
+import { login } from "./_login.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** How many tools of a new server are shown. */
+const SHOWN_MAX = 20;
+const OF_NPM = "npm:";
+
+/** Adds a server: of a command, of an address, of npm or of a registry. */
+export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
+  const { words: [word = "", ...command], url } = typed;
+  const isNpm = word.startsWith(OF_NPM);
+  if (!isNpm && command.length === 0 && url === undefined) return await addOffered(at, typed);
+  const name = isNpm ? nameOf(word.slice(OF_NPM.length)) : word;
+  const [program, ...args] = isNpm ? ["npx", "-y", word.slice(OF_NPM.length), ...command] : command;
+  const said = {
+    ...(program !== undefined && { command: program, args }),
+    ...(url !== undefined && { url, headers: pairsOf(typed.header, ":") }),
+    ...(typed.env !== undefined && { env: pairsOf(typed.env, "=") }),
+  };
+  const { change, definition, note } = await additionOf(at, { name, said, ...typed });
+  if (typed.json) return { value: definition };
+  needPerson(`Cannot add ${quoted(name)}`, `pml add ${word}`);
+  tell(`${change.path}\n${change.diff}`);
+  if (note !== "") tell(note);
+  if (await askReply(`Add ${name} and start it?`, at) !== "Yes") return { ...NOTHING };
+  await change.write();
+  await at.app.policy.reload();
+  return await tried(at, { name, isNpm: program === "npx" });
+}
+
+const NOTHING = { value: {}, text: "Nothing was changed", code: 1 };
+
+/** Returns the change that adds a definition, without the secrets in it. */
+async function additionOf(
+  { app }: CommandContext,
+  { name, said, workspace = false }: Typed & {
+    readonly name: string;
+    readonly said: Readonly<Record<string, unknown>>;
+  },
+) {
+  const { environment, workspace: { root } } = app.loaded();
+  const path = "the command line";
+  const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
+  const { taken: [taken], skipped: [skipped] } = await pickServers([entry], {
+    ...{ environment, root, builtins: app.builtins },
+    redact: (text) => app.parts.redactor.redact(text),
+    present: await presentServers(await findTarget(app, workspace)),
+  });
+  if (taken === undefined || taken.name !== name) {
+    const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
+    throw usage(`Cannot add ${quoted(name)}: ${why}`, "`pml add --help` has examples");
+  }
+  const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];
+  const change = await changeOf(app, { workspace, settings });
+  const open = taken.variables.filter(({ isSet }) => !isSet).map((one) => one.name);
+  const lines = [
+    serverText(shownDefinition(taken)),
+    ...(open.length > 0 ? [`Set before you use it: ${open.join(", ")}`] : []),
+  ];
+  return { change, definition: taken.definition, note: lines.join("\n") };
+}
+
+/** Starts a new server, and shows its tools and what to do next. */
+async function tried(
+  at: CommandContext,
+  { name, isNpm }: { readonly name: string; readonly isNpm: boolean },
+): Promise<Shown> {
+  try {
+    await prepare(at, name).catch(async (error) => {
+      const isOpen = asPmlError(error).code === "LOGIN_REQUIRED";
+      if (!isOpen || await askReply(`${name} wants you to sign in. Sign in now?`, at) !== "Yes") {
+        throw error;
+      }
+      await login(at, { words: [name] });
+      await prepare(at, name);
+    });
+  } catch (error) {
+    const { code, message, hint } = asPmlError(error);
+    throw new PmlError(code, message, {
+      hint: `${
+        hint === undefined ? "" : `${hint}. `
+      }${name} stays configured; \`pml remove ${name}\` takes it out`,
+      cause: error,
+    });
+  }
+  const tools = at.app.catalog.toolsOf(name);
+  const lines = tools.slice(0, SHOWN_MAX).map(({ tool }) =>
+    `  ${visible(tool.name, 60)}  ${inset((tool.description ?? "").split("\n")[0] ?? "", 100)}`
+  );
+  const more = tools.length > SHOWN_MAX ? [`  and ${tools.length - SHOWN_MAX} more`] : [];
+  const text = [`${name} has ${tools.length} tools:`, ...lines, ...more].join("\n");
+  if (isNpm && await askReply(`${text}\nTry whether it can run confined?`, at) === "Yes") {
+    const learned = await learn(at, { words: [name] });
+    tell([learned.text, learned.note].filter(Boolean).join("\n"));
+  }
+  const [first] = tools;
+  const next = first === undefined
+    ? ""
+    : `Try it: pml tools ${name}:${visible(first.tool.name, 60)}`;
+  const note = `${next}\nEach call asks you. \`pml allow ${name}\` lets all of its tools run`;
+  return {
+    value: { name, tools: tools.map(({ tool }) => tool.name) },
+    text: isNpm ? "" : text,
+    note,
+  };
+}
+
+/** Takes up a server that a registry offers. */
+async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
+  const registries = await at.app.registries();
+  const look = () =>
+    registries.unapproved(name, { signal: at.signal, isAllowed: false, isNamed: true });
+  const open = await look();
+  if (open === undefined && registries.at(name) === undefined) {
+    throw usage(
+      `Cannot add ${quoted(name)}: no registry has it`,
+      "Say how it starts: pml add NAME -- COMMAND, pml add NAME --url URL, or pml add npm:PACKAGE",
+    );
+  }
+  if (open !== undefined) {
+    needPerson(`Cannot add ${quoted(name)}`, `pml add ${name}`);
+    for (const fact of open.facts) tell(fact);
+    if (await askReply(`Use ${name} in this workspace?`, at) !== "Yes") return { ...NOTHING };
+    await open.accept();
+    await look();
+  }
+  return await tried(at, { name, isNpm: false });
+}
+
+/** Removes the definition of a server. */
+export async function remove(
+  at: CommandContext,
+  { words: [name = ""], workspace }: Typed,
+): Promise<Shown> {
+  const { app } = at;
+  const changes: Change[] = [];
+  const known: string[] = [];
+  for (const isWorkspace of workspace === undefined ? [false, true] : [workspace]) {
+    const target = await findTarget(app, isWorkspace);
+    const present = await presentServers(target);
+    known.push(...Object.keys(present));
+    const title = Object.keys(present).find((one) => one === name || serverSlug(one) === name);
+    if (title === undefined) continue;
+    const settings = SECTIONS.map((section) => ({
+      at: [section, title] as const,
+      entry: undefined,
+    }));
+    changes.push(await changeOf(app, { workspace: isWorkspace, settings }));
+  }
+  const [change, other] = changes;
+  if (change === undefined) {
+    const near = nearName(name, known);
+    const meant = near === undefined
+      ? "`pml list` shows where each is defined"
+      : `Did you mean ${quoted(near)}?`;
+    throw usage(`Cannot remove ${quoted(name)}: no file of yours defines it`, meant);
+  }
+  if (other !== undefined) {
+    throw usage(
+      `Cannot remove ${quoted(name)}: both ${change.path} and ${other.path} define it`,
+      "Take the one of the workspace with --workspace, or your own with --no-workspace",
+    );
+  }
+  needPerson(`Cannot remove ${quoted(name)}`, `pml remove ${name}`);
+  tell(`${change.path}\n${change.diff}`);
+  if (await askReply(`Remove ${name}?`, at) !== "Yes") return { ...NOTHING };
+  await change.write();
+  return { value: { name, path: change.path }, text: `${change.path}: changed` };
+}
+
+const SECTIONS = ["mcpServers", "private_mcps"];
+
+/** Lists the servers: where each is defined, and whether it may run. Nothing is started. */
+export function list({ app }: CommandContext): Promise<Shown> {
+  const { file, person } = app.loaded();
+  const pathOf = (name: string) =>
+    [file, person].find((each) => each?.servers.some((one) => one.name === name))?.path;
+  const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
+    ...{ name, kind, origin, state, why },
+    path: origin === "private" ? pathOf(name) : undefined,
+  }));
+  const lines = servers.map(({ name, kind, origin, state, path, why }) => {
+    const how = state === "unknown"
+      ? ""
+      : `, ${state}${why === undefined ? "" : `: ${inset(why, 200)}`}`;
+    return `${name.padEnd(20)} ${kind.padEnd(7)} ${
+      path === undefined ? origin : visible(path)
+    }${how}`;
+  });
+  return Promise.resolve({ value: { servers }, text: lines.join("\n") });
+}
+
+/** Returns the name of a server for a package: `@scope/server-files@1` is `files`. */
+function nameOf(spec: string): string {
+  const bare = spec.replace(/^(@[^/]+\/)?/, "").replace(/@.*$/, "");
+  const name = serverSlug(bare.replace(/^(?:mcp-)?server-|-mcp(?:-server)?$|^mcp-/g, ""));
+  if (name !== undefined) return name;
+  throw usage(`Cannot add ${quoted(spec)}: it is no package`, "Write npm:NAME or npm:@SCOPE/NAME");
+}
+
+function pairsOf(said: readonly string[] = [], sign: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(said.map((one) => {
+    const at = one.indexOf(sign);
+    if (at > 0) return [one.slice(0, at).trim(), one.slice(at + 1).trim()];
+    throw usage(
+      `Cannot read ${quoted(one.slice(0, 20))}: it has no "${sign}"`,
+      `Write NAME${sign}VALUE`,
+    );
+  }));
+}

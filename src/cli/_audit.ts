@@ -1,0 +1,204 @@
+/**
+ * `pml audit`: shows the journal, follows it, and checks that no record of it was changed.
+ *
+ * @module
+ */
+
+import { checkJournal, openJournal } from "../app/app_journal.ts";
+import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
+import { parsePattern, type Pattern } from "../core/pattern.ts";
+import { isServerName } from "../core/tool_id.ts";
+import { pause } from "../io/waiting.ts";
+import { type CommandContext, inContext, type Shown, type Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { print, tell } from "./out.ts";
+
+const KINDS = ["start", "end", "event"];
+const FAILURES: readonly unknown[] = ["failed", "tool error"];
+const LIMIT = 50;
+const LIMIT_MAX = 100_000;
+const FOLLOW_MS = 200;
+const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
+
+/** The options of `pml audit`. */
+export const AUDIT_OPTIONS = {
+  "--json": "print each record as one line of JSON",
+  "--follow": "show new records as they come, until Ctrl-C",
+  "--tool <pattern>": "only calls of a server, or of server:tool",
+  "--server <name>": "only what concerns this server",
+  "--kind <kind>": "only start, end or event",
+  "--since <time>": "only since then: 30m, 2h, 7d or a date",
+  "--failed": "only calls that failed",
+  "--limit <number>": "show at most this many, 1 to 100000; 50 by default",
+};
+
+/** A line to show: a record, and the tool and verdict of the call that it belongs to. */
+interface Row {
+  readonly at: string;
+  readonly text: string;
+  readonly record: JsonObject;
+  readonly tool: string;
+  readonly verdict: string;
+}
+
+/** Shows the journal, or checks it. */
+export function audit(typed: Typed): Promise<number> {
+  const { words: [what, ...more], json = false } = typed;
+  const isCheck = what === "verify" && more.length === 0;
+  const command = async (at: CommandContext): Promise<Shown> => {
+    if (isCheck) return await verify(at);
+    if (what === undefined) return await showJournal(at, typed);
+    throw usage(
+      `Unknown subcommand ${quoted(typed.words.join(" "), 200)}`,
+      "Use `pml audit` or `pml audit verify`",
+    );
+  };
+  // Records are printed as they come, each as one line of JSON.
+  return inContext(command, { broken: true })({ ...typed, json: isCheck && json });
+}
+
+async function showJournal({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
+  const isWanted = filterOf(typed);
+  const limit = limitOf(typed.limit);
+  const show = (row: Row) => print(typed.json ? row.text : lineOf(row));
+  using reader = openJournal(app.config().home);
+  const calls = new Map<string, Pick<Row, "tool" | "verdict">>();
+  let broken = 0;
+  const read = async (take: (row: Row) => void) => {
+    for await (const { text, record } of reader.read()) {
+      const row = record && rowOf(record, { text, calls });
+      if (row === undefined) broken += 1;
+      else if (isWanted(row)) take(row);
+      if (signal.aborted) return;
+    }
+    if (broken > 0) tell(`warning: lines that hold no record: ${broken}; see \`pml audit verify\``);
+    broken = 0;
+  };
+  let last: Row[] = [];
+  await read((row) => {
+    if (last.push(row) > 2 * limit + 1_000) last = newest(last, limit);
+  });
+  const shown = newest(last, limit);
+  for (const row of shown) show(row);
+  while (typed.follow && !signal.aborted) {
+    await pause(FOLLOW_MS, signal);
+    await read(show);
+  }
+  if (shown.length === 0 && !typed.follow) tell("The journal holds no such record");
+  return { value: null, text: "" };
+}
+
+function newest(rows: Row[], limit: number): Row[] {
+  return rows.sort((a, b) => a.at < b.at ? -1 : a.at > b.at ? 1 : 0).slice(-limit);
+}
+
+function rowOf(
+  record: JsonObject,
+  { text, calls }: {
+    readonly text: string;
+    readonly calls: Map<string, Pick<Row, "tool" | "verdict">>;
+  },
+): Row | undefined {
+  const { at, kind, callId } = record;
+  if (typeof at !== "string" || typeof kind !== "string") return undefined;
+  const id = String(callId);
+  if (kind === "start") {
+    calls.set(id, { tool: String(record.tool ?? ""), verdict: String(record.verdict ?? "") });
+  }
+  const { tool = "", verdict = "" } = calls.get(id) ?? {};
+  if (kind === "end") calls.delete(id);
+  return { at, text, record, tool, verdict };
+}
+
+function lineOf({ at, record, tool, verdict }: Row): string {
+  const { kind, outcome, code, ms, event, about } = record;
+  const start = `${at}  ${String(kind).padEnd(5)}`;
+  if (kind === "event") {
+    const more = about === undefined ? "" : `  ${JSON.stringify(about)}`;
+    return visible(`${start}  ${event}${more}`, 600);
+  }
+  const end = [outcome, code].filter((one) => one !== undefined).join(" ");
+  const parts = [
+    tool.padEnd(32),
+    verdict.padEnd(5),
+    end,
+    typeof ms === "number" ? `${Math.round(ms)} ms` : "",
+  ];
+  return visible(`${start}  ${parts.join("  ")}`.trimEnd(), 600);
+}
+
+/** Returns whether a record is wanted, by the options. Throws if one of them makes no sense. */
+function filterOf({ tool, server, kind, since, failed }: Typed): (row: Row) => boolean {
+  if (kind !== undefined && !KINDS.includes(kind)) {
+    throw usage(`Unknown kind ${quoted(kind)}`, `Use one of ${KINDS.join(", ")}`);
+  }
+  const pattern = tool === undefined ? undefined : patternOf(tool);
+  const from = since === undefined ? "" : timeOf(since);
+  return (row) =>
+    row.at >= from &&
+    (kind === undefined || row.record.kind === kind) &&
+    (pattern === undefined || isOf(row, pattern)) &&
+    (server === undefined || row.tool.startsWith(`${server}:`) || isAbout(row, server)) &&
+    (!failed || FAILURES.includes(row.record.outcome));
+}
+
+function isAbout({ record: { about } }: Row, server: string): boolean {
+  return isObject(about) && about.server === server;
+}
+
+function patternOf(text: string): Pattern {
+  const pattern = parsePattern(isServerName(text) ? `${text}:*` : text);
+  if (pattern.kind !== "conditions" && pattern.kind !== "arguments") return pattern;
+  throw usage(
+    `Cannot filter by ${quoted(text, 200)}: the journal holds no values of arguments`,
+    "Give a server, server:tool or server:*",
+  );
+}
+
+function isOf({ tool }: Row, pattern: Pattern): boolean {
+  if (tool === "") return false;
+  if (pattern.kind === "any") return true;
+  const [server] = tool.split(":", 1);
+  return pattern.kind === "server" ? server === pattern.server : tool === pattern.text;
+}
+
+function timeOf(since: string): string {
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(since) ?? [];
+  const ago = Number(count) * (UNITS.get(unit) ?? NaN);
+  const time = count === undefined ? Date.parse(since) : Date.now() - ago;
+  // A bare number would be read as a year.
+  const isTime = Number.isFinite(time) && time >= 0 && !/^\d{1,3}$/.test(since);
+  if (isTime) return new Date(time).toISOString();
+  throw usage(
+    `Cannot read the time ${quoted(since, 100)}`,
+    "Write 30m, 2h, 7d, or a date such as 2026-01-31",
+  );
+}
+
+function limitOf(text = String(LIMIT)): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
+  throw usage(`Cannot use ${quoted(text)} as a limit`, `Give a number from 1 to ${LIMIT_MAX}`);
+}
+
+async function verify({ app }: CommandContext): Promise<Shown> {
+  const checks = await checkJournal(app.config().home);
+  const bad = checks.flatMap((check) => check.bad === undefined ? [] : [check.bad]);
+  const sum = (of: (check: typeof checks[number]) => number) =>
+    checks.reduce((all, check) => all + of(check), 0);
+  const value = {
+    ok: bad.length === 0,
+    files: sum(({ files }) => files.length),
+    records: sum(({ records }) => records),
+    bad,
+    cut: checks.filter(({ complete }) => !complete).map(({ files: [first] }) => first),
+    open: checks.filter((check) => !check.closed && !check.bad).map(({ files }) => files.at(-1)),
+  };
+  const lines = [
+    ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
+    ...value.cut.map((file) => `${file}: older records of its process were removed`),
+    ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),
+    `${value.records} records in ${value.files} files: ${bad.length > 0 ? "BROKEN" : "unchanged"}`,
+  ];
+  return { value, text: lines.join("\n"), code: bad.length > 0 ? 1 : 0 };
+}

@@ -1,0 +1,67 @@
+/**
+ * `pml completions`: prints a script that lets a shell complete commands, options and servers.
+ *
+ * @module
+ */
+
+import type { CommandRow } from "./_commands.ts";
+import { inContext, type Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { print } from "./out.ts";
+
+/** The scripts. Each asks PML for the words that fit; PML starts no server for that. */
+const SCRIPTS = new Map([
+  [
+    "bash",
+    `_pml() {
+  local words
+  words=$(pml completions words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}")
+}
+complete -o default -F _pml pml`,
+  ],
+]);
+
+/** Prints the script for a shell; for "words", the words that may stand at the end of a line. */
+export async function completions(rows: readonly CommandRow[], typed: Typed): Promise<number> {
+  const [shell = "", ...line] = typed.words;
+  if (shell === "words") return await words(rows, line);
+  const script = line.length === 0 ? SCRIPTS.get(shell) : undefined;
+  if (script === undefined) {
+    throw usage(
+      `Cannot print completions for "${typed.words.join(" ")}"`,
+      `Use one of ${[...SCRIPTS.keys()].join(", ")}`,
+    );
+  }
+  print(script);
+  return 0;
+}
+
+async function words(rows: readonly CommandRow[], line: readonly string[]): Promise<number> {
+  const [name = "", ...more] = line;
+  const top = rows.filter(({ under }) => under === undefined);
+  if (more.length === 0) return printed(top.map(nameOf));
+  const row = top.find((one) => nameOf(one) === name);
+  if (more.at(-1)?.startsWith("-")) {
+    return printed([
+      "--help",
+      ...Object.keys(row?.options ?? {}).map((flag) => flag.split(" ")[0]),
+    ]);
+  }
+  const below = rows.filter(({ under }) => under === name).map(nameOf);
+  if (!/<server|\[server/.test(row?.usage ?? "")) return printed(below);
+  const servers = inContext(({ app }) => {
+    const names = app.servers.states().map((one) => one.name);
+    return Promise.resolve({ value: names, text: [...below, ...names].join("\n") });
+  }, { broken: true });
+  return await servers({ words: [] });
+}
+
+function nameOf({ usage }: CommandRow): string {
+  return usage.split(" ", 1)[0] ?? "";
+}
+
+function printed(words: readonly (string | undefined)[]): number {
+  if (words.length > 0) print(words.join("\n"));
+  return 0;
+}

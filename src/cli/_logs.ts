@@ -1,0 +1,31 @@
+/**
+ * `pml logs`: shows what a server wrote to its standard error.
+ *
+ * @module
+ */
+
+import { serverLog } from "../app/server_log.ts";
+import { quoted, visibleLines } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+
+/** Shows the last lines of a server, from all its runs. */
+export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
+  const names = app.servers.states().map((state) => state.name);
+  const { path, text } = names.includes(name)
+    ? serverLog(app.config().home, name)
+    : { path: "", text: undefined };
+  if (text === undefined && !names.includes(name)) {
+    const near = nearName(name, names);
+    throw usage(
+      `Cannot show the log of ${quoted(name)}: there is no such server`,
+      near === undefined ? "`pml list` shows the servers" : `Did you mean ${quoted(near)}?`,
+    );
+  }
+  return Promise.resolve({
+    value: { server: name, path, text: text ?? null },
+    text: visibleLines((text ?? "").trimEnd(), Infinity),
+    note: text === undefined ? `Nothing is kept of ${name}: it wrote nothing to stderr yet` : "",
+  });
+}

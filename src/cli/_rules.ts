@@ -1,0 +1,70 @@
+/**
+ * `pml allow`, `pml ask` and `pml deny`: put a rule into a file, and keep its comments.
+ *
+ * @module
+ */
+
+import { defaultRules } from "../config/rules.ts";
+import { isObject } from "../core/json.ts";
+import { isSameRule, parsePattern } from "../core/pattern.ts";
+import { isServerName } from "../core/tool_id.ts";
+import type { CommandContext, Typed } from "./_command_context.ts";
+import { agreed, changeOf } from "./_config_file.ts";
+import { findTarget, valueIn } from "./_import_file.ts";
+import { unmetRule } from "./_unmet_rules.ts";
+
+const LISTS = ["allow", "ask", "deny"] as const;
+
+/** A list of rules. */
+export type RuleList = typeof LISTS[number];
+
+/** What each list does, for the help. */
+export const RULE_DOES: Readonly<Record<RuleList, string>> = {
+  allow: "let tools run without a question",
+  ask: "have tools ask you before each call",
+  deny: "never let tools run",
+};
+
+/**
+ * Returns the command that puts a rule into one list and takes it out of the two others. A server's
+ * name alone stands for all of its tools.
+ */
+export function ruleCommand(list: RuleList) {
+  return async (at: CommandContext, { words: [said = ""], workspace = false }: Typed) => {
+    const rule = isServerName(said) ? `${said}:*` : said;
+    const pattern = parsePattern(rule);
+    const lists = await listsIn(at, workspace);
+    const settings = LISTS.flatMap((name) => {
+      const before = lists[name] ?? [];
+      const others = before.filter((one) => !isSameRule(one, rule));
+      const has = others.length < before.length;
+      if (name !== list) {
+        return has || lists.isNew && before.length > 0 ? [{ at: pathOf(name), entry: others }] : [];
+      }
+      return [{ at: pathOf(name), entry: has ? before : [...before, rule] }];
+    });
+    const change = await changeOf(at.app, { workspace, settings });
+    const unmet = unmetRule(at.app, { pattern, source: change.path });
+    const command = `pml ${list} ${said}`;
+    return await agreed(at, { change, command, said: unmet?.said ?? "", value: { list, rule } });
+  };
+}
+
+function pathOf(list: RuleList): readonly ["permissions", RuleList] {
+  return ["permissions", list];
+}
+
+/** Returns the lists of a file. A workspace file without any gets the default rules with its first. */
+async function listsIn(
+  { app }: CommandContext,
+  workspace: boolean,
+): Promise<Partial<Record<RuleList, readonly string[]>> & { readonly isNew: boolean }> {
+  const value = await valueIn(await findTarget(app, workspace));
+  const { permissions } = isObject(value) ? value : {};
+  if (isObject(permissions)) return { ...permissions, isNew: false };
+  if (!workspace) return { isNew: false };
+  const { deny, ask, allow } = defaultRules();
+  const texts = Object.entries({ deny, ask, allow })
+    .map(([name, rules]) => [name, rules.map(({ pattern }) => pattern.text)]);
+  return { ...Object.fromEntries(texts), isNew: true };
+}

@@ -1,0 +1,56 @@
+/**
+ * The commands for servers, their options and their help.
+ *
+ * @module
+ */
+
+import { add, list, remove } from "./_add.ts";
+import { inContext } from "./_command_context.ts";
+import type { CommandRow } from "./_commands.ts";
+import { logs } from "./_logs.ts";
+
+const JSON_OPTION = { "--json": "print JSON" };
+/** The help of an option that many commands have. */
+export const IN_WORKSPACE = "write into the workspace's .pml.json instead of your config.yaml";
+
+/** The commands for servers. */
+export const SERVER_COMMANDS: readonly CommandRow[] = [
+  {
+    usage: "add <server> [command...]",
+    does: "add a server: a command behind --, an address, an npm package, or one of a registry",
+    options: {
+      "--json": "only show what would be written, as JSON",
+      "--url <address>": "the address of a server over HTTP",
+      "--header <pairs...>": "a header for it: 'NAME: VALUE'; write a secret as ${VARIABLE}",
+      "--env <pairs...>": "a variable for its command: NAME=VALUE, or NAME='${VARIABLE}'",
+      "--workspace": IN_WORKSPACE,
+    },
+    examples: [
+      "pml add files -- npx -y @modelcontextprotocol/server-filesystem .",
+      "pml add npm:@modelcontextprotocol/server-memory",
+      "pml add notion --url https://mcp.notion.com/mcp",
+    ],
+    run: inContext(add),
+  },
+  {
+    usage: "remove <server>",
+    does: "take the definition of a server out of your config.yaml or the workspace's .pml.json",
+    options: { "--workspace": "out of .pml.json", "--no-workspace": "out of config.yaml" },
+    examples: ["pml remove files"],
+    run: inContext(remove),
+  },
+  {
+    usage: "list",
+    does: "list the servers and where each is defined; nothing is started",
+    options: JSON_OPTION,
+    examples: ["pml list"],
+    run: inContext(list),
+  },
+  {
+    usage: "logs <server>",
+    does: "show what a server wrote to its standard error, from all its runs",
+    options: JSON_OPTION,
+    examples: ["pml logs github"],
+    run: inContext(logs),
+  },
+];

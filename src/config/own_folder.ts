@@ -1,0 +1,49 @@
+/**
+ * The workspace of a process that was started in no project: a folder of PML's own in the home.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { quoted } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
+import type { Environment } from "./env.ts";
+import { homesOf, namedHomeOf, rulingFiles, type Workspace } from "./workspace.ts";
+
+/** The name of the folder. */
+const OWN_FOLDER = "pml-workspace";
+
+/** Makes the folder, and returns it as a workspace. Undefined if it cannot be one. */
+export function ownFolder(environment: Environment, cwd: string): Workspace | undefined {
+  const { homeless, userHome } = environment;
+  const path = join(userHome, OWN_FOLDER);
+  if (homeless !== undefined) return undefined;
+  try {
+    // A current folder that is gone is another mistake.
+    Deno.statSync(cwd);
+    Deno.mkdirSync(path, { recursive: true });
+  } catch {
+    return undefined; // the caller tells that there is no workspace
+  }
+  const root = projectFolder(path, environment);
+  if (root === undefined) return undefined;
+  const place = { root, found: "default" } as const;
+  const warning = `${quoted(cwd, 200)} is no project, so the workspace is ${quoted(root, 200)}. ` +
+    "Set PML_WORKSPACE to your project to choose another";
+  return { ...place, ...rulingFiles(environment, place), warning };
+}
+
+/**
+ * Returns the real path of a folder that may be a workspace although no person named it. Undefined
+ * for a home, a folder that holds one, and what is no folder.
+ */
+export function projectFolder(path: string, environment: Environment): string | undefined {
+  try {
+    const root = Deno.realPathSync(path);
+    const homes = [...homesOf(environment), namedHomeOf(environment)];
+    const isOpen = Deno.statSync(root).isDirectory && !homes.some((home) => isInside(root, home));
+    return isOpen ? root : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * `pml add`, `remove`, `list`, and `allow`, `ask`, `deny`, on a terminal as a person uses them.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Scripted } from "../src/remote/_stage_test.ts";
+import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+const CONFIG = `# mine
+permissions:
+  allow:
+    # reading is fine
+    - git:log # the log
+    - git:diff
+limits:
+  call_ms: 5000 # enough
+`;
+
+function echoServer(): readonly string[] {
+  return denoCommand("tests/kit/echo_server.ts");
+}
+
+Deno.test("pml add takes a command, starts it, shows its tools, and says what to do next; remove takes it out", async () => {
+  await using ws = await makeWorkspace();
+  const file = join(ws.home, "config.yaml");
+  await writeFile(file, CONFIG);
+  const added = await runPmlOnTerminal(ws, ["add", "echo", "--", ...echoServer()], {
+    typed: [["Add echo and start it?", "yes"]],
+  });
+  assert.equal(added.code, 0, added.stdout);
+  assert.match(added.stdout, /\+ +echo:/);
+  assert.match(added.stdout, /runs the command \[/);
+  assert.match(added.stdout, /echo has \d+ tools:/);
+  assert.match(added.stdout, /Try it: pml tools echo:\w+/);
+  const text = await readFile(file, "utf8");
+  for (const kept of ["# mine", "# reading is fine", "# the log", "# enough"]) {
+    assert.ok(text.includes(kept), kept);
+  }
+  const listed = await runPml(ws, ["list"]);
+  assert.match(listed.stdout, /^echo +stdio +.*config\.yaml$/m);
+  const again = await runPml(ws, ["add", "echo", "--", "true"]);
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /Cannot add "echo": there is a server "echo" already/);
+  const mistyped = await runPml(ws, ["remove", "ecko"]);
+  assert.match(mistyped.stderr, /no file of yours defines it\n.*Did you mean "echo"\?/);
+  const piped = await runPml(ws, ["remove", "echo"]);
+  assert.match(piped.stderr, /there is no person at a terminal/);
+  const removed = await runPmlOnTerminal(ws, ["remove", "echo"], {
+    typed: [["Remove echo?", "yes"]],
+  });
+  assert.equal(removed.code, 0, removed.stdout);
+  assert.doesNotMatch(await readFile(file, "utf8"), /echo/);
+});
+
+Deno.test("pml add keeps no secret, names what is to be set, and refuses what it cannot start as a server", async () => {
+  await using ws = await makeWorkspace();
+  const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+  const args = ["add", "hub", "--url", "https://hub.example.com/mcp", "--header"];
+  const shown = await runPml(ws, [...args, `Authorization: Bearer ${secret}`, "--json"]);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.doesNotMatch(shown.stdout + shown.stderr, /ghp_/);
+  assert.match(shown.stdout, /"Authorization": "Bearer \$\{\w+\}"/);
+  const bad: readonly (readonly [readonly string[], RegExp])[] = [
+    [["add", "hub", "--url", "ftp://x"], /Cannot add "hub"/],
+    [["add", "a", "--url", "https://x.example.com", "--header", "none"], /it has no ":"/],
+    [["add", "Bad Name", "--", "true"], /PML allows no such name, but bad-name/],
+    [["add", "filesystem", "--", "true"], /built in/],
+    [["add", "nothing"], /no registry has it\n.*pml add NAME -- COMMAND/],
+  ];
+  for (const [words, says] of bad) {
+    const ran = await runPml(ws, words);
+    assert.equal(ran.code, 2, ran.stderr);
+    assert.match(ran.stderr, says);
+  }
+});
+
+Deno.test("pml add of a server that fails says why, keeps it, and says how to take it out", async () => {
+  await using ws = await makeWorkspace();
+  const ran = await runPmlOnTerminal(ws, ["add", "broken", "--", "false"], {
+    typed: [["start it?", "yes"]],
+  });
+  assert.equal(ran.code, 1);
+  assert.match(ran.stdout, /broken stays configured; `pml remove broken` takes it out/);
+});
+
+Deno.test("pml add of an address writes it, and of a registry's name shows what is approved", async () => {
+  await using far = new Scripted();
+  await using registry = await FakeRegistry.open([
+    await moduleEntry(
+      "clock",
+      `export const __meta__ = { name: "clock", version: "1.0.0", description: "Tells the time",
+        tools: { tell: { description: "Tell the time" } } };
+      export function tell() { return "late"; }`,
+    ),
+  ]);
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: registry.url } });
+  const remote = await runPmlOnTerminal(ws, ["add", "far", "--url", far.url], {
+    typed: [["start it?", "yes"]],
+  });
+  assert.equal(remote.code, 0, remote.stdout);
+  assert.match(remote.stdout, /far has \d+ tools/);
+  const offered = await runPmlOnTerminal(ws, ["add", "clock"], {
+    typed: [["Use clock in this workspace?", "yes"]],
+  });
+  assert.equal(offered.code, 0, offered.stdout);
+  assert.match(offered.stdout, /clock has 1 tools|tell {2}Tell the time/);
+  const used = await runPml(ws, ["tools", "clock"]);
+  assert.match(used.stdout, /clock:tell/);
+});
+
+Deno.test("pml allow, ask and deny edit rules, keep comments, and move a rule between the lists", async () => {
+  await using ws = await makeWorkspace();
+  const file = join(ws.home, "config.yaml");
+  await writeFile(file, CONFIG);
+  const typed = [['Type "write"', "write"]] as const;
+  const allowed = await runPmlOnTerminal(ws, ["allow", "shell"], { typed });
+  assert.equal(allowed.code, 0, allowed.stdout);
+  assert.match(
+    await readFile(file, "utf8"),
+    /- git:log # the log\n {4}- git:diff\n {4}- shell:\*\n/,
+  );
+  const why = await runPml(ws, ["why", "shell:exec"]);
+  assert.match(why.stdout, /shell:exec: runs\n.*"shell:\*" in .*config\.yaml/);
+  const denied = await runPmlOnTerminal(ws, ["deny", "git:log"], { typed });
+  assert.equal(denied.code, 0, denied.stdout);
+  const text = await readFile(file, "utf8");
+  assert.match(text, /deny:\n +- git:log/);
+  assert.doesNotMatch(text, /# the log/);
+  assert.match(text, /# reading is fine|- git:diff/);
+  assert.match((await runPml(ws, ["why", "git:log"])).stdout, /git:log: denied/);
+  const odd = await runPml(ws, ["ask", "a b"]);
+  assert.equal(odd.code, 2);
+  assert.match(odd.stderr, /Cannot read the rule "a b"/);
+  const near = await runPmlOnTerminal(ws, ["allow", "filesytem"], {
+    typed: [[/Did you mean "filesystem"[^]*Type "write"/, "no"]],
+  });
+  assert.equal(near.code, 1, near.stdout);
+  assert.doesNotMatch(await readFile(file, "utf8"), /filesytem/);
+});
+
+Deno.test("pml allow --workspace keeps the comments and the trust of the workspace file, and its default rules", async () => {
+  const pml = `{
+  // rules of ours
+  "permissions": {
+    "allow": [
+      "git:log" // the log
+    ],
+    "ask": ["git:diff"]
+  }
+}
+`;
+  await using ws = await makeWorkspace({ pml, trusted: false });
+  const file = ws.file(".pml.json");
+  const untrusted = await runPml(ws, ["allow", "git:diff", "--workspace"]);
+  assert.match(untrusted.stderr, /WORKSPACE_UNTRUSTED/);
+  assert.equal(
+    (await runPmlOnTerminal(ws, ["trust"], { typed: [["Trust exactly this?", "y"]] })).code,
+    0,
+  );
+  const typed = [['Type "write"', "write"]] as const;
+  const moved = await runPmlOnTerminal(ws, ["allow", "git:diff", "--workspace"], { typed });
+  assert.equal(moved.code, 0, moved.stdout);
+  const text = await readFile(file, "utf8");
+  assert.match(text, /\/\/ rules of ours/);
+  assert.match(text, /"git:log",? \/\/ the log/);
+  assert.match((await runPml(ws, ["why", "git:diff"])).stdout, /git:diff: runs/);
+  // A new file gets the default rules, too, so that nothing else changes.
+  await using fresh = await makeWorkspace();
+  const made = await runPmlOnTerminal(fresh, ["allow", "shell:exec", "--workspace"], { typed });
+  assert.equal(made.code, 0, made.stdout);
+  assert.match((await runPml(fresh, ["why", "filesystem:read_file"])).stdout, /: runs/);
+  assert.match((await runPml(fresh, ["why", "shell:exec"])).stdout, /: runs/);
+});

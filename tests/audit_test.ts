@@ -1,0 +1,145 @@
+/**
+ * `pml audit` and `pml audit verify`, over journals that a spawned PML and this process wrote.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { appendFile, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Journal } from "../src/audit/journal.ts";
+import { Redactor } from "../src/audit/redact.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { until } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const SECRET = "hunter2-correct-horse";
+const CRM = `params.arguments.fail ? (() => { throw new Error("no") })() : "fine"`;
+
+function makeScene(): Promise<Workspace> {
+  return makeWorkspace({
+    files: { "crm.mjs": tinyServer(CRM), "good.txt": "good\n" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["crm:*", "filesystem:*"] },
+      mcpServers: { crm: { command: "node", args: ["crm.mjs"] } },
+    },
+  });
+}
+
+function journalIn(home: string): Journal {
+  const onFailure = assert.fail;
+  return Journal.open(home, { redactor: new Redactor(), onFailure, fileBytes: 900, filesKept: 1 });
+}
+
+async function filesIn(ws: Workspace): Promise<readonly string[]> {
+  const folder = join(ws.home, "journal");
+  return (await readdir(folder)).sort().map((name) => join(folder, name));
+}
+
+Deno.test("pml audit shows the calls, the newest last, filters them, and shows no argument", async () => {
+  await using ws = await makeScene();
+  const none = await runPml(ws, ["audit"]);
+  assert.deepEqual([none.code, none.stdout], [0, ""]);
+  assert.match(none.stderr, /holds no such record/);
+  await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
+  await runPml(ws, ["call", "filesystem:read_file", `path=${SECRET}`]);
+  const all = await runPml(ws, ["audit"]);
+  assert.equal(all.code, 0, all.stderr);
+  const lines = all.stdout.trim().split("\n");
+  assert.deepEqual(lines, lines.toSorted());
+  assert.match(all.stdout, /^\S+Z +end +filesystem:read_file +allow +result +\d+ ms$/m);
+  assert.match(all.stdout, /^\S+Z +event +journal opened +\{"run":/m);
+  assert.ok(!all.stdout.includes(SECRET));
+  const failed = await runPml(ws, ["audit", "--failed", "--tool", "filesystem:read_file"]);
+  assert.match(failed.stdout, /^\S+ +end +filesystem:read_file .*(failed|tool error).*\n$/);
+  const json = await runPml(ws, ["audit", "--json", "--kind", "start", "--limit", "1"]);
+  const record = JSON.parse(json.stdout);
+  assert.deepEqual([record.kind, record.tool], ["start", "filesystem:read_file"]);
+  for (const args of [["--server", "crm"], ["--tool", "crm"], ["--since", "2999-01-01"]]) {
+    const { code, stdout } = await runPml(ws, ["audit", ...args]);
+    assert.deepEqual([code, stdout], [0, ""], args.join(" "));
+  }
+});
+
+Deno.test("pml audit refuses options that make no sense", async () => {
+  await using ws = await makeWorkspace();
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [["--kind", "strat"], /Unknown kind "strat"\n.*one of start, end, event/],
+    [["--since", "soon"], /Cannot read the time "soon"\n.*2h/],
+    [["--limit", "0"], /Cannot use "0" as a limit/],
+    [["--tool", "git:log(path=x)"], /holds no values of arguments/],
+    [["verfy"], /Unknown subcommand "verfy"\n.*pml audit verify/],
+  ];
+  for (const [args, said] of cases) {
+    const { code, stderr } = await runPml(ws, ["audit", ...args]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, said);
+  }
+});
+
+Deno.test("pml audit --follow shows what comes, across files, until it is stopped", async () => {
+  await using ws = await makeWorkspace();
+  const [program = "", ...args] = [...pmlCommand(), "audit", "--follow", "--json"];
+  const child = new Deno.Command(program, {
+    args,
+    cwd: ws.path,
+    env: ws.env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  let text = "";
+  const reading = (async () => {
+    for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) text += part;
+  })();
+  try {
+    using journal = journalIn(ws.home);
+    for (let at = 0; at < 12; at++) {
+      await journal.write({ kind: "event", event: `made-${at}-here` });
+      await until(() => text.includes(`made-${at}-here`));
+    }
+    assert.equal((await filesIn(ws)).length, 1, "older files were removed");
+  } finally {
+    child.kill("SIGINT");
+  }
+  const { code } = await child.status;
+  await reading;
+  assert.equal(code, 130);
+  const seen = text.trim().split("\n").map((line) => JSON.parse(line).seq);
+  assert.deepEqual(seen.slice(0, 12), [...Array(12).keys()]);
+});
+
+Deno.test("pml audit verify names the record that was changed, what was removed, and links", async () => {
+  await using ws = await makeScene();
+  await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
+  const good = await runPml(ws, ["audit", "verify", "--json"]);
+  assert.equal(good.code, 0, good.stderr);
+  const { ok, files, cut, open } = JSON.parse(good.stdout);
+  assert.deepEqual([ok, files, cut, open], [true, 1, [], []]);
+  const [file = ""] = await filesIn(ws);
+  const text = await readFile(file, "utf8");
+  await writeFile(file, text.replace('"kind":"start"', '"kind":"stirt"'));
+  const bad = await runPml(ws, ["audit", "verify"]);
+  assert.equal(bad.code, 1);
+  assert.ok(bad.stdout.includes(`${file}:2: its content does not fit its hash`), bad.stdout);
+  await writeFile(file, text);
+  await appendFile(file, "no record\n");
+  const shown = await runPml(ws, ["audit"]);
+  assert.match(shown.stderr, /lines that hold no record: 1/);
+  await writeFile(file, text);
+  {
+    using journal = journalIn(ws.home);
+    for (let at = 0; at < 12; at++) await journal.write({ kind: "event", event: "more" });
+  }
+  const rotated = await runPml(ws, ["audit", "verify"]);
+  assert.equal(rotated.code, 0, rotated.stdout);
+  assert.match(rotated.stdout, /older records of its process were removed/);
+  if (Deno.build.os === "windows") return;
+  await symlink(file, file.replace("0001.jsonl", "0002.jsonl"));
+  const linked = await runPml(ws, ["audit", "verify"]);
+  assert.notEqual(linked.code, 0);
+  assert.match(linked.stderr, /0002\.jsonl": it is not a regular file/);
+});

@@ -1,0 +1,355 @@
+/**
+ * The first steps of a person: started anywhere, mistyped names, what is told of the set-up.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
+import { ERAS, type Message } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const FROM_TOP = { cwd: "/" } as const;
+const LIST = { tool: "filesystem:list_directory", arguments: { path: "." } };
+
+function textOf({ result, error }: Message): string {
+  if (error !== undefined) return JSON.stringify(error);
+  return (result?.content as unknown as { text: string }[]).map(({ text }) => text).join("\n");
+}
+
+function errorOf({ result }: Message): { code?: string; message?: string } {
+  return (result?.structuredContent as { error?: object } | undefined)?.error ?? {};
+}
+
+/** The folder that PML makes where nobody says another one. */
+function ownFolder(ws: Workspace): string {
+  return join(dirname(ws.home), "pml-workspace");
+}
+
+async function listedFromTop(
+  ws: Workspace,
+  roots: readonly string[] | undefined,
+): Promise<{ readonly text: string; readonly stderr: string }> {
+  await using pml = new RawStdio(ws, {
+    ...FROM_TOP,
+    ...roots && {
+      capabilities: { roots: {} },
+      answer: (method) => {
+        assert.equal(method, "roots/list");
+        return { roots: roots.map((uri) => ({ uri })) };
+      },
+    },
+  });
+  await pml.open();
+  const text = textOf(await pml.callTool("call", LIST));
+  assert.equal((await pml.close()).code, 0);
+  return { text, stderr: pml.stderr };
+}
+
+Deno.test("A client that starts PML in / gets its first root as the workspace, with the file of rules there", async () => {
+  await using ws = await makeWorkspace({
+    files: { "here.txt": "x" },
+    pml: { permissions: { deny: ["filesystem:list_directory"] } },
+    trusted: false,
+  });
+  const home = dirname(ws.home);
+  const root = pathToFileURL(ws.path).href;
+  const denied = await listedFromTop(ws, [root]);
+  assert.match(denied.text, /^PERMISSION_DENIED: /);
+  await rm(ws.file(".pml.json"));
+  // Homes, the top folder and what is no folder are passed over.
+  const odd = ["file:///", pathToFileURL(home).href, "file:///%zz", "file:///gone"];
+  const { text, stderr } = await listedFromTop(ws, [...odd, root]);
+  assert.match(text, /here\.txt/);
+  assert.doesNotMatch(stderr, /is no project/);
+  const none = await listedFromTop(ws, odd);
+  assert.doesNotMatch(none.text, /here\.txt/);
+  assert.match(none.stderr, /"\/" is no project, so the workspace is ".*\/pml-workspace"/);
+});
+
+for (const era of ERAS) {
+  Deno.test(`A client without roots that starts PML in / works in PML's own folder, on ${era}`, async () => {
+    await using ws = await makeWorkspace();
+    await mkdir(ownFolder(ws));
+    await writeFile(join(ownFolder(ws), "mine.txt"), "x");
+    await using pml = new RawStdio(ws, { ...FROM_TOP, era });
+    await pml.open();
+    assert.match(textOf(await pml.callTool("call", LIST)), /mine\.txt/);
+    assert.equal((await pml.close()).code, 0);
+    assert.match(pml.stderr, /is no project.*Set PML_WORKSPACE to your project to choose another/);
+  });
+}
+
+Deno.test("A client that says it has roots and never tells them delays its calls for two seconds, not more", async () => {
+  await using ws = await makeWorkspace();
+  await using pml = new RawStdio(ws, { ...FROM_TOP, capabilities: { roots: {} } });
+  await pml.open();
+  const since = performance.now();
+  assert.equal(textOf(await pml.callTool("call", LIST)), "The folder is empty");
+  assert.ok(performance.now() - since < 20_000);
+  await using gone = new RawStdio(ws, { ...FROM_TOP, capabilities: { roots: {} } });
+  await gone.open();
+  gone.begin("tools/call", { name: "call", arguments: LIST });
+  assert.equal((await gone.close()).code, 0, "a client that leaves meanwhile ends PML");
+});
+
+Deno.test("A command in / uses PML's own folder and says so; init wants a project", async () => {
+  await using ws = await makeWorkspace();
+  const ran = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"], {
+    cwd: "/",
+  });
+  assert.match(ran.stderr, /warning: "\/" is no project, so the workspace is/);
+  const doctor = await runPml(ws, ["doctor"], { cwd: "/" });
+  assert.match(doctor.stdout, /^ok {3}workspace: .*\/pml-workspace, PML's own folder$/m);
+  assert.match(doctor.stdout, /^warn configuration: "\/" is no project/m);
+  const init = await runPml(ws, ["init", "--yes"], { cwd: "/" });
+  assert.equal(init.code, 2);
+  assert.match(init.stderr, /Cannot set up: the current folder is no project/);
+  // A link that leads to a home is not taken.
+  await rm(ownFolder(ws), { recursive: true });
+  await Deno.symlink(dirname(ws.home), ownFolder(ws));
+  const linked = await runPml(ws, ["tools"], { cwd: "/" });
+  assert.equal(linked.code, 2);
+  assert.match(linked.stderr, /CONFIG_INVALID: .*Start PML in a project, or set PML_WORKSPACE/s);
+});
+
+Deno.test({
+  name: "A client that starts PML in the person's home works in PML's own folder there",
+  ignore: !HAS_ACCOUNTS,
+  fn: async () => {
+    await using ws = await makeWorkspace();
+    const home = dirname(ws.home);
+    const command = pmlOfAccount(ws);
+    const ran = await runPml(ws, ["doctor"], { cwd: home, command });
+    assert.match(ran.stdout, /^ok {3}workspace: .*\/home\/pml-workspace, PML's own folder$/m);
+  },
+});
+
+for (const era of ERAS) {
+  Deno.test(`A mistyped name is told with the nearest one, also where no registry can be reached, on ${era}`, async () => {
+    // Nothing listens there.
+    await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const called = async (tool: string) =>
+      errorOf(await pml.callTool("call", { tool, arguments: { path: "a" } }));
+    const server = await called("filesytem:read_file");
+    assert.equal(server.code, "UNKNOWN_TOOL");
+    assert.match(server.message ?? "", /Did you mean "filesystem:read_file"\?$/);
+    const tool = await called("filesystem:red_file");
+    assert.equal(tool.code, "UNKNOWN_TOOL");
+    assert.match(tool.message ?? "", /Did you mean "filesystem:read_file"\?$/);
+    assert.equal((await called("weather:today")).code, "REGISTRY_OFFLINE");
+    assert.equal((await pml.close()).code, 0);
+  });
+
+  Deno.test(`search takes a text or a list of texts, each by its own name, on ${era}`, async () => {
+    await using ws = await makeWorkspace();
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const { result } = await pml.request("tools/list", {});
+    const tools = result?.tools as unknown as {
+      name: string;
+      inputSchema: { properties: object };
+    }[];
+    const schema = tools.find(({ name }) => name === "search")?.inputSchema;
+    assert.doesNotMatch(JSON.stringify(schema), /anyOf|oneOf/);
+    const found = async (args: Record<string, unknown>) =>
+      textOf(await pml.callTool("search", { limit: 20, ...args }));
+    assert.match(await found({ query: "read a file" }), /^filesystem:read_file/m);
+    const both = await found({ query: "read a file", queries: ["list branches"] });
+    assert.match(both, /^filesystem:read_file/m);
+    assert.match(both, /^git:branches/m);
+    for (const args of [{}, { queries: [] }]) {
+      assert.match(await found(args), /^BAD_ARGUMENTS: .*Missing argument: query/);
+    }
+    assert.match(await found({ query: ["read"] }), /^BAD_ARGUMENTS: /);
+    // The share tells how much of the query a tool has; the best of bad hits is no whole one.
+    const pdf = await found({ query: "convert pdf to text" });
+    const shares = [...pdf.matchAll(/, (\d+)%\]$/gm)].map(([, share]) => Number(share));
+    assert.ok(shares.length > 0 && shares.every((share) => share < 70), pdf);
+    assert.match(
+      await found({ query: "filesystem:read_file" }),
+      /^filesystem:read_file.* 100%\]$/m,
+    );
+    assert.equal((await pml.close()).code, 0);
+  });
+
+  Deno.test(`pml://servers tells in a fresh process what pml doctor tells, on ${era}`, async () => {
+    await using ws = await makeWorkspace();
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const { result } = await pml.request("resources/read", { uri: "pml://servers" });
+    const [{ text = "" } = {}] = result?.contents as unknown as { text?: string }[];
+    const states = JSON.parse(text) as { name: string; state: string; tools: number }[];
+    assert.equal((await pml.close()).code, 0);
+    const { stdout } = await runPml(ws, ["doctor"]);
+    for (const { name, state, tools } of states) {
+      const count = `${tools} tool${tools === 1 ? "" : "s"}`;
+      assert.ok(stdout.includes(`ok   server ${name}: builtin, ${state}: ${count}\n`), name);
+    }
+    assert.equal(states.length, 4);
+  });
+}
+
+const MODULE = (body: string) =>
+  `export const __meta__ = { name: "m", description: "M", tools: { a: { description: "A" } } };
+  export function a() { return ${JSON.stringify(body)}; }`;
+
+Deno.test("Rules that name nothing, a replaced built-in, waiting trust and changed code are told as what they are", async () => {
+  await using ws = await makeWorkspace({
+    files: { "m.ts": MODULE("one") },
+    pml: {
+      permissions: {
+        allow: ["m:*", "m:b", "filesytem:*"],
+        ask: ["elsewhere:*"],
+      },
+      mcpServers: { git: { command: "true" } },
+      private_mcps: { m: { type: "deno", path: "m.ts" } },
+    },
+  });
+  const first = await runPml(ws, ["call", "m:a"]);
+  assert.match(first.stdout, /one/);
+  const mistyped =
+    /The rule "filesytem:\*" in ".*\.pml\.json" names no server here. Did you mean "filesystem"\?/;
+  assert.match(first.stderr, mistyped);
+  assert.doesNotMatch(first.stderr, /elsewhere/, "a registry may have it");
+  const { stdout } = await runPml(ws, ["doctor"]);
+  assert.match(stdout, mistyped);
+  assert.match(
+    stdout,
+    /^warn rule: The rule "m:b" in .* names no tool of "m"\. Did you mean "m:a"\?$/m,
+  );
+  assert.match(stdout, /^warn rule: The rule "elsewhere:\*" .* A registry may have it$/m);
+  assert.match(stdout, /^warn server git: your own definition replaces the built-in server/m);
+  await writeFile(ws.file("m.ts"), MODULE("two"));
+  const changed = await runPml(ws, ["call", "m:a"]);
+  assert.equal(changed.code, 1);
+  assert.match(
+    changed.stderr,
+    /APPROVAL_STALE: .*the code of "m" in ".*m\.ts" has changed: it is sha256-\w+, approved was sha256-/,
+  );
+  const untrusted = await runPml(ws, ["doctor"], { env: { PML_TRUST: "" } });
+  assert.match(untrusted.stdout, /^warn trust: not trusted yet$/m);
+  assert.match(untrusted.stdout, /^warn server m: private, blocked: /m);
+  const trust = await runPml(ws, ["trust", "--json"], { env: { PML_TRUST: "" } });
+  assert.match(trust.stdout, /\\"git\\" replaces the built-in server of PML/);
+});
+
+Deno.test("doctor asks each registry, and one that is away is a warning with its reason", async () => {
+  await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
+  const ran = await runPml(ws, ["doctor"]);
+  assert.equal(ran.code, 0);
+  assert.match(
+    ran.stdout,
+    /^warn registry http:\/\/127\.0\.0\.1:9\/mcp: Cannot reach the registry/m,
+  );
+});
+
+Deno.test("A name that holds secrets is closed for reading, and the hint is the grant that opens it (GW18)", async () => {
+  const secret = "npm_0123456789";
+  const names = [".npmrc", ".netrc", ".mcp.json", ".cursor/mcp.json", "deep/.pypirc", ".Npmrc"];
+  const files = Object.fromEntries(names.map((name) => [name, secret]));
+  await using ws = await makeWorkspace({ files, pml: {} });
+  for (const path of Object.keys(files)) {
+    const refused = await runPml(ws, ["call", "filesystem:read_file", `path=${path}`]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /PATH_PROTECTED: Cannot read ".*": it is protected/);
+    assert.doesNotMatch(refused.stdout + refused.stderr, /npm_/);
+    const [, grants = ""] = /trusted \.pml\.json: ("grants": .*)/.exec(refused.stderr) ?? [];
+    await writeFile(ws.file(".pml.json"), `{ ${grants} }`);
+    const opened = await runPml(ws, ["call", "filesystem:read_file", `path=${path}`]);
+    assert.equal(opened.stdout.trim(), secret, opened.stderr);
+    await writeFile(ws.file(".pml.json"), "{}");
+  }
+});
+
+/** Runs a command on a terminal where something was typed before anything was asked. */
+async function typedAhead(ws: Workspace, args: readonly string[], ahead: string) {
+  const script = `import os, pty, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+os.write(fd, sys.argv[1].encode())
+seen = b""
+while True:
+    try:
+        piece = os.read(fd, 65536)
+    except OSError:
+        break
+    if not piece:
+        break
+    seen += piece
+    if seen.count(b"[N] no") > 0:
+        time.sleep(0.5)
+        os.write(fd, b"n")
+sys.stdout.buffer.write(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`;
+  const command = ["python3", "-c", script, ahead, ...pmlCommand()] as const;
+  return await runPml(ws, args, { command });
+}
+
+Deno.test("What is typed before a question answers nothing, one key answers it, and Enter is no (GW17)", async () => {
+  await using ws = await makeWorkspace();
+  const write = ["call", "filesystem:write_file", "path=a.txt", "content=x"];
+  for (const ahead of ["y\n", "yyyyyyyy\n\n", "always\nyes\n", "y"]) {
+    const ran = await typedAhead(ws, write, ahead);
+    assert.match(ran.stdout, /May it run\? \[y\] once {2}(?:\[a\] always {2})?\[N\] no/);
+    assert.notEqual(ran.code, 0, `${JSON.stringify(ahead)}: ${ran.stdout}`);
+    await assert.rejects(Deno.stat(ws.file("a.txt")), Deno.errors.NotFound);
+  }
+  const asked = /May it run\?.*\[N\] no/;
+  const enter = await runPmlOnTerminal(ws, write, { typed: [[asked, ""]] });
+  assert.match(enter.stdout, /APPROVAL_DECLINED/);
+  const odd = await runPmlOnTerminal(ws, write, {
+    typed: [[asked, "x"], [/Press y.* or n/, "yes"]],
+  });
+  assert.equal(odd.code, 0, odd.stdout);
+  assert.equal(await Deno.readTextFile(ws.file("a.txt")), "x");
+});
+
+Deno.test("Errors of a module name the line of its file, at load, when called and in pml check", async () => {
+  const meta = (name: string, schema = "{}") =>
+    `export const __meta__ = { name: "${name}", description: "M",\n` +
+    `  tools: { a: { description: "A", inputSchema: ${schema} } } };\n`;
+  const typo = '{ type: "object", properties: { city: { type: "strng" } }, required: ["cty"] }';
+  const files = {
+    "syntax.ts": `${meta("syntax")}export function a() {\n  const x = ;\n}\n`,
+    "broken.ts": `${meta("broken")}interface T { readonly name: string }\n` +
+      "export function a() {\n  const it = undefined as unknown as T;\n  return it.name;\n}\n",
+    "says.ts": `${meta("says")}export function a() { throw new Error("There is no such city"); }\n`,
+    "typo.ts": `${meta("typo", typo)}export function a() { return 1; }\n`,
+  };
+  const names = ["syntax", "broken", "says", "typo"];
+  const private_mcps = Object.fromEntries(
+    names.map((name) => [name, { type: "deno", path: `${name}.ts` }]),
+  );
+  const allow = names.map((name) => `${name}:*`);
+  await using ws = await makeWorkspace({ files, pml: { permissions: { allow }, private_mcps } });
+  const syntax = await runPml(ws, ["call", "syntax:a"]);
+  assert.match(syntax.stderr, /Cannot load the module "syntax": syntax error in line 4, column 13/);
+  assert.match(syntax.stderr, /Fix the syntax error in line 4/);
+  const broken = await runPml(ws, ["call", "broken:a"]);
+  assert.match(broken.stderr, /TypeError: Cannot read properties .* \(broken\.ts:6:\d+\)/);
+  // What an author throws is for people, and stays as it is.
+  const says = await runPml(ws, ["call", "says:a"]);
+  assert.equal(says.stderr.trim().split("\n").at(-1), "There is no such city");
+  const checked = await runPml(ws, ["check", "syntax.ts"]);
+  assert.match(
+    checked.stdout,
+    /FAIL syntax: line 4: Expression expected\n +Fix the syntax error in line 4/,
+  );
+  const misspelt = await runPml(ws, ["check", "typo.ts"]);
+  assert.equal(misspelt.code, 1);
+  assert.match(misspelt.stdout, /has the unknown type "strng"\n +Write "string"/);
+  assert.match(
+    misspelt.stdout,
+    /requires "cty", which is none of its properties\n +Did you mean "city"\?/,
+  );
+});

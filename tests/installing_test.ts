@@ -1,0 +1,153 @@
+/**
+ * Commands while a server is being installed: they end at a signal, and lists wait on a terminal.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ProcWatch } from "./kit/procwatch.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { until, within } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** A workspace with an npx server whose npm never ends. It starts a program that never ends, too. */
+async function stuck(): Promise<Workspace> {
+  const root = await Deno.makeTempDir({ prefix: "pml-npm-" });
+  const bin = join(root, "bin");
+  await mkdir(bin);
+  const npm = '#!/bin/sh\necho "npm http fetch GET 200 x" >&2\nsleep 600 &\nsleep 600\n';
+  await writeFile(join(bin, "npm"), npm);
+  await chmod(join(bin, "npm"), 0o755);
+  const ws = await makeWorkspace({
+    env: { PATH: `${bin}:${Deno.env.get("PATH")}` },
+    pml: {
+      permissions: { allow: ["slow:*"] },
+      mcpServers: { slow: { command: "npx", args: ["-y", "slow-pkg"] } },
+    },
+  });
+  const dispose = async () => {
+    await ws[Symbol.asyncDispose]();
+    await Deno.remove(root, { recursive: true });
+  };
+  return { ...ws, [Symbol.asyncDispose]: dispose };
+}
+
+const COMMANDS: readonly (readonly string[])[] = [
+  ["call", "slow:go", "a=1"],
+  ["tools", "slow"],
+  ["tools", "--refresh"],
+  ["doctor"],
+  ["install", "slow"],
+  ["learn", "slow"],
+];
+
+Deno.test("A signal ends any command within a second while it installs, with all that it started", async () => {
+  await using ws = await stuck();
+  for (const args of COMMANDS) {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+      const [program, ...own] = [...pmlCommand(), ...args];
+      const child = new Deno.Command(program, {
+        args: own,
+        cwd: ws.path,
+        env: ws.env,
+        clearEnv: true,
+        stdin: "null",
+        stdout: "null",
+        stderr: "piped",
+      }).spawn();
+      let said = "";
+      const reading = (async () => {
+        const decoder = new TextDecoder();
+        for await (const piece of child.stderr) said += decoder.decode(piece);
+      })();
+      const watch = new ProcWatch(ws.tag);
+      await until(() => said.includes("Installing slow-pkg"));
+      await watch.remember(child.pid);
+      const since = performance.now();
+      child.kill(signal);
+      const { code } = await within(child.status, { ms: 30_000, what: () => args.join(" ") });
+      const took = performance.now() - since;
+      await reading;
+      assert.equal(code, signal === "SIGINT" ? 130 : 143, `${args.join(" ")}: ${said}`);
+      assert.ok(took < 5_000, `${args.join(" ")} took ${took} ms`);
+      assert.equal(said.split("Installing slow-pkg").length, 2, `twice: ${said}`);
+      await watch.assertNothingLeft();
+    }
+  }
+});
+
+Deno.test("Lists that are piped name the command that installs; on a terminal they wait for it", async () => {
+  await using ws = await stuck();
+  for (const args of [["tools"], ["search", "slow"]]) {
+    const ran = await runPml(ws, args);
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.match(ran.stderr, /Not ready yet: slow\. `pml tools --refresh` installs and waits/);
+    const waits = await runPmlOnTerminal(ws, args, {
+      typed: [[/Installing slow-pkg/, ""], [/^/, "\x03"]],
+    });
+    assert.equal(waits.code, 130, waits.stdout);
+    assert.doesNotMatch(waits.stdout, /Not ready yet/);
+  }
+});
+
+const NPM_404 = `#!/bin/sh
+echo "npm http fetch GET 404 http://127.0.0.1/nope 12ms" >&2
+echo "npm error code E404" >&2
+echo "npm error 404 Not Found - GET http://127.0.0.1/nope - Not found" >&2
+echo "npm error 404  'nope@*' is not in this registry." >&2
+echo "npm error A complete log of this run can be found in: /x.log" >&2
+exit 1
+`;
+
+Deno.test("A package that does not exist is tried once in a command, and npm's reason is told", async () => {
+  await using ws = await stuck();
+  const bin = ws.env.PATH?.split(":")[0] ?? "";
+  await writeFile(join(bin, "npm"), NPM_404);
+  for (const args of [["call", "slow:go", "a=1"], ["tools", "slow"], ["doctor"]]) {
+    const ran = await runPml(ws, args);
+    assert.equal(ran.code, 1);
+    assert.match(
+      ran.stdout + ran.stderr,
+      /Cannot install "slow-pkg": `npm install` ended with 1: 404 Not Found/,
+    );
+    assert.equal(ran.stderr.split("info  Installing").length, 2, ran.stderr);
+  }
+  const { stdout } = await runPml(ws, ["tools", "--refresh"]);
+  assert.match(stdout, /^slow .*failed: .*404 Not Found/m);
+});
+
+Deno.test("What a server wrote before it ended is told with the failure, and kept for pml logs", async () => {
+  const secret = "a-secret-of-the-server-0123456789";
+  const script = 'echo "token is $TOKEN" >&2; echo "docker: no daemon" >&2; exit 125';
+  await using ws = await makeWorkspace({
+    env: { THE_TOKEN: secret },
+    pml: {
+      mcpServers: {
+        boom: { command: "sh", args: ["-c", script], env: { TOKEN: "${THE_TOKEN}" } },
+        quiet: { command: "true" },
+      },
+    },
+  });
+  const ran = await runPml(ws, ["tools", "boom"]);
+  assert.match(ran.stderr, /Cannot reach "boom": .*exit code 125: docker: no daemon/);
+  await runPml(ws, ["tools", "boom"]);
+  const { stdout } = await runPml(ws, ["logs", "boom"]);
+  assert.equal(stdout.split("docker: no daemon").length, 3, "both runs are kept");
+  assert.doesNotMatch(stdout, new RegExp(secret));
+  const path = join(ws.home, "logs", "boom.log");
+  assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
+  assert.equal(JSON.parse((await runPml(ws, ["logs", "boom", "--json"])).stdout).path, path);
+  // The oldest lines go first.
+  await writeFile(path, `oldest\n${"x".repeat(70_000)}\n`, { mode: 0o600 });
+  await runPml(ws, ["tools", "boom"]);
+  const text = await Deno.readTextFile(path);
+  assert.ok(text.length <= 65_536 && !text.includes("oldest") && text.includes("no daemon"));
+  const nothing = await runPml(ws, ["logs", "quiet"]);
+  assert.match(nothing.stderr, /Nothing is kept of quiet/);
+  const unknown = await runPml(ws, ["logs", "bom"]);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stderr, /Did you mean "boom"\?/);
+});

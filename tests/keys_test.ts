@@ -1,0 +1,74 @@
+/**
+ * `pml key`: keys of servers that are kept in the PML home.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { Scripted } from "../src/remote/_stage_test.ts";
+import { call } from "./attacks/evil_servers.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+Deno.test("A key that is kept reaches the server that names it, after the environment and before .env", async () => {
+  await using far = new Scripted();
+  const headers = { "X-Key": "${SOME_KEY}" };
+  await using ws = await makeWorkspace({
+    files: { ".env": "SOME_KEY=of-dotenv\n" },
+    pml: {
+      permissions: { allow: ["far:*"] },
+      mcpServers: { far: { type: "http", url: far.url, headers } },
+    },
+  });
+  const sent = async (env: Record<string, string> = {}) => {
+    await using pml = new RawStdio(ws, { env });
+    await pml.open();
+    await call(pml, "far:t");
+    assert.equal((await pml.close()).code, 0);
+    return far.came.at(-1)?.headers.get("x-key");
+  };
+  assert.equal(await sent(), "of-dotenv");
+  const secret = 'kept "1" \\ two';
+  const kept = await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: `${secret}\n` });
+  assert.equal(kept.code, 0, kept.stderr);
+  assert.doesNotMatch(kept.stdout + kept.stderr, /kept "1"/);
+  const path = `${ws.home}/keys.env`;
+  assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o600);
+  assert.equal(await sent(), secret);
+  assert.equal(await sent({ SOME_KEY: "of-the-environment" }), "of-the-environment");
+  const listed = await runPml(ws, ["key", "list"]);
+  assert.match(listed.stdout, /^SOME_KEY +the key file +wanted by far$/m);
+  assert.match(listed.stdout, /^PML_API_KEY +not set +wanted by cloud tools$/m);
+  assert.doesNotMatch(listed.stdout, /kept "1"|of-dotenv/);
+  assert.equal((await runPml(ws, ["key", "remove", "SOME_KEY"])).code, 0);
+  assert.equal(await sent(), "of-dotenv");
+});
+
+Deno.test("pml key set on a terminal shows nothing, and refuses names and values that are no keys", async () => {
+  await using ws = await makeWorkspace();
+  const ran = await runPmlOnTerminal(ws, ["key", "set", "TOKEN_A"], {
+    typed: [["The value of TOKEN_A", "seen-by-nobody"]],
+  });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.doesNotMatch(ran.stdout, /seen-by-nobody/);
+  const bad: readonly (readonly [readonly string[], string, RegExp])[] = [
+    [["set", "NODE_OPTIONS"], "x", /changes how programs run/],
+    [["set", "PML_TRUST"], "x", /PML's own/],
+    [["set", "a-b"], "x", /no name of a variable/],
+    [["set", "A"], "", /no value was given/],
+    [["set", "A"], "a${B}", /characters that no key has/],
+    [["set", "A"], "a\u0007", /characters that no key has/],
+    [["remove", "NOPE"], "", /does not have it/],
+    [["remove"], "", /pml key remove NAME/],
+    [["show"], "", /pml key list/],
+  ];
+  for (const [words, stdin, says] of bad) {
+    const args = words[0] === "set" ? [...words, "--stdin"] : words;
+    const refused = await runPml(ws, ["key", ...args], { stdin });
+    assert.notEqual(refused.code, 0, words.join(" "));
+    assert.match(refused.stderr, says);
+  }
+  assert.match((await runPml(ws, ["key", "set", "A"])).stderr, /Pass the key with --stdin/);
+  assert.match(await Deno.readTextFile(`${ws.home}/keys.env`), /^TOKEN_A="seen-by-nobody"\n$/);
+});
