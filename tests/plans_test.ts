@@ -154,7 +154,7 @@ for (const era of ERAS) {
     const lines = textOf(answer).split("\n").filter((line) => line.startsWith("task "));
     const wanted: readonly (readonly [string, RegExp])[] = [
       ["mistyped", /"steps:sleep": ms: .*"integer"/],
-      ["missing", /"ms"/],
+      ["missing", /Missing argument: ms/],
       ["extra", /"more"/],
       ["beside", /"integer"/],
       ["element", /"integer"/],

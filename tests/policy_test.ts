@@ -319,7 +319,7 @@ Deno.test("A policy that cannot be used stops everything, and says who mends it"
     });
     assert.match(stderr, /CONFIG_INVALID/, name);
     assert.match(stderr, why, name);
-    assert.match(stderr, /Whoever looks after this machine must mend the policy/, name);
+    assert.match(stderr, /Whoever looks after this machine must correct the policy/, name);
     assert.equal(stdout, "", name);
     const listed = await runPml(ws, ["tools"], { env });
     assert.match(listed.stderr, /CONFIG_INVALID/, name);

@@ -173,7 +173,7 @@ Deno.test("the parser and policy.schema.json accept and refuse the same policies
       assert.equal(error === undefined, isGood, JSON.stringify(value));
       assert.equal(validate(value).valid, isGood, JSON.stringify(value));
       if (isGood) continue;
-      assert.match(`${error?.hint}`, /must mend the policy/);
+      assert.match(`${error?.hint}`, /must correct the policy/);
       assert.ok(company?.forbids(server({ kind: "deno" })), "nothing is left");
     }
   }
