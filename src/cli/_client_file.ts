@@ -1,9 +1,10 @@
 /**
- * Puts servers into the text of a JSON file and changes nothing else in it.
+ * Puts servers into the text of a JSON or TOML file and changes nothing else in it.
  *
  * @module
  */
 
+import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node, ParseError } from "jsonc-parser";
 import { isObject, objectOf } from "../core/json.ts";
@@ -24,13 +25,20 @@ export const HTTP_ENTRY = {
   headers: { Authorization: "Bearer ${PML_TOKEN:-}" },
 } as const;
 
-const LIST = "mcpServers";
 const NAME = "pml";
 
 /** The new text of a client's file, and the entry that it replaces, if there was one. */
 export interface ClientEdit {
   readonly text: string;
   readonly before: string | undefined;
+}
+
+/** What is written into a client's file. */
+export interface ClientForm {
+  /** The keys of the object that holds the servers. */
+  readonly at?: readonly [section: string, ...names: string[]];
+  /** The entry of PML. */
+  readonly entry?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -40,15 +48,65 @@ export interface ClientEdit {
 export async function editClientText(
   text: string,
   path: string,
-  entry: typeof ENTRY | typeof HTTP_ENTRY = ENTRY,
+  { at = ["mcpServers"], entry = ENTRY }: ClientForm = {},
 ): Promise<ClientEdit | undefined> {
   const jsonc = await import("jsonc-parser");
-  const servers = read(text.replace(/^\uFEFF/, ""), { jsonc, path })[LIST] ?? {};
-  if (!isObject(servers)) throw refused(path, `"${LIST}" is not an object`);
+  const whole: unknown = read(text.replace(/^\uFEFF/, ""), { jsonc, path });
+  const servers = at.reduce((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
+  if (!isObject(servers)) throw refused(path, `"${at.join(".")}" is not an object`);
   const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
   if (isPml(found, entry)) return undefined;
-  const after = await withValue(text, { path, at: [LIST, NAME], entry });
+  const after = await withValue(text, { path, at: [...at, NAME], entry });
   return { text: after, before: JSON.stringify(found) };
+}
+
+/**
+ * Does the same for a TOML file: the entry becomes a table behind everything else. The text of the
+ * edit is the text before if another entry is there.
+ */
+export async function editTomlText(
+  text: string,
+  path: string,
+  { at: [section] = ["mcp_servers"], entry = ENTRY }: ClientForm = {},
+): Promise<ClientEdit | undefined> {
+  const { parse, stringify, TomlError } = await import("smol-toml");
+  const parsed = (toml: string): Record<string, unknown> => {
+    try {
+      return parse(toml);
+    } catch (error) {
+      // The library's message repeats the line, which may contain a key.
+      throw refused(path, error instanceof TomlError ? `line ${error.line} is not TOML` : error);
+    }
+  };
+  const before = parsed(text);
+  const servers = before[section] ?? {};
+  if (!isObject(servers)) throw refused(path, `"${section}" is not a table`);
+  const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
+  if (isPml(found, entry)) return undefined;
+  if (found !== undefined) return { text, before: JSON.stringify(found) };
+  const wanted = { ...before, [section]: { ...servers, [NAME]: entry } };
+  const end = text.includes("\r\n") ? "\r\n" : "\n";
+  const gap = text === "" ? "" : text.endsWith("\n") ? end : end + end;
+  const own = `[${section}.${NAME}]\n${stringify(entry)}`.trimEnd() + "\n";
+  const after = text + gap + own.replaceAll("\n", end);
+  try {
+    if (isDeepStrictEqual(parse(after), parse(stringify(wanted)))) {
+      return { text: after, before: undefined };
+    }
+  } catch {
+    // An inline table cannot be added to from outside.
+  }
+  throw refused(path, "it cannot be edited without another change");
+}
+
+/** Returns the lines that an edit adds to a text, and nothing of the lines around them. */
+export function addedLines(before: string, after: string): readonly string[] {
+  let start = 0;
+  while (start < before.length && before[start] === after[start]) start++;
+  let end = 0;
+  while (end < before.length - start && before.at(-1 - end) === after.at(-1 - end)) end++;
+  const own = after.slice(start, after.length - end);
+  return own.split(/\r?\n/).filter((line) => line.trim() !== "");
 }
 
 /**
@@ -82,17 +140,20 @@ export async function withValue(
   throw refused(path, "it cannot be edited without another change");
 }
 
-/** Returns whether an entry leads to PML. Other fields of the entry, such as `env`, may differ. */
-function isPml(found: unknown, entry: typeof ENTRY | typeof HTTP_ENTRY): boolean {
+/**
+ * Returns whether an entry leads to PML. Other fields of the entry, such as `env`, may differ, and
+ * the command may be named by its whole path.
+ */
+function isPml(found: unknown, entry: Readonly<Record<string, unknown>>): boolean {
   if (!isObject(found)) return false;
-  const { type = entry.type, command, args, url } = found;
-  const wanted = { command: undefined, args: undefined, url: undefined, ...entry };
-  return isDeepStrictEqual([type, command, args, url], [
-    wanted.type,
-    wanted.command,
-    wanted.args,
-    wanted.url,
-  ]);
+  const { type = entry.type, args, url } = found;
+  const wanted = [entry.type, pathless(entry.command), entry.args, entry.url];
+  return isDeepStrictEqual([type, pathless(found.command), args, url], wanted);
+}
+
+function pathless(command: unknown): unknown {
+  if (Array.isArray(command)) return [pathless(command[0]), ...command.slice(1)];
+  return typeof command === "string" && isAbsolute(command) ? basename(command) : command;
 }
 
 function edited(

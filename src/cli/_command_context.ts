@@ -27,6 +27,8 @@ export interface Typed {
   readonly workspace?: boolean;
   readonly dryRun?: boolean;
   readonly undo?: boolean;
+  readonly client?: string | boolean;
+  readonly user?: boolean;
   readonly preset?: string;
   readonly wizard?: boolean;
   readonly host?: string;

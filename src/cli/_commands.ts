@@ -209,13 +209,17 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Setting up:": [
     {
       usage: "init",
-      does: "write .mcp.json and .pml.json into the workspace",
+      does: "write .mcp.json and .pml.json into the workspace, and connect your clients",
       options: {
         ...JSON_OPTION,
         "--yes": "take the defaults and ask nothing",
-        "--http": "have the client use `pml serve` instead of starting PML itself",
+        "--client [names]": "connect these clients instead, or all that are found here",
+        "--user": "write into the client's file for all your projects",
+        "--dry-run": "only show it",
+        "--undo": "put the files of clients back as they were",
+        "--http": "have Claude Code use `pml serve` instead of starting PML itself",
       },
-      examples: ["pml init", "pml init --yes", "pml init --http"],
+      examples: ["pml init", "pml init --client cursor,zed", "pml init --client --dry-run"],
       run: inContext(init),
     },
     {

@@ -17,6 +17,7 @@ import { VERSION } from "../core/version.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
+import { clientStates } from "./_client_setup.ts";
 import { signInText } from "./_login.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
 import { unmetRules } from "./_unmet_rules.ts";
@@ -63,6 +64,7 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
     ...networkValues(app).map(({ key: name, value }) => ({ name, ok: true, said: `${value}` })),
     ...await servers(at),
     ...unmetRules(app).map(({ said }) => ({ name: "rule", ok: true, warns: true, said })),
+    ...await clients(app),
     ...await signIns(app),
     await context(app),
     ...await registries(at),
@@ -197,6 +199,18 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     }`,
   }));
   return [...replaced, ...states];
+}
+
+/** Tells which clients start PML, and which start servers past it. */
+async function clients(app: App): Promise<readonly Check[]> {
+  return (await clientStates(app)).map(({ client, startsPml, others }): Check => {
+    const name = `client ${client}`;
+    if (others.length === 0) return { name, ok: true, said: "starts PML" };
+    const said = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
+    const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
+    const hint = `${connect}\`pml import ${client}\` takes them in, then remove them there`;
+    return { name, ok: true, warns: true, said, hint };
+  });
 }
 
 /** Returns where the person is signed in. */

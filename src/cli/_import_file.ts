@@ -22,7 +22,7 @@ export interface Target {
   readonly found: TextFile | undefined;
 }
 
-/** One import, as it is recorded in the PML home so that it can be undone. */
+/** One edit, as it is recorded in the PML home so that it can be undone. */
 interface ImportRecord {
   /** The path of the copy of the old file, and the old file's hash; null if there was no file. */
   readonly backup: string | null;
@@ -62,7 +62,23 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
   const { path, found } = target;
   const settings = Object.entries(servers)
     .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
-  const text = await textWith(target, settings);
+  const { backup, trusted } = await editFile(app, target, {
+    text: await textWith(target, settings),
+  });
+  if (found === undefined) return "created";
+  const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
+  return `changed; the file before is ${backup}${but}`;
+}
+
+/**
+ * Writes the new text of a file so that it can be undone: a copy of the old one is kept. Returns
+ * the path of the copy, and whether the old text was trusted.
+ */
+export async function editFile(
+  app: App,
+  { path, found }: Target,
+  { text, mode }: { readonly text: string; readonly mode?: number },
+): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
   return await store.whileEditing(path, async () => {
     const [before, after] = [found && sha256(found.text), sha256(text)];
@@ -73,26 +89,30 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
     await keepDone(app, path, [...earlier, done]);
     try {
       if (found !== undefined) await replace(app, { path, found, text, trusted });
-      else await make(app, { path, text });
+      else await make(app, { path, text, ...(mode !== undefined && { mode }) });
     } catch (error) {
       // Nothing was written, so there is nothing to undo.
       await keepDone(app, path, earlier);
       if (backup !== undefined) await Deno.remove(backup);
       throw error;
     }
-    if (found === undefined) return "created";
-    const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
-    return `changed; the file before is ${backup}${but}`;
+    return { backup, trusted };
   });
 }
 
+/** Returns whether PML edited a file so that it can be undone. */
+export function canUndo(app: App, path: string): boolean {
+  return readDone(app, path).length > 0;
+}
+
 /**
- * Finds the last import of a file. Returns a text that says what an undo would do, and the function
+ * Finds the last edit of a file; `what` names it. Returns a text that says what an undo would do, and the function
  * that does it.
  */
 export async function findUndo(
   app: App,
   target: Target,
+  what = "the import",
 ): Promise<{ readonly said: string; readonly run: () => Promise<string> }> {
   const { path, found } = target;
   const all = readDone(app, path);
@@ -105,23 +125,23 @@ export async function findUndo(
     const kept = last.backup === null
       ? "there was no file before it"
       : `the file before it is ${last.backup}`;
-    throw refused(path, `it was changed after the import; ${kept}`);
+    throw refused(path, `it was changed after ${what}; ${kept}`);
   }
   const copy = last.backup === null
     ? undefined
     : await readInside(dirname(last.backup), basename(last.backup));
   if (last.before !== null && (copy === undefined || sha256(copy.text) !== last.before)) {
-    throw refused(last.backup ?? path, "it is not the file that was there before the import");
+    throw refused(last.backup ?? path, `it is not the file that was there before ${what}`);
   }
   const said = copy === undefined
-    ? `${path} was made by the import and will be removed`
-    : `${path} will be restored as it was before the import`;
+    ? `${path} was made by ${what} and will be removed`
+    : `${path} will be restored as it was before ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
       if (now === last.after) await putBack(app, { path, found, copy, last });
       await keepDone(app, path, all.slice(0, -1));
       if (copy !== undefined) await Deno.remove(copy.path);
-      return `${path}: ${copy === undefined ? "removed" : "as it was before the import"}`;
+      return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
     });
   return { said, run };
 }
@@ -144,11 +164,15 @@ async function putBack(app: App, { path, found, copy, last }: {
 /** Makes a file that does not exist. A workspace file that PML makes is trusted. */
 export async function make(
   app: App,
-  { path, text }: { readonly path: string; readonly text: string },
+  { path, text, mode = isTrustable(path) ? 0o644 : 0o600 }: {
+    readonly path: string;
+    readonly text: string;
+    readonly mode?: number;
+  },
 ): Promise<void> {
   // Trust comes first, as for every file that PML makes.
   if (isTrustable(path)) await app.policy.store.trust({ path, hash: sha256(text), servers: {} });
-  await place(path, { text, mode: isTrustable(path) ? 0o644 : 0o600 });
+  await place(path, { text, mode });
 }
 
 /** Replaces the text of a file. The file keeps the trust that it had. */

@@ -36,7 +36,7 @@ const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
 const KNOWN =
   "type command args env cwd url serverUrl httpUrl headers http_headers env_http_headers env_vars \
 bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout oauth \
-auth scopes".split(" ");
+auth scopes source".split(" ");
 /** What PML knows of a sign-in. */
 const SIGN_IN = ["client_id", "client_secret", "scopes", "redirect_port"];
 /** Variables that PML itself replaces. */
@@ -49,6 +49,9 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const kind = String(said.type ?? "");
   if (kind !== "" && !KINDS.includes(kind)) return { why: "PML serves no servers of this kind" };
   const url = said.url ?? said.serverUrl ?? said.httpUrl;
+  if (url === undefined && said.command === undefined && said.settings !== undefined) {
+    return { why: "an extension of the client brings it" };
+  }
   const raw = url === undefined ? stdioOf(said) : httpOf(said, url);
   const unknown = new Set<string>();
   const fill = (text: string) => filled(text, { entry, place, unknown });
@@ -141,7 +144,10 @@ function filled(
   },
 ): string {
   // Gemini also has variables without braces.
-  const braced = entry.client === "gemini" ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}") : text;
+  const braced = entry.client === "gemini"
+    ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}")
+    // opencode writes `{env:NAME}`, and `{file:PATH}`.
+    : text.replace(/(?<!\$)\{((?:env|file):[^}]*)\}/g, "${$1}");
   return braced.replace(/\$\{(?:(input|env):)?([^}]*)\}/g, (all, from, name: string) => {
     if (from !== undefined) return `\${${variableName(name)}}`;
     if (OURS.test(all) && !FOLDERS.test(name)) return all;

@@ -148,7 +148,8 @@ async function problemOf(title: string, definition: ClientDefinition): Promise<s
   return `PML wants ${key === "" ? "" : `as ${key} `}${issue.message}`;
 }
 
-function isPml({ name, said: { command, args } }: ClientEntry): boolean {
+/** Returns whether an entry is PML, by its name or by what it starts. */
+export function isPml({ name, said: { command, args } }: ClientEntry): boolean {
   const words = [command, ...(Array.isArray(args) ? args : [])].map(String);
   return name.toLowerCase() === "pml" || words.some((word) => word.includes("@casys/pml")) ||
     /^pml(\.exe|\.cmd)?$/i.test(basename(words[0]?.replaceAll("\\", "/") ?? ""));

@@ -21,8 +21,10 @@ export const CLIENTS = [
   "codex",
   "cursor",
   "gemini",
+  "opencode",
   "vscode",
   "windsurf",
+  "zed",
 ] as const;
 
 /** A client whose files PML knows. */
@@ -67,9 +69,24 @@ const CODES = ["Code", "Code - Insiders", "VSCodium"];
 const WITH_COMMENTS: readonly (ClientName | undefined)[] = [
   "cursor",
   "gemini",
+  "opencode",
   "vscode",
+  "zed",
   undefined,
 ];
+/** The key of the servers in a client's file, where it is not `mcpServers`. */
+const TABLES: Partial<Record<ClientName, string>> = {
+  codex: "mcp_servers",
+  opencode: "mcp",
+  vscode: "servers",
+  zed: "context_servers",
+};
+const OPENCODE = ["opencode.json", "opencode.jsonc"];
+
+/** Returns the key of the servers in a client's file. */
+export function tableOf(client: ClientName): string {
+  return TABLES[client] ?? "mcpServers";
+}
 
 /** Returns every path at which a client may have a file, whether or not there is one. */
 export function clientFiles(client: ClientName, place: ClientPlace): readonly ClientFile[] {
@@ -94,9 +111,12 @@ export async function readClientFile(
   const isToml = extname(path) === ".toml";
   const value = isToml ? await parseToml(text, path) : await parseJson(text, file);
   if (!isObject(value)) throw bad(path, "it holds no object");
-  const tables = isToml ? ["mcp_servers"] : client === "vscode" ? ["servers"] : ["mcpServers"];
   // A file that the person named may belong to any client.
-  if (client === undefined && !isToml) tables.push("servers");
+  const tables = isToml
+    ? ["mcp_servers"]
+    : client === undefined
+    ? ["mcpServers", "servers", "context_servers", "mcp"]
+    : [tableOf(client)];
   const near = inside === undefined ? 2 : 1;
   const { excluded } = isObject(value.mcp) ? value.mcp : {};
   const off = Array.isArray(excluded) ? excluded : [];
@@ -104,7 +124,19 @@ export async function readClientFile(
     ...projectsOf(value, root).flatMap(([name, project]) =>
       entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, off })
     ),
-    ...tables.flatMap((table) => entriesOf(value, { file, key: [table], near, off })),
+    ...tables.flatMap((table) => {
+      const { servers } = table === "mcp" && isObject(value.mcp) ? value.mcp : {};
+      // A later form of opencode's file has one level more.
+      const isDeep = isObject(servers) && !isServer(servers);
+      return isDeep
+        ? entriesOf(value.mcp as Record<string, unknown>, {
+          file,
+          key: ["mcp", "servers"],
+          near,
+          off,
+        })
+        : entriesOf(value, { file, key: [table], near, off });
+    }),
   ];
 }
 
@@ -137,6 +169,12 @@ function pathsOf(
       return { own: [home(".cursor", "mcp.json")], shared: [".cursor/mcp.json"] };
     case "gemini":
       return { own: [home(".gemini", "settings.json")], shared: [".gemini/settings.json"] };
+    case "opencode": {
+      // It looks here on every system.
+      const folder = join(environment.get("XDG_CONFIG_HOME") || home(".config"), "opencode");
+      const shared = [...OPENCODE, ...OPENCODE.map((name) => join(".opencode", name))];
+      return { own: OPENCODE.map((name) => join(folder, name)), shared };
+    }
     case "vscode": {
       const users = CODES.map((code) => join(support(), code, "User"));
       const own = users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"))])
@@ -145,6 +183,12 @@ function pathsOf(
     }
     case "windsurf":
       return { own: [home(".codeium", "windsurf", "mcp_config.json")], shared: [] };
+    case "zed": {
+      const folder = os === "windows"
+        ? join(support(), "Zed")
+        : join(os === "darwin" ? home(".config") : support(), "zed");
+      return { own: [join(folder, "settings.json")], shared: [".zed/settings.json"] };
+    }
   }
 }
 
@@ -211,11 +255,29 @@ function entriesOf(
 ): readonly ClientEntry[] {
   const table = holder[key.at(-1) ?? ""] ?? {};
   if (!isObject(table)) throw bad(path, `${quoted(key.join("."))} is no object`);
-  return Object.entries(table).map(([name, entry]) => {
-    const said = isObject(entry) ? entry : {};
+  const isMixed = key[0] === "mcp"; // Gemini and opencode keep other settings there, too
+  return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {
+    const [name, entry] = one;
+    const said = isObject(entry) ? plain(entry) : {};
     const disabled = said.disabled === true || said.enabled === false || off.includes(name);
     return { client, path, key: [...key, name], name, said, near, disabled };
   });
+}
+
+function isServer(entry: unknown): boolean {
+  return isObject(entry) && (entry.command !== undefined || entry.url !== undefined);
+}
+
+/** Returns an entry of opencode, or an old one of Zed, with the keys that other clients have. */
+function plain(entry: Record<string, unknown>): Record<string, unknown> {
+  const { command, type, environment, ...rest } = entry;
+  const isOwn = type === "local" || type === "remote";
+  if (Array.isArray(command)) {
+    return { command: command[0], args: command.slice(1), env: environment ?? {}, ...rest };
+  }
+  if (isOwn) return rest;
+  if (!isObject(command)) return entry;
+  return { ...rest, command: command.path, args: command.args, env: command.env ?? {} };
 }
 
 /** Returns whether the file exists. */

@@ -1,0 +1,271 @@
+/**
+ * Connects clients: puts PML into their files after showing what is added, and takes it out again.
+ *
+ * @module
+ */
+
+import { basename, dirname, join } from "node:path";
+import type { App } from "../app/app.ts";
+import { isPml } from "../config/client_servers.ts";
+import {
+  type ClientFile,
+  clientFiles,
+  type ClientName,
+  type ClientPlace,
+  CLIENTS,
+  isThere,
+  readClientFile,
+  tableOf,
+} from "../config/clients.ts";
+import { exists } from "../config/workspace.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted, visible } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import { isInside } from "../io/place.ts";
+import {
+  addedLines,
+  type ClientEdit,
+  type ClientForm,
+  editClientText,
+  editTomlText,
+  ENTRY,
+  HTTP_ENTRY,
+} from "./_client_file.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { readInside, refused } from "./_files.ts";
+import { canUndo, editFile, findUndo, type Target } from "./_import_file.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/** One file, whether it was changed, and why. */
+export interface Step {
+  readonly path: string;
+  readonly changed: boolean;
+  readonly said: string;
+  /** What the person still has to do. */
+  readonly todo?: string;
+}
+
+/** The file of a client that is to start PML, and the edit that it needs. */
+export interface ClientSetup extends Target {
+  readonly client: ClientName;
+  /** Whether the file holds in every workspace. */
+  readonly isOwn: boolean;
+  readonly edit: ClientEdit | undefined;
+}
+
+/** The servers that a client starts beside PML, or instead of it. */
+export interface ClientState {
+  readonly client: ClientName;
+  readonly startsPml: boolean;
+  /** The names of the other servers, quoted and without secrets. */
+  readonly others: readonly string[];
+}
+
+/** The context of a step, and whether it may ask the person. */
+export interface Asking extends CommandContext {
+  readonly ask: boolean;
+  /** Whether nothing is written. */
+  readonly dry: boolean;
+}
+
+const UNDONE = "connecting PML";
+
+/** Returns the clients that the person named: all that are here if none is named. */
+export function chosenClients(app: App, named: string | boolean): readonly ClientName[] {
+  const place = placeOf(app);
+  if (typeof named === "string") {
+    return [...new Set(named.split(",").map((name) => clientNamed(name.trim())))];
+  }
+  const found = CLIENTS.filter((client) => isHere(client, place));
+  if (found.length > 0) return found;
+  throw usage("Cannot connect a client: PML found none of those that it knows", known());
+}
+
+function clientNamed(name: string): ClientName {
+  const client = CLIENTS.find((each) => each === name);
+  if (client !== undefined) return client;
+  const near = nearName(name, CLIENTS);
+  const meant = near === undefined ? "" : `. Did you mean ${quoted(near)}?`;
+  throw usage(`Cannot connect ${quoted(name)}: PML does not know this client${meant}`, known());
+}
+
+function known(): string {
+  return `Name one of ${CLIENTS.join(", ")}, or give your client the command \`pml stdio\``;
+}
+
+function placeOf(app: App): ClientPlace {
+  const { environment, workspace: { root } } = app.loaded();
+  return { environment, root };
+}
+
+/** Returns whether a client seems to be installed: it has a file, or the folder for one. */
+function isHere(client: ClientName, place: ClientPlace): boolean {
+  const files = clientFiles(client, place);
+  if (files.some(isThere)) return true;
+  const home = place.environment.userHome;
+  const folders = files.filter(({ inside }) => inside === undefined).map(({ path }) =>
+    dirname(path)
+  );
+  return [...folders, ...(client === "claude-code" ? [join(home, ".claude")] : [])]
+    .some((folder) => folder !== home && exists(folder));
+}
+
+/**
+ * Reads the file of a client that PML is put into: the workspace's own, or the person's. Throws if
+ * it cannot be edited. Writes nothing.
+ */
+export async function readSetup(
+  app: App,
+  client: ClientName,
+  { user, http }: { readonly user: boolean; readonly http: boolean },
+): Promise<ClientSetup> {
+  const place = placeOf(app);
+  if (http && client !== "claude-code") {
+    throw usage(
+      `Cannot connect ${client} over HTTP: PML writes such an entry for claude-code only`,
+      "docs/clients.md has the entries of other clients",
+    );
+  }
+  const all = clientFiles(client, place);
+  const shared = user ? [] : all.filter(({ inside }) => inside !== undefined);
+  const files = shared.length > 0 ? shared : all.filter(({ inside }) => inside === undefined);
+  const file = files.find(isThere) ?? files.find(({ path }) => exists(dirname(path))) ?? files[0];
+  if (file === undefined) throw usage(`Cannot connect ${client}: it has no such file`, known());
+  const { path, inside } = file;
+  const isOwn = inside === undefined;
+  const target = await targetOf(file);
+  const text = target.found?.text;
+  const form = formOf(client, { text, http, command: isOwn ? commandOf(place) : "pml" });
+  const edit = client === "codex"
+    ? await editTomlText(text ?? "", path, form)
+    : await editClientText(text ?? "{}\n", path, form);
+  return { ...target, client, isOwn, edit };
+}
+
+async function targetOf({ path, inside }: ClientFile): Promise<Target> {
+  const folder = dirname(path);
+  if (!exists(folder)) return { path, found: undefined };
+  const real = await Deno.realPath(folder);
+  if (inside !== undefined && !isInside(inside, real)) throw refused(path, "it lies elsewhere");
+  const found = await readInside(real, basename(path));
+  const own = join(real, basename(path));
+  if (found !== undefined && found.path !== own) throw refused(path, "it is a link");
+  return { path: own, found };
+}
+
+/** Returns what goes into the file of a client, in the words of its own documentation. */
+function formOf(
+  client: ClientName,
+  { text = "", http, command }: {
+    readonly text: string | undefined;
+    readonly http: boolean;
+    readonly command: string;
+  },
+): ClientForm {
+  const { type, args } = ENTRY;
+  const at = [tableOf(client)] as const;
+  switch (client) {
+    case "claude-code":
+      return { at, entry: http ? HTTP_ENTRY : { type, command, args } };
+    case "vscode":
+      return { at, entry: { type, command, args } };
+    case "zed":
+      return { at, entry: { source: "custom", command, args } };
+    case "opencode": {
+      // A later form of the file has one level more.
+      const isDeep = /"mcp"\s*:\s*\{\s*"servers"\s*:/.test(text);
+      const entry = { type: "local", command: [command, ...args], enabled: true };
+      return { at: isDeep ? ["mcp", "servers"] : at, entry };
+    }
+    default:
+      return { at, entry: { command, args } };
+  }
+}
+
+/** Returns the whole path of `pml`, because programs with windows often have another PATH. */
+function commandOf({ environment, os = Deno.build.os }: ClientPlace): string {
+  const isWindows = os === "windows";
+  const folders = (environment.get("PATH") ?? "").split(isWindows ? ";" : ":");
+  const paths = folders.filter((folder) => folder !== "")
+    .map((folder) => join(folder, isWindows ? "pml.cmd" : "pml"));
+  return paths.find((path) => exists(path)) ?? "pml";
+}
+
+/** Puts PML into the file of a client, after showing what is added and asking where it must. */
+export async function writeSetup(
+  { client, path, found, isOwn, edit }: ClientSetup,
+  { app, ask, dry, signal }: Asking,
+): Promise<Step> {
+  const todo = `${client} does not start PML yet: give it the command \`pml stdio\``;
+  if (edit === undefined) return { path, changed: false, said: "has PML already" };
+  const { text, before } = edit;
+  // Somebody else wrote this entry. PML does not replace it, whatever it starts.
+  if (before !== undefined) {
+    const said = `left as it is, because it has another server "pml": ${visible(before, 2_000)}`;
+    return { path, changed: false, said, todo: `${todo}, under another name` };
+  }
+  const lines = addedLines(found?.text ?? "", text).map((line) => `  + ${line}`);
+  if (dry) return { path, changed: false, said: `would get these lines\n${lines.join("\n")}` };
+  if (ask && (found !== undefined || isOwn)) {
+    tell(`${path} gets these lines:\n${lines.join("\n")}`);
+    const reply = await askReply(`Add PML to ${path}?`, { signal });
+    if (reply === "cancelled") {
+      throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
+        hint: "Nothing more was written; `pml init --undo` takes back what was",
+      });
+    }
+    if (reply !== "Yes") return { path, changed: false, said: "left as it is", todo };
+  }
+  await Deno.mkdir(dirname(path), { recursive: true });
+  const mode = isOwn ? 0o600 : 0o644;
+  const { backup } = await editFile(app, { path, found }, { text, mode });
+  const said = backup === undefined
+    ? "created, with PML as a server"
+    : `PML was added; the file before is ${backup}`;
+  return { path, changed: true, said };
+}
+
+/** Puts the files of clients back as they were before PML was put into them, byte for byte. */
+export async function undoSetups(
+  at: CommandContext,
+  { yes = false, client }: Typed,
+): Promise<Shown> {
+  const { app } = at;
+  const place = placeOf(app);
+  const clients = client === undefined ? CLIENTS : chosenClients(app, client);
+  const files = clients.flatMap((each) => clientFiles(each, place));
+  const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
+  const edited = targets.filter((target) => target !== undefined)
+    .filter(({ path }) => canUndo(app, path));
+  if (edited.length === 0) {
+    throw usage("Cannot undo: `pml init` wrote no file of a client here", "Run it in the project");
+  }
+  // All are looked at before one is written.
+  const found = await Promise.all(edited.map((target) => findUndo(app, target, UNDONE)));
+  if (!yes) {
+    needPerson("Cannot undo", "pml init --undo --yes");
+    tell(found.map(({ said }) => said).join("\n"));
+    if (await askReply("Continue?", at) !== "Yes") {
+      return { value: {}, text: "Nothing was changed", code: 1 };
+    }
+  }
+  const said: string[] = [];
+  for (const { run } of found) said.push(await run());
+  return { value: { undone: edited.map(({ path }) => path) }, text: said.join("\n") };
+}
+
+/** Returns what the clients here start. A file that cannot be read is left to `pml import`. */
+export async function clientStates(app: App): Promise<readonly ClientState[]> {
+  const place = placeOf(app);
+  const states = await Promise.all(CLIENTS.map(async (client) => {
+    const files = clientFiles(client, place).filter(isThere);
+    const read = files.map((file) => readClientFile(file, place).catch(() => []));
+    const entries = (await Promise.all(read)).flat().filter(({ disabled }) => !disabled);
+    const others = entries.filter((entry) => !isPml(entry))
+      .map(({ name }) => app.parts.redactor.redact(quoted(name)));
+    return { client, startsPml: entries.some(isPml), others: [...new Set(others)] };
+  }));
+  return states.filter(({ startsPml, others }) => startsPml || others.length > 0);
+}

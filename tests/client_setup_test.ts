@@ -1,0 +1,308 @@
+/**
+ * Clients are connected by `pml init --client`, in files as they are found on real machines, and
+ * disconnected again.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import { assertError } from "./cli_greeter.ts";
+import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace, writeFiles } from "./kit/workspace.ts";
+
+/** The clients of which the kit has no file, as they look. */
+const MORE_FILES: Readonly<Record<string, string>> = {
+  ".config/zed/settings.json": `// Zed settings
+{
+  "theme": "One Dark",
+  "context_servers": {
+    "figma": { "enabled": true, "settings": { "token": "${KEYS.random}" } }, // an extension
+    "docs": {
+      "source": "custom",
+      "command": "npx",
+      "args": ["-y", "docs"],
+      "env": { "DOCS_TOKEN": "${KEYS.github}" },
+    },
+    "old": { "command": { "path": "old-server", "args": ["-v"], "env": {} }, "settings": {} },
+  },
+}
+`,
+  ".config/opencode/opencode.json": `{
+  "$schema": "https://opencode.ai/config.json",
+  "mcp": {
+    "here": {
+      "type": "local", "command": ["npx", "-y", "here"], "environment": { "A": "{env:HERE_A}" }
+    },
+    "there": { "type": "remote", "url": "https://there.example/mcp", "enabled": false },
+    "timeout": 5000
+  }
+}`,
+};
+
+/** Every client, the person's own file of it, and the keys that lead to its servers. */
+const OWN: Readonly<Record<string, readonly [file: string, ...at: string[]]>> = {
+  "claude-code": [".claude.json", "mcpServers"],
+  "claude-desktop": [".config/Claude/claude_desktop_config.json", "mcpServers"],
+  codex: [".codex/config.toml", "mcp_servers"],
+  cursor: [".cursor/mcp.json", "mcpServers"],
+  gemini: [".gemini/settings.json", "mcpServers"],
+  opencode: [".config/opencode/opencode.json", "mcp"],
+  vscode: [".config/Code/User/mcp.json", "servers"],
+  windsurf: [".codeium/windsurf/mcp_config.json", "mcpServers"],
+  zed: [".config/zed/settings.json", "context_servers"],
+};
+
+/** The files of a project. */
+const SHARED: Readonly<Record<string, string>> = {
+  "claude-code": ".mcp.json",
+  codex: ".codex/config.toml",
+  cursor: ".cursor/mcp.json",
+  gemini: ".gemini/settings.json",
+  opencode: "opencode.json",
+  vscode: ".vscode/mcp.json",
+  zed: ".zed/settings.json",
+};
+
+function homeOf(ws: Workspace): string {
+  return dirname(ws.home);
+}
+
+async function house(files: Readonly<Record<string, string>> = {}): Promise<Workspace> {
+  const ws = await makeWorkspace({ files: { "package.json": "{}", ...files } });
+  const desktop = ".config/Claude/claude_desktop_config.json";
+  await writeFiles(homeOf(ws), {
+    ...HOME_FILES,
+    ...MORE_FILES,
+    ".claude.json": claudeCode(ws),
+    [desktop]: `{"mcpServers": {"gh": {"command": "gh", "env": {"T": "${KEYS.other}"}}}}\n`,
+  });
+  return ws;
+}
+
+async function serversIn(path: string, at: readonly string[]): Promise<Record<string, unknown>> {
+  const text = await Deno.readTextFile(path);
+  const whole: unknown = path.endsWith(".toml")
+    ? JSON.parse(JSON.stringify(parseToml(text)))
+    : (await import("jsonc-parser")).parse(text);
+  return at.reduce((so, key) => (so as Record<string, never>)[key] ?? {}, whole) as Record<
+    string,
+    unknown
+  >;
+}
+
+/** Returns the command and the arguments that a client's entry starts. */
+function startedBy(entry: unknown): readonly string[] {
+  const { command, args = [] } = entry as { command: string | string[]; args?: string[] };
+  return [command, args].flat();
+}
+
+Deno.test("pml init --client puts PML into each client's own file, and --undo takes it out byte for byte", async (t) => {
+  await using ws = await house();
+  const bin = join(ws.root, "bin");
+  await writeFiles(bin, { pml: "" });
+  const env = { PATH: `${bin}:${Deno.env.get("PATH")}` };
+  for (const [client, [file, ...at]] of Object.entries(OWN)) {
+    await t.step(client, async () => {
+      const path = join(homeOf(ws), file);
+      const before = await Deno.readTextFile(path);
+      const others = await serversIn(path, at);
+      const set = ["init", "--client", client, "--user", "--yes"];
+      const ran = await runPml(ws, set, { env });
+      assert.equal(ran.code, 0, ran.stderr);
+      assert.match(ran.stdout, /PML was added; the file before is .*\.backup$/m);
+      const after = await Deno.readTextFile(path);
+      const { pml, ...rest } = await serversIn(path, at);
+      assert.deepEqual(startedBy(pml), [join(bin, "pml"), "stdio"]);
+      assert.deepEqual(rest, others);
+      // Everything that was there is there, in its order.
+      for (const line of before.split("\n").filter((each) => /^\s*\/\/|"theme"/.test(each))) {
+        assert.ok(after.includes(line), line);
+      }
+      const listed = JSON.parse((await runPml(ws, ["import", client, "--json"])).stdout);
+      const own = listed.skip.find((one: { name: string }) => one.name === "pml");
+      assert.equal(own?.why, "it is PML itself");
+      const again = await runPml(ws, set, { env });
+      assert.match(again.stdout, /has PML already/);
+      assert.equal(await Deno.readTextFile(path), after);
+      const undone = await runPml(ws, ["init", "--client", client, "--undo", "--yes"]);
+      assert.match(undone.stdout, /: as it was before connecting PML$/m);
+      assert.equal(await Deno.readTextFile(path), before);
+      await assert.rejects(Deno.stat(`${path}.backup`), Deno.errors.NotFound);
+    });
+  }
+});
+
+Deno.test("pml init --client makes the files of a project, and --undo removes them", async () => {
+  await using ws = await house();
+  const names = Object.keys(SHARED);
+  const ran = await runPml(ws, ["init", "--client", names.join(","), "--yes"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  for (const [client, file] of Object.entries(SHARED)) {
+    const [, ...at] = OWN[client] ?? [""];
+    const { pml } = await serversIn(ws.file(file), at);
+    assert.deepEqual(startedBy(pml), ["pml", "stdio"], client);
+    assert.equal(((await Deno.stat(ws.file(file))).mode ?? 0) & 0o777, 0o644, client);
+  }
+  const text = await Deno.readTextFile(ws.file(".pml.json"));
+  assert.match(JSON.parse(text).$schema, /pml\.schema\.json$/);
+  const undone = await runPml(ws, ["init", "--undo", "--yes"]);
+  assert.equal(undone.code, 0, undone.stderr);
+  for (const file of Object.values(SHARED)) {
+    await assert.rejects(Deno.stat(ws.file(file)), Deno.errors.NotFound, file);
+  }
+  const none = await runPml(ws, ["init", "--undo", "--yes"]);
+  assertError(none, { code: "USAGE", exit: 2 });
+});
+
+Deno.test("What a client's entry says starts PML", async () => {
+  await using ws = await house();
+  const bin = join(ws.root, "bin");
+  const words = pmlCommand().map((word) => `'${word}'`).join(" ");
+  await writeFiles(bin, { pml: `#!/bin/sh\nexec ${words} "$@"\n` });
+  await Deno.chmod(join(bin, "pml"), 0o755);
+  const env = { PATH: `${bin}:${Deno.env.get("PATH")}` };
+  await runPml(ws, ["init", "--client", "codex", "--user", "--yes"], { env });
+  const { pml } = await serversIn(join(homeOf(ws), ".codex/config.toml"), ["mcp_servers"]);
+  const [program = "", ...args] = startedBy(pml);
+  const hello = {
+    jsonrpc: "2.0",
+    id: 1,
+    method: "initialize",
+    params: {
+      protocolVersion: "2025-06-18",
+      capabilities: {},
+      clientInfo: { name: "codex", version: "1" },
+    },
+  };
+  const ran = await runPml(ws, args, {
+    command: [program],
+    stdin: `${JSON.stringify(hello)}\n`,
+  });
+  assert.equal(JSON.parse(ran.stdout.split("\n")[0] ?? "").result.serverInfo.name, "pml");
+});
+
+Deno.test("pml init --client without names takes those that are here; --dry-run changes nothing and shows no key", async () => {
+  await using ws = await house();
+  const ran = await runPml(ws, ["init", "--client", "--user", "--dry-run"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stderr, /^Nothing was changed/m);
+  for (const [file] of Object.values(OWN)) assert.ok(ran.stdout.includes(file), file);
+  for (const key of Object.values(KEYS)) assert.ok(!(ran.stdout + ran.stderr).includes(key), key);
+  assert.match(ran.stdout, /^ {2}\+ .*"pml"/m);
+  await assert.rejects(Deno.stat(ws.file(".pml.json")), Deno.errors.NotFound);
+  await using bare = await makeWorkspace({ files: { "package.json": "{}" } });
+  const none = await runPml(bare, ["init", "--client", "--yes"]);
+  assertError(none, { code: "USAGE", exit: 2 });
+  assert.match(none.stderr, /found none of those that it knows/);
+});
+
+Deno.test("pml init --client shows the lines and asks; then it offers what the client starts itself", async () => {
+  await using ws = await house();
+  const path = join(homeOf(ws), ".cursor/mcp.json");
+  const before = await Deno.readTextFile(path);
+  const set = ["init", "--client", "cursor", "--user"];
+  const typed = [[/\+ .*"pml".*Add PML to .*\[N\] no/s, "n"]] as const;
+  const no = await runPmlOnTerminal(ws, set, { typed: [...typed, [/Import .*\[N\] no/s, "n"]] });
+  assert.match(no.stdout, /cursor does not start PML yet/);
+  assert.equal(await Deno.readTextFile(path), before);
+  const yes = await runPmlOnTerminal(ws, set, {
+    typed: [
+      [/\+ .*"pml".*Add PML to .*\[N\] no/s, "y"],
+      [/cursor starts 2 servers itself.*Import these 2 servers into .*\[N\] no/s, "y"],
+    ],
+  });
+  assert.equal(yes.code, 0, yes.stdout);
+  const tools = JSON.parse((await runPml(ws, ["list", "--json"])).stdout);
+  assert.match(JSON.stringify(tools), /"db"/);
+  for (const key of Object.values(KEYS)) assert.ok(!yes.stdout.includes(key), key);
+});
+
+Deno.test("pml init --client writes nothing into a file that it cannot edit, and says why", async () => {
+  const wrong: readonly (readonly [client: string, text: string, why: RegExp])[] = [
+    ["cursor", '{\n  "mcpServers": \n', /line 3 is not JSON/],
+    ["cursor", '{"mcpServers": []}', /"mcpServers" is not an object/],
+    ["codex", "a = 1\nb = = 2\n", /line 2 is not TOML/],
+    ["codex", 'mcp_servers = { a = { command = "x" } }\n', /cannot be edited without another/],
+    ["codex", "mcp_servers = 1\n", /"mcp_servers" is not a table/],
+    ["zed", '{"context_servers": 1}', /"context_servers" is not an object/],
+  ];
+  for (const [client, text, why] of wrong) {
+    const file = SHARED[client] ?? "";
+    await using ws = await makeWorkspace({ files: { "package.json": "{}", [file]: text } });
+    // A good file of another client stays as it is, too.
+    const ran = await runPml(ws, ["init", "--client", `gemini,${client}`, "--yes"]);
+    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+    assert.match(ran.stderr, why);
+    assert.equal(await Deno.readTextFile(ws.file(file)), text);
+    await assert.rejects(Deno.stat(ws.file(".gemini")), Deno.errors.NotFound);
+  }
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  await Deno.symlink(ws.outside, ws.file(".cursor"));
+  const out = await runPml(ws, ["init", "--client", "cursor", "--yes"]);
+  assertError(out, { code: "CONFIG_INVALID", exit: 2 });
+  assert.match(out.stderr, /it lies elsewhere/);
+  await ws.assertCanaries();
+  const name = await runPml(ws, ["init", "--client", "cursr", "--yes"]);
+  assertError(name, { code: "USAGE", exit: 2 });
+  assert.match(name.stderr, /does not know this client\. Did you mean "cursor"\?/);
+});
+
+Deno.test("pml init --undo restores nothing if one file was changed since, and says which", async () => {
+  await using ws = await house();
+  await runPml(ws, ["init", "--client", "cursor,zed", "--yes"]);
+  const text = (await Deno.readTextFile(ws.file(".zed/settings.json"))) + "\n";
+  await Deno.writeTextFile(ws.file(".zed/settings.json"), text);
+  const ran = await runPml(ws, ["init", "--undo", "--yes"]);
+  assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+  assert.match(ran.stderr, /\.zed\/settings\.json": it was changed after connecting PML/);
+  await Deno.stat(ws.file(".cursor/mcp.json"));
+  const one = await runPml(ws, ["init", "--undo", "--client", "cursor", "--yes"]);
+  assert.equal(one.code, 0, one.stderr);
+});
+
+Deno.test("pml doctor says which clients start PML, and what they start past it", async () => {
+  await using ws = await house();
+  await runPml(ws, ["init", "--client", "zed,vscode", "--user", "--yes"]);
+  const { stdout } = await runPml(ws, ["doctor"]);
+  assert.match(stdout, /^warn client zed: starts PML, and past it: "figma", "docs", "old"\n/m);
+  assert.match(
+    stdout,
+    /^warn client cursor: starts past PML: "db", "remote"\n.*init --client cur/m,
+  );
+  for (const key of Object.values(KEYS)) assert.ok(!stdout.includes(key), key);
+});
+
+Deno.test("pml import reads the forms of Zed and opencode", async () => {
+  await using ws = await house({
+    "deep.json": '{"mcp": {"servers": {"deep": {"type": "local", "command": ["x", "{file:k}"]}}}}',
+  });
+  const taken = async (from: string) => {
+    const { stdout } = await runPml(ws, ["import", from, "--json"]);
+    const { take, skip } = JSON.parse(stdout);
+    const definitions = take.map((one: { name: string; definition: object }) => [
+      one.name,
+      one.definition,
+    ]);
+    const why = skip.map((one: { name: string; why: string }) => [one.name, one.why]);
+    return { take: Object.fromEntries(definitions), skip: Object.fromEntries(why) };
+  };
+  const zed = await taken("zed");
+  assert.deepEqual(zed.take, {
+    docs: { command: "npx", args: ["-y", "docs"], env: { DOCS_TOKEN: "${DOCS_TOKEN}" } },
+    old: { command: "old-server", args: ["-v"] },
+  });
+  assert.match(zed.skip.figma, /an extension of the client brings it/);
+  const open = await taken("opencode");
+  assert.deepEqual(open.take, {
+    here: { command: "npx", args: ["-y", "here"], env: { A: "${HERE_A}" } },
+  });
+  assert.match(open.skip.there, /disabled/);
+  assert.match(
+    (await taken(ws.file("deep.json"))).skip.deep,
+    /it uses file, which only the client/,
+  );
+});
