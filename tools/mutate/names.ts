@@ -122,6 +122,16 @@ export const NAMES: readonly Mutant[] = [
     filter: "A yes covers the grants that were shown, and no others",
   },
   {
+    name: "client-file-elsewhere",
+    guard: "A client's file in a folder that leads out of the project is not written",
+    file: "_client_setup.ts",
+    find:
+      'if (inside !== undefined && !isInside(inside, real)) throw refused(path, "it lies elsewhere");',
+    put: "",
+    test: "tests/client_setup_test.ts",
+    filter: "pml init --client writes nothing into a file that it cannot edit, and says why",
+  },
+  {
     name: "keys-anew",
     guard: "Values are filled in anew when `.env` changes",
     file: "keys.ts",
