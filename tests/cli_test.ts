@@ -238,8 +238,14 @@ Deno.test("pml tools shows servers and verdicts, an untrusted server with the re
   assert.match(all.stderr, /^warning: the workspace file is not trusted/m);
   const one = JSON.parse((await runPml(ws, ["tools", "filesystem", "--json"])).stdout);
   assert.deepEqual(one.servers.map(({ name }: { name: string }) => name), ["filesystem"]);
-  const tool = await runPml(ws, ["tools", "filesystem:read_file"]);
+  const tool = await runPml(ws, ["tools", "filesystem:read_file", "--json"]);
   assert.equal(JSON.parse(tool.stdout).inputSchema.type, "object");
+  const page = (await runPml(ws, ["tools", "filesystem:read_file"])).stdout;
+  assert.match(page, /^filesystem:read_file\(path, head\?, tail\?\)\nRead a UTF-8 text file/);
+  assert.match(page, /^ {2}path {3}string {2}Relative to the workspace/m);
+  assert.match(page, /^ {2}tail\? {2}number {2}Only the last N lines/m);
+  assert.match(page, /^(?:runs|asks), by .*\nreads the workspace$/m);
+  assert.match(page, /^Try it: pml call filesystem:read_file path=TEXT$/m);
 });
 
 Deno.test("pml search and pml why answer a person and a script", async () => {

@@ -11,7 +11,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askUntrusted, decide } from "./_approve.ts";
-import { textOf } from "./_result.ts";
+import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -24,15 +24,18 @@ type RequestedCall = Pick<Call, "id" | "arguments">;
 /** Calls a tool and shows its result. The result of a failed tool goes to stderr. */
 export async function call(
   at: CommandContext,
-  { words: [name = "", ...pairs], args = "{}" }: Typed,
+  { words: [name = "", ...pairs], args = "{}", save }: Typed,
 ): Promise<Shown> {
+  if (save !== undefined) mustBeNew(save);
   const id = parseId(name, at.app.servers);
   const stdin = args === "-";
   const base = parseObject(stdin ? await new Response(Deno.stdin.readable).text() : args);
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
-  const text = textOf(value);
-  return value.isError === true ? { value, text: "", note: text, code: 1 } : { value, text };
+  if (value.isError === true) return { value, text: "", note: textOf(value), code: 1 };
+  if (save === undefined) return { value, text: textOf(value) };
+  const { text, note, files } = await saveResult(value, save);
+  return { value: { files }, text, note };
 }
 
 /** Returns the input schema of a tool. A server must be trusted before it is asked for one. */
@@ -56,6 +59,7 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
   let answer: Answer | undefined;
   const onProgress = progressTeller();
   const onQuestion: Call["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
+  const ways = isTerminal() ? { onProgress, isTyped: true, ...await formsOf(at) } : {};
   for (;;) {
     const outcome = await (await at.app.callPath()).callTool({
       ...asked,
@@ -65,13 +69,19 @@ export async function answered(asked: RequestedCall, at: CommandContext): Promis
       signal: at.signal,
       callId: crypto.randomUUID(),
       onQuestion,
-      ...(isTerminal() ? { onProgress, isTyped: true } : {}),
+      ...ways,
     });
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
     if (answer?.reply === "No" || answer?.reply === "cancelled") throw declined(asked.id);
     answer = await ask(outcome.question, { ...at, id: asked.id });
   }
+}
+
+/** Returns how a server asks the person while it works. */
+async function formsOf(at: CommandContext) {
+  const { terminalForms } = await import("./_form.ts");
+  return await terminalForms(at);
 }
 
 /** Returns a function that shows the progress of a call, a few times a second at most. */

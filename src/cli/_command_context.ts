@@ -19,6 +19,7 @@ export interface Typed {
   readonly json?: boolean;
   readonly yes?: boolean;
   readonly args?: string;
+  readonly save?: string;
   readonly server?: string;
   readonly limit?: string;
   readonly refresh?: boolean;

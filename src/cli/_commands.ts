@@ -54,6 +54,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: {
         ...JSON_OPTION,
         "--args <json>": "all arguments as a JSON object; - reads it from stdin",
+        "--save <file>": "save images, audio and files, or else the text, into a new file",
       },
       examples: [
         "pml call filesystem:read_file path=README.md",

@@ -22,6 +22,7 @@ import {
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import { toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
@@ -166,12 +167,17 @@ async function showTool(
   at: CommandContext,
   { id, offered }: { readonly id: ToolId; readonly offered: Offered },
 ): Promise<Shown> {
+  const { app } = at;
   const known = offered.find((one) => one.id === id);
   if (known !== undefined) {
     const { name: _, ...definition } = known.tool;
-    return { value: { id, verdict: "asks", origin: "registry", ...definition } };
+    const facts = { id, verdict: "asks", permissions: [], unchecked: [] };
+    const rule = "the first use of a server, which always asks";
+    return {
+      value: { id, verdict: "asks", origin: "registry", ...definition },
+      text: await toolPage(app, known.tool, { ...facts, rule }),
+    };
   }
-  const { app } = at;
   await prepare(at, splitToolId(id).server);
   const definition = await app.servers.shown(id);
   const { kind, rule, source } = app.policy.now.judge(id);
@@ -181,8 +187,12 @@ async function showTool(
   const shown = toolId(splitToolId(id).server, definition.name);
   const rules = shown === id ? {} : { rulesName: id };
   const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions, unchecked };
-  // PML's own values come first, and a server cannot override them with fields of the same name.
-  return { value: { ...own, ...definition, ...own } };
+  const facts = { rule: ruleSaid({ rule, source }), permissions, unchecked: unchecked ?? [] };
+  return {
+    // PML's own values come first, and a server cannot override them with fields of the same name.
+    value: { ...own, ...definition, ...own },
+    text: await toolPage(app, definition, { id: shown, verdict: own.verdict, ...facts }),
+  };
 }
 
 function originSaid(

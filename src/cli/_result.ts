@@ -1,11 +1,15 @@
 /**
- * Shows the result of a tool as text.
+ * Shows the result of a tool as text, or saves it in files.
  *
  * @module
  */
 
+import { Buffer } from "node:buffer";
+import { extname } from "node:path";
 import type { ContentBlock, ToolResult } from "../core/call.ts";
-import { isObject, visible } from "../core/json.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
+import { exists } from "../config/workspace.ts";
+import { usage } from "./_failure.ts";
 
 /** Returns the texts of a result as they are, and one line for each other block. */
 export function textOf({ content, structuredContent }: ToolResult): string {
@@ -16,4 +20,47 @@ export function textOf({ content, structuredContent }: ToolResult): string {
 function blockText(block: ContentBlock): string {
   const { text } = isObject(block.resource) ? block.resource : block;
   return typeof text === "string" ? text : `${visible(JSON.stringify(block))} (--json shows all)`;
+}
+
+/** Throws if a file is there: nothing of the person is replaced. */
+export function mustBeNew(path: string): void {
+  if (!exists(path)) return;
+  throw usage(`Cannot save into ${quoted(path, 400)}: it is there already`, "Name another file");
+}
+
+/**
+ * Saves the images, sounds and files of a result; a result without any is saved as the text that
+ * would be shown. Several get numbers before the ending. Returns the texts that were not saved.
+ */
+export async function saveResult(
+  result: ToolResult,
+  path: string,
+): Promise<{ readonly text: string; readonly note: string; readonly files: readonly string[] }> {
+  const binary = result.content.flatMap((block) => bytesOf(block) ?? []);
+  const all = binary.length > 0 ? binary : [new TextEncoder().encode(textOf(result))];
+  const ending = extname(path);
+  const stem = path.slice(0, path.length - ending.length);
+  const files = all.map((_, at) => at === 0 ? path : `${stem}-${at + 1}${ending}`);
+  files.forEach(mustBeNew);
+  for (const [at, bytes] of all.entries()) {
+    await Deno.writeFile(files[at] ?? path, bytes, { createNew: true }).catch((error) => {
+      throw usage(
+        `Cannot save into ${quoted(files[at] ?? path, 400)}: ${error.message}`,
+        "Name another file",
+      );
+    });
+  }
+  const content = result.content.filter((block) => bytesOf(block) === undefined);
+  return {
+    text: binary.length > 0 ? content.map(blockText).join("\n") : "",
+    note: all.map(({ length }, at) => `Saved ${files[at]}: ${length} bytes`).join("\n"),
+    files,
+  };
+}
+
+/** Returns the bytes of an image, a sound or a binary file; undefined for any other block. */
+function bytesOf({ type, data, resource }: ContentBlock): Uint8Array<ArrayBuffer> | undefined {
+  const text = type === "resource" && isObject(resource) ? resource.blob : data;
+  if (typeof text !== "string" || type === "text") return undefined;
+  return new Uint8Array(Buffer.from(text, "base64"));
 }

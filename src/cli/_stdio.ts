@@ -62,13 +62,10 @@ async function serveAlone(
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
-    const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     await serveStdio(face, {
+      ...app.config().limits,
       pipes,
       greeting: () => app.hello(),
-      inputBytes,
-      queuedBytes,
-      unreadMs,
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => {

@@ -1,0 +1,36 @@
+/**
+ * The ways from a call to the person at a terminal: what a server asks is judged as any call is.
+ *
+ * @module
+ */
+
+import type { Meanwhile, ServerRequest } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { relay } from "../gateway/asking.ts";
+import type { App } from "./app.ts";
+
+/**
+ * Returns what a call has instead of a client. `put` asks the person, and `able` says in the words
+ * of MCP what it can ask.
+ */
+export async function terminalWays(
+  app: App,
+  { able, put }: {
+    readonly able: JsonObject;
+    readonly put: (
+      asked: Pick<ServerRequest, "params" | "signal">,
+    ) => Promise<JsonObject>;
+  },
+): Promise<Pick<Meanwhile, "able" | "onAsk">> {
+  const path = await app.callPath();
+  app.servers.serve(able);
+  const onAsk = relay({
+    callTool: (call) => path.callTool(call),
+    askClient: put,
+    capabilities: able,
+    // The questions of PML itself have their own way to the terminal.
+    asksClient: () => false,
+    leave: (question) => path.leave(question),
+  });
+  return { able, onAsk };
+}

@@ -1,0 +1,122 @@
+/**
+ * Puts to the person on a terminal what a server asks while it works: a form, or a page to open.
+ *
+ * @module
+ */
+
+import { terminalWays } from "../app/terminal_ways.ts";
+import { isObject, type JsonObject, objectOf, visible } from "../core/json.ts";
+import type { CommandContext } from "./_command_context.ts";
+import { askReply, askWord } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+const TEXT_MAX = 4_000;
+const LINE_MAX = 400;
+
+/** What can be done on a terminal, in the words of MCP. */
+const TERMINAL_CAN: JsonObject = { elicitation: { form: {}, url: {} } };
+
+/** One field of a form, as MCP defines it. */
+type Field = Readonly<Record<string, unknown>>;
+
+/** Returns what a call on a terminal has in the place of a client. */
+export async function terminalForms({ app, signal }: CommandContext) {
+  return await terminalWays(app, {
+    able: TERMINAL_CAN,
+    put: (asked) => askForm(asked, AbortSignal.any([signal, asked.signal])),
+  });
+}
+
+/** Asks the person, and returns the answer as a client gives it. */
+export async function askForm(
+  { params }: { readonly params: JsonObject },
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const { message, mode, url, requestedSchema } = params;
+  tell(`\n${visibleText(message)}`);
+  const isPage = mode === "url";
+  if (isPage) tell(visible(String(url), TEXT_MAX));
+  const reply = await askReply(isPage ? "Open it, and say when you are done:" : "Answer it?", {
+    signal,
+  });
+  if (reply === "cancelled") return { action: "cancel" };
+  if (reply !== "Yes") return { action: "decline" };
+  if (isPage) return { action: "accept" };
+  const { properties, required } = objectOf(requestedSchema);
+  const needed = Array.isArray(required) ? required : [];
+  const content: Record<string, JsonObject[string]> = {};
+  for (const [name, said] of Object.entries(objectOf(properties))) {
+    const field = objectOf(said);
+    const answer = await askField(field, { name, isNeeded: needed.includes(name), signal });
+    if (answer === "cancelled") return { action: "cancel" };
+    if (answer !== undefined) content[name] = answer.value;
+  }
+  return { action: "accept", content };
+}
+
+/** Asks for one field until its value fits; Enter takes the default or leaves it out. */
+async function askField(
+  field: Field,
+  { name, isNeeded, signal }: {
+    readonly name: string;
+    readonly isNeeded: boolean;
+    readonly signal: AbortSignal;
+  },
+): Promise<{ readonly value: JsonObject[string] } | "cancelled" | undefined> {
+  const { title = name, description = "", default: preset } = field;
+  const choices = choicesOf(field);
+  const kind = choices.length > 0 ? `one of ${choices.join(", ")}` : String(field.type ?? "text");
+  const shown = preset === undefined
+    ? isNeeded ? "" : ", Enter leaves it out"
+    : `, Enter takes ${JSON.stringify(preset)}`;
+  const what = field.type === "array" ? `${kind}; several with commas` : kind;
+  const question = visible(`${title} (${what}${shown}) ${description}`.trim(), LINE_MAX);
+  for (;;) {
+    const typed = await askWord(question, signal);
+    if (typed === undefined) return "cancelled";
+    if (typed === "" && preset !== undefined) return { value: preset as JsonObject[string] };
+    if (typed === "" && !isNeeded) return undefined;
+    const value = valueOf(typed, field, choices);
+    if (value !== undefined) return { value };
+    tell(`That is not ${kind}${typed === "" ? ", and an answer is needed" : ""}`);
+  }
+}
+
+/** Returns the values that a field may have, if they are named. */
+function choicesOf(field: Field): readonly string[] {
+  const { enum: named, oneOf, anyOf } = { ...field, ...objectOf(field.items) };
+  const titled = [oneOf, anyOf].flatMap((all) => Array.isArray(all) ? all : [])
+    .flatMap((one) => isObject(one) && one.const !== undefined ? [one.const] : []);
+  return [...(Array.isArray(named) ? named : []), ...titled].map(String);
+}
+
+function valueOf(
+  typed: string,
+  { type }: Field,
+  choices: readonly string[],
+): JsonObject[string] | undefined {
+  if (type === "array") {
+    const all = typed.split(",").map((one) => one.trim()).filter((one) => one !== "");
+    return all.every((one) => choices.includes(one)) ? all : undefined;
+  }
+  if (choices.length > 0) return choices.includes(typed) ? typed : undefined;
+  switch (type) {
+    case "boolean": {
+      const said = typed.toLowerCase();
+      if (["y", "yes", "true"].includes(said)) return true;
+      return ["n", "no", "false"].includes(said) ? false : undefined;
+    }
+    case "integer":
+    case "number": {
+      const number = typed === "" ? NaN : Number(typed);
+      const fits = type === "integer" ? Number.isSafeInteger(number) : Number.isFinite(number);
+      return fits ? number : undefined;
+    }
+    default:
+      return typed === "" ? undefined : typed;
+  }
+}
+
+function visibleText(text: unknown): string {
+  return String(text ?? "").split("\n").map((line) => visible(line, TEXT_MAX)).join("\n");
+}

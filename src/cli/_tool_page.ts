@@ -1,0 +1,120 @@
+/**
+ * Shows one tool to a person: its arguments, what decides about it, and a call to try.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import { inset, objectOf, visible } from "../core/json.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { tokensOf } from "../core/tokens.ts";
+
+const TYPE_MAX = 60;
+const TEXT_MAX = 2_000;
+const LINE_MAX = 400;
+const SIGNATURE_MAX = 100;
+const NAME_MAX = 40;
+
+/** What PML itself says of a tool. */
+export interface ToolFacts {
+  /** The name that clients see. */
+  readonly id: string;
+  readonly verdict: string;
+  /** The words for what decides. */
+  readonly rule: string;
+  readonly permissions: readonly string[];
+  /** What PML cannot check of its schemas. */
+  readonly unchecked: readonly string[];
+}
+
+/** One argument. */
+interface Argument {
+  readonly name: string;
+  readonly isNeeded: boolean;
+  readonly type: string;
+  readonly says: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the lines about a tool. Texts of the server are shown with every character visible. */
+export async function toolPage(
+  app: App,
+  tool: ToolDefinition,
+  { id, verdict, rule, permissions, unchecked }: ToolFacts,
+): Promise<string> {
+  const all = await argumentsOf(tool);
+  const named = all.map(({ name, isNeeded }) => isNeeded ? name : `${name}?`);
+  const short = `${id}(${named.join(", ")})`;
+  const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length));
+  const [names, types] = [width(named), width(all.map(({ type }) => type))];
+  const lines = all.map(({ type, says }, at) =>
+    `  ${(named[at] ?? "").padEnd(names)}  ${type.padEnd(types)}  ${says}`.trimEnd()
+  );
+  const tokens = tokensOf(JSON.stringify(tool));
+  return [
+    short.length > SIGNATURE_MAX ? id : short,
+    ...(tool.description ? [inset(tool.description, TEXT_MAX)] : []),
+    "",
+    ...lines,
+    ...(lines.length > 0 ? [""] : []),
+    `${verdict}, by ${rule}`,
+    ...permissions,
+    ...(await outputLines(app, tool, id)),
+    ...unchecked.map((one) => `PML cannot check: ${visible(one, LINE_MAX)}`),
+    `about ${tokens} tokens where a client lists it`,
+    `Try it: ${["pml call", id, ...all.filter(({ isNeeded }) => isNeeded).map(typed)].join(" ")}`,
+  ].join("\n");
+}
+
+async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
+  const { typesOf } = await import("../app/code_types.ts");
+  const { properties, required, $defs, definitions } = inputSchema;
+  const needed = Array.isArray(required) ? required : [];
+  const all = Object.entries(objectOf(properties)).map(([name, said]): Argument => {
+    const schema = objectOf(said);
+    // References lead to the definitions of the whole.
+    const alone = { name, inputSchema: { $defs, definitions, ...schema } } as ToolDefinition;
+    const { args } = typesOf(alone, { server: "", observed: () => undefined });
+    return {
+      name: visible(name, NAME_MAX),
+      isNeeded: needed.includes(name),
+      type: visible(bare(args), TYPE_MAX),
+      says: [
+        typeof schema.description === "string" ? inset(schema.description, LINE_MAX) : "",
+        schema.default === undefined
+          ? ""
+          : `(default: ${visible(JSON.stringify(schema.default), TYPE_MAX)})`,
+      ].filter((each) => each !== "").join(" "),
+      schema,
+    };
+  });
+  return [...all.filter(({ isNeeded }) => isNeeded), ...all.filter(({ isNeeded }) => !isNeeded)];
+}
+
+/** Returns what a tool returns, by its own schema or as it was observed. */
+async function outputLines(app: App, tool: ToolDefinition, id: string): Promise<readonly string[]> {
+  const { observedBy, typesOf } = await import("../app/code_types.ts");
+  const [server = ""] = id.split(":");
+  const { output } = typesOf(tool, { server, observed: await observedBy(app) });
+  const text = bare(output);
+  return text === "any" ? [] : [`returns ${visible(text, LINE_MAX)}`];
+}
+
+function bare(type: string): string {
+  return type.replace(/\/\*\*.*?\*\/ /g, "");
+}
+
+/** Returns an argument as a person types it, with a value of the right kind. */
+function typed({ name, type, schema }: Argument): string {
+  const { enum: [first] = [], examples: [example] = [] } = {
+    enum: Array.isArray(schema.enum) ? schema.enum : [],
+    examples: Array.isArray(schema.examples) ? schema.examples : [],
+  };
+  const value = schema.default ?? first ?? example;
+  if (typeof value === "string" && /^[\w./:-]+$/.test(value)) return `${name}=${value}`;
+  if (typeof value === "number" || typeof value === "boolean") return `${name}=${value}`;
+  if (type === "string") return `${name}=TEXT`;
+  if (type === "number") return `${name}=1`;
+  if (type === "boolean") return `${name}=true`;
+  return `${name}:='${/\[\]$|^Array</.test(type) ? "[]" : "{}"}'`;
+}

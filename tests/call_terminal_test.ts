@@ -1,0 +1,110 @@
+/**
+ * `pml call` on a terminal: what a server asks is answered there, and results are saved in files.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { full, KINDS } from "./full_scene.ts";
+import { assertError } from "./cli_greeter.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const ANSWER = /Answer it\?.*\[N\] no/s;
+
+function withFull(kind: string, rules: Readonly<Record<string, unknown>> = {}): Promise<Workspace> {
+  const permissions = { allow: [`${kind}:*`], ...rules };
+  return makeWorkspace({ pml: { version: 1, permissions, mcpServers: { [kind]: full(kind) } } });
+}
+
+async function called(ws: Workspace, tool: string, typed: readonly Typed[]): Promise<string> {
+  const ran = await runPmlOnTerminal(ws, ["call", tool], { typed });
+  return ran.stdout;
+}
+
+for (const kind of KINDS) {
+  Deno.test(`A server's form is answered on the terminal of pml call, ${kind}`, async () => {
+    await using ws = await withFull(kind);
+    const said = await called(ws, `${kind}:ask_name`, [[ANSWER, "y"], [/Name \(string\)/, "Ada"]]);
+    assert.match(said, new RegExp(`Server ${kind} asks`));
+    assert.match(said, /"action":"accept".*"name":"Ada"/);
+    const no = await called(ws, `${kind}:ask_name`, [[ANSWER, "n"]]);
+    assert.match(no, /"action":"decline"/);
+    const script = await runPml(ws, ["call", `${kind}:ask_name`]);
+    assert.notEqual(script.code, 0);
+    assert.doesNotMatch(script.stdout, /accept/);
+  });
+
+  Deno.test(`A server's page is shown on the terminal of pml call, ${kind}`, async () => {
+    await using ws = await withFull(kind);
+    const said = await called(ws, `${kind}:ask_page`, [[/127\.0\.0\.1\/x.*are done:.*no/s, "y"]]);
+    assert.match(said, /"action":"accept"/);
+  });
+
+  Deno.test(`A server that may not ask does not reach the terminal of pml call, ${kind}`, async () => {
+    await using ws = await withFull(kind, { deny: [`${kind}:@elicitation`] });
+    const said = await called(ws, `${kind}:ask_name`, []);
+    assert.doesNotMatch(said, /Answer it/);
+    assert.match(said, /Cannot run ".*:@elicitation": a deny rule matches/);
+  });
+}
+
+Deno.test("pml call asks for each field of a form until it fits", async () => {
+  const properties = {
+    name: { type: "string", title: "Your name" },
+    age: { type: "integer" },
+    size: { type: "string", enum: ["S", "M"], default: "M" },
+    ok: { type: "boolean", description: "Agreed?" },
+    colours: { type: "array", items: { anyOf: [{ const: "red" }, { const: "blue" }] } },
+    more: { type: "string" },
+  };
+  const schema = { type: "object", properties, required: ["name", "age", "ok"] };
+  await using ws = await makeWorkspace();
+  const typed: readonly Typed[] = [
+    [/Fill this in\r?\nplease\\u\{1b\}.*Answer it\?.*\[N\] no/s, "y"],
+    [/Your name \(string\): $/, ""],
+    [/an answer is needed.*Your name \(string\): $/s, "Ada"],
+    [/age \(integer\): $/, "1.5"],
+    [/That is not integer.*age \(integer\): $/s, "36"],
+    [/size \(one of S, M, Enter takes "M"\): $/, "L"],
+    [/That is not one of S, M.*size .*: $/s, ""],
+    [/ok \(boolean\) Agreed\?: $/, "maybe"],
+    [/That is not boolean.*ok .*: $/s, "yes"],
+    [/colours \(one of red, blue; several with commas, Enter leaves it out\): $/, "red, blue"],
+    [/more \(string, Enter leaves it out\): $/, ""],
+  ];
+  const command = [...denoCommand("tests/kit/form_asker.ts"), JSON.stringify(schema)] as const;
+  const ran = await runPmlOnTerminal(ws, [], { command, typed });
+  const said = JSON.parse(/answer: (.*?)\r?$/m.exec(ran.stdout)?.[1] ?? "null");
+  assert.deepEqual(said, {
+    action: "accept",
+    content: { name: "Ada", age: 36, size: "M", ok: true, colours: ["red", "blue"] },
+  });
+  const off = await runPmlOnTerminal(ws, [], {
+    command,
+    typed: [[ANSWER, "y"], [/Your name/, "\x03"]],
+  });
+  assert.doesNotMatch(off.stdout, /"accept"/);
+});
+
+Deno.test("pml call --save writes images as they are and replaces no file", async () => {
+  const bytes = Uint8Array.from({ length: 3_000 }, (_, at) => at % 256);
+  await using ws = await makeWorkspace({ files: { "a.txt": "hello", "there.png": "mine" } });
+  await Deno.writeFile(ws.file("in.png"), bytes);
+  const call = ["call", "filesystem:read_media_file", "path=in.png", "--save"];
+  const ran = await runPml(ws, [...call, "out.png"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.deepEqual(await Deno.readFile(ws.file("out.png")), bytes);
+  assert.match(ran.stderr, /^Saved out\.png: 3000 bytes$/m);
+  const there = await runPml(ws, [...call, "there.png"]);
+  assertError(there, { code: "USAGE", exit: 2 });
+  assert.equal(await Deno.readTextFile(ws.file("there.png")), "mine");
+  const json = await runPml(ws, [...call, "more.png", "--json"]);
+  assert.deepEqual(JSON.parse(json.stdout), { files: ["more.png"] });
+  const text = await runPml(ws, ["call", "filesystem:read_file", "path=a.txt", "--save", "b.txt"]);
+  assert.equal(text.stdout, "");
+  assert.equal(await Deno.readTextFile(ws.file("b.txt")), "hello");
+  const nowhere = await runPml(ws, [...call, "no/such/folder.png"]);
+  assertError(nowhere, { code: "USAGE", exit: 2 });
+});
