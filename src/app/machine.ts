@@ -38,7 +38,12 @@ import { HubRouting } from "../remote/hub_routing.ts";
 import { Cloud, CLOUD_URL } from "../remote/rpc.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
-import { type ServerScripts, StdioServers, type StdioValues } from "../stdio/stdio_servers.ts";
+import {
+  type NewestPackage,
+  type ServerScripts,
+  StdioServers,
+  type StdioValues,
+} from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
@@ -190,11 +195,18 @@ export class Machine implements AsyncDisposable {
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */
   async scriptsOf(server: string): Promise<ServerScripts> {
-    const { policy } = this.#options;
+    return await this.programs.scriptsOf(this.#valuesOf(server), this.closing);
+  }
+
+  /** Looks up the newest version of a server's package; undefined if npm has no such package. */
+  async newestOf(server: string): Promise<NewestPackage | undefined> {
+    return await this.programs.newestOf(this.#valuesOf(server), this.closing);
+  }
+
+  #valuesOf(server: string): StdioValues {
+    const { policy, values } = this.#options;
     const own = policy.definitionOf(server);
-    if (own?.kind === "stdio") {
-      return await this.programs.scriptsOf(this.#options.values.stdio(own), this.closing);
-    }
+    if (own?.kind === "stdio") return values.stdio(own);
     const why = own === undefined ? "no file of yours defines it" : "no command starts it";
     throw policy.forbidden(server)?.error ??
       new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {

@@ -16,6 +16,12 @@ import { installedPackage, waitingScripts } from "../stdio/installed.ts";
 import type { InstalledPackage } from "../stdio/installs.ts";
 import type { PackagePins } from "../stdio/stdio_servers.ts";
 
+/** What was found to be installed, and the version that was pinned then. */
+interface Looked {
+  readonly found: InstalledPackage | undefined;
+  readonly pinned: string | undefined;
+}
+
 /** Knows what is installed for a definition, and holds it to what is pinned. */
 export class Packages implements PackagePins {
   readonly #policy: Policy;
@@ -23,7 +29,8 @@ export class Packages implements PackagePins {
   /** What registries' servers are pinned by, by what defines them here. */
   readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
   readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
-  readonly #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
+  /** What is installed for a command, as long as the same version is pinned. */
+  readonly #installed = new WeakMap<StdioDefinition, Looked>();
 
   /** Takes what holds. */
   constructor({ policy, pins }: { readonly policy: Policy; readonly pins: Pins }) {
@@ -57,13 +64,29 @@ export class Packages implements PackagePins {
 
   /** Throws for a package that is not the pinned one. */
   async check(own: StdioDefinition, installed: InstalledPackage): Promise<void> {
-    this.#installed.set(own, installed);
+    this.#keep(own, installed);
     const stale = await this.#pins.unapproved(this.#identityOf(own, installed));
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
     throw new PmlError(stale.code, `Cannot start ${quoted(own.name)}: ${why}`, {
       hint: "Call it again, or run `pml lock update`: the question to the person comes with it",
     });
+  }
+
+  /** Takes another version of a server's package for the present one, and tells what was before. */
+  take(
+    own: StdioDefinition,
+    installed: InstalledPackage,
+  ): { readonly identity: ServerIdentity; readonly before: InstalledPackage | undefined } {
+    const before = this.#packageOf(own);
+    this.#keep(own, installed);
+    return { identity: this.#identityOf(own, installed), before };
+  }
+
+  /** Returns the version of a server's package that is installed and approved. */
+  async presentVersion(own: StdioDefinition): Promise<string | undefined> {
+    await this.#pins.state();
+    return this.#packageOf(own)?.version;
   }
 
   /** Names the packages whose install scripts did not run; nothing is started. */
@@ -97,10 +120,14 @@ export class Packages implements PackagePins {
 
   #packageOf(own: StdioDefinition): InstalledPackage | undefined {
     const known = this.#installed.get(own);
-    if (known !== undefined) return known === "none" ? undefined : known;
+    const version = this.#pinnedVersion(own);
+    if (known !== undefined && known.pinned === version) return known.found;
     const { home } = this.#policy.now.config;
-    const found = installedPackage(own, { home, version: this.#pinnedVersion(own) });
-    this.#installed.set(own, found ?? "none");
+    return this.#keep(own, installedPackage(own, { home, version }));
+  }
+
+  #keep(own: StdioDefinition, found: InstalledPackage | undefined): InstalledPackage | undefined {
+    this.#installed.set(own, { found, pinned: this.#pinnedVersion(own) });
     return found;
   }
 

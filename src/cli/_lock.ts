@@ -8,8 +8,9 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import { unlessAborted } from "../io/waiting.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";
-import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -159,7 +160,8 @@ async function staleTools(
   // All in one request: each refresh asks the registries for everything that they offer.
   if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
   for (const name of names) {
-    await askForTools(at, { only: name, isWhole: true });
+    // A list that is known already may be from before. A failure is told by the server's state.
+    await unlessAborted(app.servers.load(name).catch(() => {}), at.signal);
     // The version of a server may be known only after it was asked.
     const identity = (await app.identities()).find((one) => one.name === name);
     const tools = new Set(

@@ -8,6 +8,7 @@ import { add, list, remove } from "./_add.ts";
 import { inContext } from "./_command_context.ts";
 import type { CommandRow } from "./_commands.ts";
 import { logs } from "./_logs.ts";
+import { outdated, upgrade } from "./_upgrade.ts";
 
 const JSON_OPTION = { "--json": "print JSON" };
 /** The help of an option that many commands have. */
@@ -45,6 +46,21 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
     options: JSON_OPTION,
     examples: ["pml list"],
     run: inContext(list),
+  },
+  {
+    usage: "outdated",
+    does: "list the servers of npm packages, with the version that runs and the newest one",
+    options: JSON_OPTION,
+    examples: ["pml outdated"],
+    run: inContext(outdated),
+  },
+  {
+    usage: "upgrade <server>",
+    does:
+      "bring a server to the newest version of its package; shows how its tools change, and asks",
+    options: { "--json": "only show the versions, as JSON" },
+    examples: ["pml upgrade github"],
+    run: inContext(upgrade),
   },
   {
     usage: "logs <server>",

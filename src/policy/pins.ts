@@ -113,12 +113,18 @@ export class Pins {
     return pinnedIn(lock, name) ?? pinnedIn(home, name);
   }
 
-  /** Returns what the person must approve of a server; undefined if nothing. */
-  async unapproved(identity: ServerIdentity): Promise<Unapproved | undefined> {
+  /**
+   * Returns what the person must approve of a server; undefined if nothing. `isWanted` says that
+   * the person asked for the change, so that nobody is told of it.
+   */
+  async unapproved(
+    identity: ServerIdentity,
+    { isWanted = false }: { readonly isWanted?: boolean } = {},
+  ): Promise<Unapproved | undefined> {
     const state = await this.state();
     if (this.#passed.has(identity)) return undefined;
     const stale = staleServer(identity, state);
-    if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity });
+    if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });
     this.#passed.add(identity);
     return undefined;
   }
@@ -178,12 +184,15 @@ export class Pins {
 
   #unapproved(
     { code, facts }: Stale,
-    { of, ...pin }: Omit<Pin, "isApproved"> & { readonly of: object },
+    { of, isWanted, ...pin }: Omit<Pin, "isApproved"> & {
+      readonly of: object;
+      readonly isWanted?: boolean;
+    },
   ): Unapproved {
     const subject = subjectOf(pin);
     const key = JSON.stringify([subject, facts]);
     // Without a listener, it is reported the next time.
-    const isHeard = this.#listeners.size > 0;
+    const isHeard = this.#listeners.size > 0 && isWanted !== true;
     if (code !== "APPROVAL_REQUIRED" && isHeard && !this.#reported.has(key)) {
       this.#reported.add(key);
       this.#emit({ event: "stale", ...subject });

@@ -13,6 +13,7 @@ import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
+import { type NewestVersion, newestVersion } from "./_newest.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
@@ -35,21 +36,29 @@ export interface ServerScripts {
   readonly run: (agreed: readonly ScriptedPackage[], tell: Tell) => Promise<void>;
 }
 
+/** The newest version of a server's package. */
+export interface NewestPackage extends NewestVersion {
+  /** The package as the command names it, and its bare name. */
+  readonly spec: string;
+  readonly name: string;
+  /** Installs that version beside the one that is there. No script of it runs. */
+  readonly install: (tell: Tell) => Promise<InstalledPackage>;
+}
+
 /** Finds and installs the programs of servers. */
 export class Launch {
   readonly #options: StdioServersOptions;
   readonly #installs: Installs;
+  readonly #closing: AbortSignal;
 
   /** Takes the options; `closing` stops installations. */
   constructor(options: StdioServersOptions, closing: AbortSignal) {
     this.#options = options;
-    const { home, environment, installEnvironment, groups } = options;
+    this.#closing = closing;
+    const { home, groups } = options;
     this.#installs = new Installs({
       home,
-      environment: () => {
-        const path = this.#path().join(delimiter);
-        return { ...environment, ...installEnvironment(), PATH: path, PML_RUN: `${groups.mark}.` };
-      },
+      environment: () => this.#installerEnvironment(),
       groups,
       closing,
       onLog: (level, text) => options.onLog("install", level, text),
@@ -103,6 +112,22 @@ export class Launch {
     };
   }
 
+  /** Looks up the newest version of a server's package; undefined if npm has no such package. */
+  async newestOf(server: StdioValues): Promise<NewestPackage | undefined> {
+    const wanted = packageCommand(server);
+    if (wanted?.tool !== "npm") return undefined;
+    const { groups, home } = this.#options;
+    const find = (program: string) => this.#beside(program, besideOf(server, wanted));
+    const env = this.#installerEnvironment();
+    const where = { file: find("npm"), cwd: home, env, signal: this.#closing, groups };
+    const found = await newestVersion(wanted, where);
+    const install = async (tell: Tell) => {
+      const asked = { ...wanted, isOffline: false };
+      return (await this.#installs.fileOf(asked, { find, tell, version: found.newest })).installed;
+    };
+    return { ...found, spec: wanted.spec, name: wanted.name, install };
+  }
+
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
   async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
     const { home, environment, certificates, osLayer } = this.#options;
@@ -123,6 +148,12 @@ export class Launch {
     });
     await packages?.check(definition, present.installed);
     return present;
+  }
+
+  #installerEnvironment(): Readonly<Record<string, string>> {
+    const { environment, installEnvironment, groups } = this.#options;
+    const path = this.#path().join(delimiter);
+    return { ...environment, ...installEnvironment(), PATH: path, PML_RUN: `${groups.mark}.` };
   }
 
   #program(

@@ -10,7 +10,7 @@ import type { UpstreamServer, UpstreamsOptions } from "../mcp_client/upstreams.t
 import type { Grants } from "../permissions/grants.ts";
 import type { OsLayerChoice } from "../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";
-import { Launch, type ServerScripts } from "./_launch.ts";
+import { Launch, type NewestPackage, type ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
@@ -63,13 +63,15 @@ export interface PackagePins {
   readonly check: (own: StdioDefinition, installed: InstalledPackage) => Promise<void>;
 }
 
-export type { ServerScripts };
+export type { NewestPackage, ServerScripts };
 
 /** Starts servers. */
 export class StdioServers {
   /** Returns the way to a server. Equal values give the same object. */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: StdioServersOptions;
+  /** How often a server of a name was approved anew. */
+  readonly #renewed = new Map<string, number>();
   #launch: Launch | undefined;
 
   /** Starts nothing yet. */
@@ -83,6 +85,16 @@ export class StdioServers {
    */
   async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
     return await this.#launching(closing).scriptsOf(server);
+  }
+
+  /** Looks up the newest version of a server's package; undefined if npm has no such package. */
+  async newestOf(server: StdioValues, closing: AbortSignal): Promise<NewestPackage | undefined> {
+    return await this.#launching(closing).newestOf(server);
+  }
+
+  /** Has a server started anew by its next use: another version of its package was approved. */
+  renew(name: string): void {
+    this.#renewed.set(name, (this.#renewed.get(name) ?? 0) + 1);
   }
 
   #launching(closing: AbortSignal): Launch {
@@ -100,7 +112,9 @@ export class StdioServers {
       // A trial needs a new start.
       isKept: trial === undefined,
       // Other grants make another server.
-      version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
+      version: () =>
+        key + (this.#renewed.get(name) ?? "") +
+        (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
         const own = { name, groups, room, withoutSecrets };
         const launched = await this.#launching(closing).programOf(server);

@@ -1,0 +1,163 @@
+/**
+ * `pml outdated` and `pml upgrade`: newer versions of the packages that servers are.
+ *
+ * @module
+ */
+
+import type { Machine } from "../app/machine.ts";
+import type { StdioDefinition } from "../config/servers.ts";
+import { asPmlError } from "../core/errors.ts";
+import { objectOf, quoted, visible } from "../core/json.ts";
+import { serverSlug } from "../core/tool_id.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { changeOf } from "./_config_file.ts";
+import { usage } from "./_failure.ts";
+import { findTarget, valueIn } from "./_import_file.ts";
+import { lock } from "./_lock.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
+
+const NOTHING = { value: {}, text: "Nothing was changed", code: 1 };
+
+/** Lists the servers of npm's packages, with the version that runs and the newest one. */
+export async function outdated({ app }: CommandContext): Promise<Shown> {
+  const { machine } = await app.callPath();
+  const all = app.config().servers.filter((own) => own.kind === "stdio");
+  const rows = await Promise.all(all.map(async (own) => {
+    const { name } = own;
+    try {
+      const found = await machine.newestOf(name);
+      if (found === undefined) return [];
+      const now = found.named ?? await machine.packages.presentVersion(own) ?? null;
+      return [{ name, package: found.name, now, newest: found.newest }];
+    } catch (error) {
+      const { message } = asPmlError(error);
+      return [{ name, package: null, now: null, newest: null, why: message }];
+    }
+  }));
+  const servers = rows.flat();
+  const lines = servers.map(({ name, now, newest, ...rest }) => {
+    if (newest === null) return `${name.padEnd(20)} ${"why" in rest ? rest.why : ""}`;
+    const said = now === null ? "not installed yet" : now === newest ? "newest" : "upgrade it";
+    return `${name.padEnd(20)} ${(now ?? "-").padEnd(12)} ${newest.padEnd(12)} ${said}`;
+  });
+  const old = servers.filter(({ now, newest }) =>
+    newest !== null && now !== null && now !== newest
+  );
+  return {
+    value: { servers },
+    text: lines.join("\n"),
+    note: servers.length === 0
+      ? "No server of yours is a package of npm"
+      : old.length === 0
+      ? ""
+      : `\`pml upgrade ${old[0]?.name}\` shows what changes, and asks`,
+  };
+}
+
+/** Brings a server to the newest version of its package, after showing what changes. */
+export async function upgrade(
+  at: CommandContext,
+  { words: [server = ""], json }: Typed,
+): Promise<Shown> {
+  const { app } = at;
+  const { machine } = await app.callPath();
+  const found = await machine.newestOf(server);
+  const own = app.config().servers.find(({ name }) => name === server);
+  if (found === undefined || own?.kind !== "stdio") {
+    throw usage(
+      `Cannot upgrade ${quoted(server)}: it is no package of npm`,
+      `\`pml lock update ${server}\` takes what its registry or its files have now`,
+    );
+  }
+  const { named, newest } = found;
+  const now = named ?? await machine.packages.presentVersion(own);
+  const value = { name: server, package: found.name, now: now ?? null, newest };
+  if (json) return { value };
+  if (now === newest) return { value, text: `${server} has the newest version, ${newest}` };
+  needPerson(`Cannot upgrade ${quoted(server)}`, `pml upgrade ${server}`);
+  return named === undefined
+    ? await repinned(at, { own, found, value })
+    : await rewritten(at, { own, found, value });
+}
+
+/** What is upgraded. */
+interface Upgrade {
+  readonly own: StdioDefinition;
+  readonly found: Newest;
+  readonly value: unknown;
+}
+
+/** Upgrades a command that names no version: the lock holds it. */
+async function repinned(
+  at: CommandContext,
+  { own, found, value }: Upgrade,
+): Promise<Shown> {
+  const { app } = at;
+  const { packages } = (await app.callPath()).machine;
+  const pins = await app.pins();
+  const installed = await found.install(tell);
+  const { identity, before } = packages.take(own, installed);
+  const open = await pins.unapproved(identity, { isWanted: true });
+  for (const fact of open?.facts ?? []) tell(fact);
+  const from = before === undefined ? "" : ` instead of ${visible(before.version)}`;
+  const question = `Start ${own.name} ${found.newest}${from}, and compare its tools?`;
+  if (await askReply(question, at) !== "Yes") return NOTHING;
+  await open?.accept();
+  const done = await compared(at, own.name);
+  if (done) return { value, text: `${own.name} has the version ${found.newest} now` };
+  if (before === undefined) return NOTHING;
+  await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
+    ?.accept();
+  return { ...NOTHING, text: `${own.name} stays at ${visible(before.version)}` };
+}
+
+/** Upgrades a command that names a version: the file that defines it is changed. */
+async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Promise<Shown> {
+  const { app } = at;
+  const spec = `${found.name}@${found.newest}`;
+  const { workspace, title, section } = await definedIn(at, own.name);
+  const args = own.args.map((one) => one === found.spec ? spec : one);
+  const settings = [{ at: [section, title, "args"] as const, entry: args }];
+  const change = await changeOf(app, { workspace, settings });
+  if (change.diff === "") {
+    throw usage(
+      `Cannot upgrade ${quoted(own.name)}: ${quoted(found.spec)} is no argument of its own`,
+      `Write ${spec} in ${change.path}`,
+    );
+  }
+  tell(`${change.path}\n${change.diff}`);
+  if (await askReply(`Change it, start ${own.name}, and compare its tools?`, at) !== "Yes") {
+    return NOTHING;
+  }
+  await change.write();
+  await app.policy.reload();
+  if (await compared(at, own.name)) {
+    return { value, text: `${own.name} has the version ${found.newest} now` };
+  }
+  const back = [{ at: [section, title, "args"] as const, entry: own.args }];
+  await (await changeOf(app, { workspace, settings: back })).write();
+  return { ...NOTHING, text: `${own.name} stays at ${found.named}` };
+}
+
+/** Returns whether the person pinned what is there now, or nothing differs. */
+async function compared(at: CommandContext, name: string): Promise<boolean> {
+  const { code, text = "" } = await lock(at, { words: ["update", name] });
+  tell(text);
+  return code === undefined;
+}
+
+/** Finds where a server is defined: the workspace's file goes before the person's. */
+async function definedIn({ app }: CommandContext, name: string) {
+  for (const workspace of [true, false]) {
+    const value = objectOf(await valueIn(await findTarget(app, workspace)));
+    for (const section of ["private_mcps", "mcpServers"] as const) {
+      const titles = Object.keys(objectOf(value[section]));
+      const title = titles.find((one) => one === name || serverSlug(one) === name);
+      if (title !== undefined) return { workspace, title, section };
+    }
+  }
+  throw usage(`Cannot upgrade ${quoted(name)}: no file of yours defines it`, "See `pml list`");
+}

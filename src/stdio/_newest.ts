@@ -1,0 +1,65 @@
+/**
+ * Asks npm which version of a package is the newest one.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import { type RunOptions, runProgram } from "../sandbox/process.ts";
+import { causeIn } from "./_cause.ts";
+import type { PackageCommand } from "./_package_command.ts";
+import { npm } from "./_npm.ts";
+
+const LOOK_MS = 30_000;
+const WRITTEN_MAX = 100_000;
+const EXACT = /^\d[\w.+-]*$/;
+
+/** The version that is there of a package, and the newest one. */
+export interface NewestVersion {
+  /** The version that the command names, if it names one. */
+  readonly named: string | undefined;
+  readonly newest: string;
+}
+
+/** Looks the newest version up, with the settings and tokens of the command. */
+export async function newestVersion(
+  { name, spec, settings, tokens }: PackageCommand,
+  { file, cwd, env, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
+    /** The program npm. */
+    readonly file: string;
+    readonly cwd: string;
+    readonly env: Readonly<Record<string, string>>;
+  },
+): Promise<NewestVersion> {
+  const asked = spec.slice(name.length + 1);
+  const named = EXACT.test(asked) ? asked : undefined;
+  const wanted = named === undefined ? spec : name;
+  const args = ["view", ...settings, "--json", "--", wanted, "version"];
+  let heard = "";
+  const { code, stdout } = await runProgram(
+    { file, args, cwd, env: { ...env, ...tokens, ...npm.environment }, kept: true },
+    {
+      signal: AbortSignal.any([AbortSignal.timeout(LOOK_MS), signal]),
+      maxBytes: WRITTEN_MAX,
+      groups,
+      onStderr: (text) => heard += text,
+    },
+  );
+  const newest = code === 0 ? lastOf(stdout) : undefined;
+  if (newest !== undefined) return { named, newest };
+  throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(wanted)}${causeIn(heard)}`, {
+    hint: "Check its name, and whether its registry can be reached",
+  });
+}
+
+/** Reads what npm prints: one version, or a list for a range. */
+function lastOf(stdout: string): string | undefined {
+  try {
+    const said: unknown = JSON.parse(stdout);
+    const last = [said].flat().at(-1);
+    return typeof last === "string" && EXACT.test(last) ? last : undefined;
+  } catch {
+    return undefined; // the caller throws its own error
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Newer versions of servers from npm: what `pml outdated` tells, and what `pml upgrade` changes.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { assertError } from "./cli_greeter.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { type Ran, runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const MS = { ms: 120_000 };
+
+/** A package whose version tells in its answer, and in the description of its tool. */
+function version(number: string): Readonly<Record<string, string>> {
+  const main = tinyServer(`"${number}"`)
+    .replace('name: "tell",', `name: "tell", description: "Says that it is ${number}",`);
+  return { "package.json": '{"bin":"main.js"}', "main.js": main };
+}
+
+async function withTiny(npm: FakeNpm, spec: string): Promise<Workspace> {
+  const mcpServers = { tiny: { command: "npx", args: ["-y", spec] } };
+  const ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["tiny:*"] }, mcpServers },
+    trusted: true,
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
+  });
+  assert.match(await said(ws), /1\.0\.0/);
+  return ws;
+}
+
+async function said(ws: Workspace): Promise<string> {
+  const { stdout, stderr } = await runPml(ws, ["call", "tiny:tell"], MS);
+  return stdout + stderr;
+}
+
+function upgrade(ws: Workspace, typed: readonly Typed[]): Promise<Ran> {
+  return runPmlOnTerminal(ws, ["upgrade", "tiny"], { typed, ...MS });
+}
+
+async function rows(ws: Workspace): Promise<unknown> {
+  return JSON.parse((await runPml(ws, ["outdated", "--json"], MS)).stdout).servers;
+}
+
+const START = /Start tiny 1\.1\.0 instead of 1\.0\.0, and compare its tools\?.*\[N\] no/s;
+const PIN = /1\.1\.0.*Type "pin"/s;
+
+Deno.test("pml outdated tells what is newer; pml upgrade shows the tools and asks", async () => {
+  const old = { "1.0.0": version("1.0.0") };
+  await using npm = new FakeNpm({ tiny: old });
+  await using ws = await withTiny(npm, "tiny");
+  const row = { name: "tiny", package: "tiny", now: "1.0.0" };
+  assert.deepEqual(await rows(ws), [{ ...row, newest: "1.0.0" }]);
+  assert.match((await upgrade(ws, [])).stdout, /tiny has the newest version, 1\.0\.0/);
+  npm.publish({ tiny: { ...old, "1.1.0": version("1.1.0") } });
+  assert.deepEqual(await rows(ws), [{ ...row, newest: "1.1.0" }]);
+  const told = await runPml(ws, ["outdated"], MS);
+  assert.match(told.stdout, /^tiny +1\.0\.0 +1\.1\.0 +upgrade it$/m);
+  const lock = await Deno.readTextFile(ws.file("pml.lock"));
+  // A no at either question leaves everything as it was.
+  const no = await upgrade(ws, [[START, "n"]]);
+  assert.equal(no.code, 1);
+  const late = await upgrade(ws, [[START, "y"], [PIN, ""]]);
+  assert.match(late.stdout, /tiny stays at 1\.0\.0/);
+  assert.equal(await Deno.readTextFile(ws.file("pml.lock")), lock);
+  assert.match(await said(ws), /1\.0\.0/);
+  const yes = await upgrade(ws, [[START, "y"], [PIN, "pin"]]);
+  assert.equal(yes.code, 0, yes.stdout);
+  assert.match(yes.stdout, /Says that it is 1\.0\.0.*Says that it is 1\.1\.0/s);
+  assert.match(await said(ws), /1\.1\.0/);
+  assert.deepEqual(await rows(ws), [{ ...row, now: "1.1.0", newest: "1.1.0" }]);
+  assert.equal(
+    JSON.parse(await Deno.readTextFile(ws.file("pml.lock"))).servers.tiny.version,
+    "1.1.0",
+  );
+});
+
+Deno.test("pml upgrade changes the version that a definition names, and puts it back after a no", async () => {
+  const old = { "1.0.0": version("1.0.0") };
+  await using npm = new FakeNpm({ tiny: { ...old, "1.1.0": version("1.1.0") } });
+  await using ws = await withTiny(npm, "tiny@1.0.0");
+  const text = await Deno.readTextFile(ws.file(".pml.json"));
+  const change = /tiny@1\.0\.0.*tiny@1\.1\.0.*Change it, start tiny.*\[N\] no/s;
+  const late = await upgrade(ws, [[change, "y"], [PIN, ""]]);
+  assert.match(late.stdout, /tiny stays at 1\.0\.0/);
+  assert.deepEqual(JSON.parse(await Deno.readTextFile(ws.file(".pml.json"))), JSON.parse(text));
+  assert.match(await said(ws), /1\.0\.0/);
+  const yes = await upgrade(ws, [[change, "y"], [PIN, "pin"]]);
+  assert.equal(yes.code, 0, yes.stdout);
+  assert.match(await said(ws), /1\.1\.0/);
+});
+
+Deno.test("pml outdated says what it cannot look up; pml upgrade wants a package of npm", async () => {
+  const npm = new FakeNpm({ tiny: { "1.0.0": version("1.0.0") } });
+  await using ws = await withTiny(npm, "tiny");
+  npm.publish({});
+  const told = await runPml(ws, ["outdated"], MS);
+  assert.equal(told.code, 0, told.stderr);
+  assert.match(told.stdout, /^tiny +Cannot look up "tiny".*404/m);
+  const ran = await runPml(ws, ["upgrade", "tiny"], MS);
+  assertError(ran, { code: "UPSTREAM_DOWN", exit: 1 });
+  await npm[Symbol.asyncDispose]();
+  const none = await runPml(ws, ["upgrade", "filesystem"]);
+  assert.match(none.stderr, /Cannot install "filesystem": no file of yours defines it/);
+  const script = await runPml(ws, ["upgrade", "nothing"]);
+  assert.notEqual(script.code, 0);
+});
