@@ -105,7 +105,7 @@ function manifestOf(
 }
 
 if (import.meta.main) {
-  const [folder = join(ROOT, "dist", "npm")] = Deno.args;
+  const folder = join(ROOT, "dist", "npm");
   await makePackage(folder);
   console.log(`Made ${folder}; \`npm publish ${folder}\` releases it`);
 }
