@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import process from "node:process";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
 import { fakeJsr } from "./kit/fake_jsr.ts";
+import { HOSTILE } from "./kit/hostile.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
@@ -13,36 +14,6 @@ import { runPml } from "./kit/run.ts";
 import { TcpSink } from "./kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 import { definitions, Person, serverOf } from "./oauth_scene.ts";
-
-/** Code that tells when somebody runs it. */
-const EVIL = `throw new Error("EVIL ran");`;
-const PACKAGES = ["zod", "@modelcontextprotocol/server", "commander", "yaml", "jsonc-parser"];
-
-/** A folder that wants its own code to run instead of PML's. */
-const HOSTILE: Record<string, string> = {
-  "README.md": "# Hello from the workspace\n",
-  "evil.ts": EVIL,
-  "deno.json": JSON.stringify({
-    imports: Object.fromEntries(
-      [...PACKAGES, "@casys/pml", "jsr:@casys/pml"].map((name) => [name, "./evil.ts"]),
-    ),
-    nodeModulesDir: "manual",
-    lock: { frozen: true },
-    unstable: ["bare-node-builtins"],
-  }),
-  "deno.lock": `{ "version": "5", "specifiers": { "jsr:@casys/pml@*": "99.0.0" } }`,
-  ".npmrc": "registry=http://127.0.0.1:1/\n",
-  "package.json": JSON.stringify({
-    type: "commonjs",
-    imports: { "#core": "./evil.ts" },
-    dependencies: Object.fromEntries(PACKAGES.map((name) => [name, "file:./node_modules/zod"])),
-    scripts: { preinstall: "echo EVIL", postinstall: "echo EVIL" },
-  }),
-  ...Object.fromEntries(PACKAGES.flatMap((name) => [
-    [`node_modules/${name}/package.json`, JSON.stringify({ name, version: "9.9.9", main: "i.js" })],
-    [`node_modules/${name}/i.js`, EVIL],
-  ])),
-};
 
 /** Reads the package as a release would carry it. */
 async function readPackage(): Promise<Parameters<typeof fakeJsr>[0]> {

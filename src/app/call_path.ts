@@ -258,9 +258,8 @@ export class CallPath implements AsyncDisposable {
   #onPin({ event, ...about }: PinEvent): void {
     const { log, servers, directory } = this.#options;
     this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });
-    const { server, tool } = about;
-    if (event === "accepted" && tool === undefined) this.machine.programs.renew(server);
     if (event !== "stale") return;
+    const { server, tool } = about;
     const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
     log.warn(`${what} is not what was approved: its next call asks`, { server });
     // What was kept of it is from before.

@@ -195,23 +195,12 @@ export class Machine implements AsyncDisposable {
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */
   async scriptsOf(server: string): Promise<ServerScripts> {
-    return await this.programs.scriptsOf(this.#valuesOf(server), this.closing);
+    return await this.programs.scriptsOf(valuesOf(server, this.#options), this.closing);
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: string): Promise<NewestPackage | undefined> {
-    return await this.programs.newestOf(this.#valuesOf(server), this.closing);
-  }
-
-  #valuesOf(server: string): StdioValues {
-    const { policy, values } = this.#options;
-    const own = policy.definitionOf(server);
-    if (own?.kind === "stdio") return values.stdio(own);
-    const why = own === undefined ? "no file of yours defines it" : "no command starts it";
-    throw policy.forbidden(server)?.error ??
-      new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
-        hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
-      });
+    return await this.programs.newestOf(valuesOf(server, this.#options), this.closing);
   }
 
   /** Tries what modules need on this machine, and looks at what was installed. */
@@ -327,4 +316,18 @@ export class Machine implements AsyncDisposable {
   #config(): Config {
     return this.#options.policy.now.config;
   }
+}
+
+/** Returns what a server is started with. Throws if no command starts it. */
+function valuesOf(
+  server: string,
+  { policy, values }: Pick<MachineOptions, "policy" | "values">,
+): StdioValues {
+  const own = policy.definitionOf(server);
+  if (own?.kind === "stdio") return values.stdio(own);
+  const why = own === undefined ? "no file of yours defines it" : "no command starts it";
+  throw policy.forbidden(server)?.error ??
+    new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
+      hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
+    });
 }

@@ -16,12 +16,6 @@ import { installedPackage, waitingScripts } from "../stdio/installed.ts";
 import type { InstalledPackage } from "../stdio/installs.ts";
 import type { PackagePins } from "../stdio/stdio_servers.ts";
 
-/** What was found to be installed, and the version that was pinned then. */
-interface Looked {
-  readonly found: InstalledPackage | undefined;
-  readonly pinned: string | undefined;
-}
-
 /** Knows what is installed for a definition, and holds it to what is pinned. */
 export class Packages implements PackagePins {
   readonly #policy: Policy;
@@ -29,8 +23,7 @@ export class Packages implements PackagePins {
   /** What registries' servers are pinned by, by what defines them here. */
   readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
   readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
-  /** What is installed for a command, as long as the same version is pinned. */
-  readonly #installed = new WeakMap<StdioDefinition, Looked>();
+  #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
 
   /** Takes what holds. */
   constructor({ policy, pins }: { readonly policy: Policy; readonly pins: Pins }) {
@@ -64,7 +57,7 @@ export class Packages implements PackagePins {
 
   /** Throws for a package that is not the pinned one. */
   async check(own: StdioDefinition, installed: InstalledPackage): Promise<void> {
-    this.#keep(own, installed);
+    this.#installed.set(own, installed);
     const stale = await this.#pins.unapproved(this.#identityOf(own, installed));
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
@@ -79,7 +72,8 @@ export class Packages implements PackagePins {
     installed: InstalledPackage,
   ): { readonly identity: ServerIdentity; readonly before: InstalledPackage | undefined } {
     const before = this.#packageOf(own);
-    this.#keep(own, installed);
+    // What is known by another object of the same definition is looked up anew.
+    this.#installed = new WeakMap([[own, installed]]);
     return { identity: this.#identityOf(own, installed), before };
   }
 
@@ -120,14 +114,10 @@ export class Packages implements PackagePins {
 
   #packageOf(own: StdioDefinition): InstalledPackage | undefined {
     const known = this.#installed.get(own);
-    const version = this.#pinnedVersion(own);
-    if (known !== undefined && known.pinned === version) return known.found;
+    if (known !== undefined) return known === "none" ? undefined : known;
     const { home } = this.#policy.now.config;
-    return this.#keep(own, installedPackage(own, { home, version }));
-  }
-
-  #keep(own: StdioDefinition, found: InstalledPackage | undefined): InstalledPackage | undefined {
-    this.#installed.set(own, { found, pinned: this.#pinnedVersion(own) });
+    const found = installedPackage(own, { home, version: this.#pinnedVersion(own) });
+    this.#installed.set(own, found ?? "none");
     return found;
   }
 

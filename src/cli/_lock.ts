@@ -10,7 +10,7 @@ import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";
-import { type CommandContext, type Shown, type Typed } from "./_command_context.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 

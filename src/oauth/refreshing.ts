@@ -52,31 +52,30 @@ export async function refreshBeside(
   request: RefreshRequest,
   { code, env, proxy, closing }: Running,
 ): Promise<void> {
-  const isFile = code.startsWith("file:");
   const child = startProcess({
     file: Deno.execPath(),
-    args: [
-      ...["run", "--quiet", "--allow-all", "--no-lock", "--cached-only"],
-      ...(isFile ? [] : ["--no-config"]),
-      code,
-    ],
+    args: ["run", "-qA", "--no-lock", "--cached-only", ...packageFlags(code), code],
     cwd: request.folder,
     env: { ...env, ...DENO_QUIET },
   });
-  const { stdin, stdout, stderr, status } = child;
   // It goes on without PML, which need not wait.
   using _ = onAbort(closing, () => child.unref());
-  const input = new Response(JSON.stringify({ ...request, proxy })).body?.pipeTo(stdin).catch(
-    () => {},
-  );
+  const input = new Response(JSON.stringify({ ...request, proxy })).body;
   const [said, problems] = await Promise.all([
-    new Response(stdout).text(),
-    new Response(stderr).text(),
-    ...[status, input],
+    child.stdout.text(),
+    child.stderr.text(),
+    child.status,
+    input?.pipeTo(child.stdin).catch(() => {}),
   ]);
   if (said === "{}") return;
   const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...more } = JSON.parse(said || "{}");
   throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...more });
+}
+
+/** Returns how Deno finds the packages that the code imports: as it finds them for PML. */
+function packageFlags(code: string): readonly string[] {
+  if (code.includes("/node_modules/")) return ["--node-modules-dir=manual", "--no-config"];
+  return code.startsWith("file:") ? [] : ["--no-config"];
 }
 
 /** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */

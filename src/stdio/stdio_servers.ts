@@ -70,8 +70,6 @@ export class StdioServers {
   /** Returns the way to a server. Equal values give the same object. */
   readonly of: (server: StdioValues) => UpstreamServer = memoized((server) => this.#made(server));
   readonly #options: StdioServersOptions;
-  /** How often a server of a name was approved anew. */
-  readonly #renewed = new Map<string, number>();
   #launch: Launch | undefined;
 
   /** Starts nothing yet. */
@@ -92,11 +90,6 @@ export class StdioServers {
     return await this.#launching(closing).newestOf(server);
   }
 
-  /** Has a server started anew by its next use: another version of its package was approved. */
-  renew(name: string): void {
-    this.#renewed.set(name, (this.#renewed.get(name) ?? 0) + 1);
-  }
-
   #launching(closing: AbortSignal): Launch {
     return this.#launch ??= new Launch(this.#options, closing);
   }
@@ -112,9 +105,7 @@ export class StdioServers {
       // A trial needs a new start.
       isKept: trial === undefined,
       // Other grants make another server.
-      version: () =>
-        key + (this.#renewed.get(name) ?? "") +
-        (confine ? JSON.stringify(grants(name) ?? null) : ""),
+      version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
         const own = { name, groups, room, withoutSecrets };
         const launched = await this.#launching(closing).programOf(server);

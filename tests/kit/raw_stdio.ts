@@ -109,8 +109,8 @@ export class RawStdio implements AsyncDisposable {
     return this.#child.pid;
   }
 
-  /** Fulfils when the process has ended and all that it wrote was read. */
-  get ended(): Promise<unknown> {
+  /** Fulfils when the process has ended and all that it wrote was read; tells first how it ended. */
+  get ended(): Promise<[Deno.CommandStatus, unknown]> {
     return Promise.all([this.#child.status, this.#output.read]);
   }
 

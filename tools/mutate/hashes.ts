@@ -151,7 +151,8 @@ export const HASHES: readonly Mutant[] = [
     name: "server-pins",
     guard: "A server that is not the pinned one is asked about",
     file: "pins.ts",
-    find: "if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity });",
+    find:
+      "if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });",
     put: "",
     test: "src/policy/pins_test.ts",
     filter: "A server of a registry is asked about first, changed, from elsewhere, and taken out",
