@@ -13,7 +13,7 @@ import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { askUntrusted, decide } from "./_approve.ts";
 import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;
 const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
@@ -91,7 +91,7 @@ function progressTeller(): NonNullable<Call["onProgress"]> {
     if (Date.now() - told < PROGRESS_MS) return;
     told = Date.now();
     const count = total === undefined ? String(progress) : `${progress} of ${total}`;
-    tell(`… ${visible(message ?? count)}`);
+    tellProgress(`… ${visible(message ?? count)}`);
   };
 }
 

@@ -11,7 +11,8 @@ import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { endInput, isTerminal } from "./_terminal.ts";
 import { unmetRules } from "./_unmet_rules.ts";
-import { print, printJson, tell } from "./out.ts";
+import { paintFailure } from "./_paint.ts";
+import { type Paint, print, printJson, tell, writeLog } from "./out.ts";
 
 /** What the person typed: the words behind the command's name, and the options. */
 export interface Typed {
@@ -73,6 +74,8 @@ export interface Shown {
   readonly value: unknown;
   /** Printed to stdout without `--json`. */
   readonly text?: string;
+  /** Adds colours and signs to the text on a terminal. */
+  readonly paint?: Paint;
   /** Printed to stderr without `--json`. */
   readonly note?: string;
   /** The exit code; 0 by default. */
@@ -98,7 +101,7 @@ export function inContext(
   return async (typed) => {
     using signals = new Signals();
     const { openApp } = await import("../app/app.ts");
-    await using app = await openApp({ cwd: Deno.cwd() });
+    await using app = await openApp({ cwd: Deno.cwd(), write: writeLog });
     try {
       if (!broken) checkConfig(app, tellsTrust);
       // A signal ends the command, whatever it waits for. The app then ends what it started.
@@ -153,9 +156,9 @@ export async function askForTools(
   await unlessAborted(app.servers.prepare("tools", options), signal);
 }
 
-function show({ value, text, note = "" }: Shown, { json }: Typed): void {
+function show({ value, text, paint, note = "" }: Shown, { json }: Typed): void {
   if (json || text === undefined) return printJson(value);
-  if (text !== "") print(text);
+  if (text !== "") print(text, paint);
   if (note !== "") tell(note);
 }
 
@@ -163,9 +166,11 @@ function show({ value, text, note = "" }: Shown, { json }: Typed): void {
 function checkConfig(app: App, tellsTrust: boolean): void {
   const { problem, warnings, ignored } = app.config();
   if (problem !== undefined) throw problem;
-  for (const warning of warnings) tell(`warning: ${warning}`);
-  for (const { said, isNear } of unmetRules(app)) if (isNear) tell(`warning: ${said}`);
+  for (const warning of warnings) tell(`warning: ${warning}`, { paint: paintFailure });
+  for (const { said, isNear } of unmetRules(app)) {
+    if (isNear) tell(`warning: ${said}`, { paint: paintFailure });
+  }
   if (ignored.length === 0 || tellsTrust) return;
   const said = "warning: the workspace file is not trusted (`pml trust`), so these are ignored";
-  tell(`${said}: ${ignored.join("; ")}`);
+  tell(`${said}: ${ignored.join("; ")}`, { paint: paintFailure });
 }

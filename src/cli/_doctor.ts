@@ -18,6 +18,7 @@ import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
 import { clientStates } from "./_client_setup.ts";
+import { paintReport } from "./_paint.ts";
 import { signInText } from "./_login.ts";
 import { type CommandContext, prepare, type Shown } from "./_command_context.ts";
 import { unmetRules } from "./_unmet_rules.ts";
@@ -52,6 +53,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   return {
     value: { version: VERSION, deno, ok, findings, keys: keysFound(app) },
     text: [`PML ${VERSION} on Deno ${deno}`, ...findings.map(textOf)].join("\n"),
+    paint: paintReport,
     code: ok ? 0 : 1,
   };
 }

@@ -7,6 +7,7 @@
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
+import { paintFailure } from "./_paint.ts";
 import { printJson, tell } from "./out.ts";
 
 /** Hints for a person, where the error's own hint is written for a model. */
@@ -25,7 +26,7 @@ export function report(error: unknown, args: readonly string[]): number {
   const hint = HINTS[code] ?? said;
   const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
   const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
-  tell([`error: ${code}: ${message}`, ...more].join("\n  "));
+  tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
   try {
     if (args.includes("--json")) printJson({ error: { code, message, hint, detail } });
   } catch {

@@ -22,6 +22,7 @@ import {
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import { paintVerdicts } from "./_paint.ts";
 import { toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
@@ -45,7 +46,12 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
     const head = `${name} (${origin}, ${kind}) ${state}${reason}`;
     return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
   });
-  return { value: { servers }, text: texts.join("\n\n"), note: slow(servers) };
+  return {
+    value: { servers },
+    text: texts.join("\n\n"),
+    paint: paintVerdicts,
+    note: slow(servers),
+  };
 }
 
 /** Names the servers that did not answer in time. */
@@ -86,6 +92,7 @@ export async function search(
     text: found.map((one) =>
       lineOf(one, `[${originSaid(one)}, ${Math.round(one.covered * 100)}%] `)
     ).join("\n"),
+    paint: paintVerdicts,
     note: [
       noteOf({ isFound: found.length > 0, isLoose }),
       slow(app.servers.states()),

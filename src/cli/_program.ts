@@ -9,8 +9,11 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { report, usage } from "./_failure.ts";
-import { print } from "./out.ts";
+import { inContext } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
+import { paintHelp } from "./_paint.ts";
+import { status } from "./_status.ts";
+import { print } from "./out.ts";
 
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
 
@@ -23,8 +26,8 @@ export async function run(args: readonly string[]): Promise<number> {
     code = await work();
   });
   try {
-    if (args.length === 0) program.outputHelp();
-    else await program.parseAsync(searched(args), { from: "user" });
+    if (args.length === 0) return await inContext(status, { broken: true })({ words: [] });
+    await program.parseAsync(searched(args), { from: "user" });
     return code;
   } catch (error) {
     if (!(error instanceof CommanderError)) return report(error, args);
@@ -74,7 +77,11 @@ function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Com
     .helpOption("-h, --help", "show this help")
     .exitOverride()
     // The error is shown once, by `report`, as every other error is.
-    .configureOutput({ writeOut: print, writeErr: () => {}, outputError: () => {} })
+    .configureOutput({
+      writeOut: (text) => print(text, paintHelp),
+      writeErr: () => {},
+      outputError: () => {},
+    })
     .addHelpText("after", MORE);
   for (const [group, rows] of Object.entries(COMMANDS)) {
     program.commandsGroup(group);

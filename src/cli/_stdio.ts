@@ -9,7 +9,6 @@ import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
 import type { App, AppOptions } from "../app/app.ts";
 import type { StdioOptions } from "../serve/stdio.ts";
-import { report } from "./_failure.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
@@ -83,6 +82,7 @@ async function serveAlone(
     clearTimeout(watching);
     app.log.debug("Served", { ...app.metrics.report() });
   } catch (error) {
+    const { report } = await import("./_failure.ts");
     return report(error, []);
   }
   return signals.exitCode ?? 0;

@@ -7,6 +7,7 @@
 import type { Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort, soon } from "../io/waiting.ts";
+import { paintQuestion } from "./_paint.ts";
 import { tell } from "./out.ts";
 
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
@@ -57,7 +58,10 @@ export async function askReply(
   setRaw();
   try {
     await dropTyped(signal);
-    tell(`${message} [y] ${once ? "once" : "yes"}${always ? "  [a] always" : ""}  [N] no `, "");
+    tell(
+      `${message} [y] ${once ? "once" : "yes"}${always ? "  [a] always" : ""}  [N] no `,
+      { end: "", paint: paintQuestion },
+    );
     for (;;) {
       const key = (await readUntil(signal, () => true))?.[0]?.toLowerCase() ?? "\u0003";
       if (BREAK_OFF.includes(key)) {
@@ -70,7 +74,7 @@ export async function askReply(
         return reply;
       }
       await dropTyped(signal, WORD_MS);
-      tell(`\nPress y${always ? ", a" : ""} or n.${pending} `, "");
+      tell(`\nPress y${always ? ", a" : ""} or n.${pending} `, { end: "" });
     }
   } finally {
     // Who types the whole word does not type the rest into the next question, or the shell.
@@ -92,7 +96,7 @@ export async function askWord(message: string, signal: AbortSignal): Promise<str
 }
 
 async function askLine(message: string, signal: AbortSignal): Promise<string | undefined> {
-  tell(`${message}: `, "");
+  tell(`${message}: `, { end: "" });
   const text = await readUntil(signal, (typed) => holdsAny(typed, ENDS));
   const line = text === undefined || holdsAny(text, BREAK_OFF) ? undefined : rubbedOut(text);
   if (line === undefined) tell("");

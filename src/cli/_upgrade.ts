@@ -15,7 +15,7 @@ import { usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { askReply, needPerson } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 
@@ -98,7 +98,7 @@ async function repinned(
   const { app } = at;
   const { packages } = (await app.callPath()).machine;
   const pins = await app.pins();
-  const installed = await found.install(tell);
+  const installed = await found.install(tellProgress);
   const { identity, before } = packages.take(own, installed);
   const open = await pins.unapproved(identity, { isWanted: true });
   for (const fact of open?.facts ?? []) tell(fact);

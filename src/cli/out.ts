@@ -4,12 +4,25 @@
  * @module
  */
 
+import process from "node:process";
+import { styleText } from "node:util";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 
-/** Writes a text and a line end to stdout. On a terminal, control characters are made visible. */
-export function print(text: string): void {
-  const shown = Deno.stdout.isTerminal() ? harmless(text) : text;
+/** Adds colours and signs to a text in which every control character is visible already. */
+export type Paint = (text: string) => string;
+
+/** Erases what a line of progress left behind the cursor, which it put at the line's beginning. */
+const ERASE = "\u001b[K";
+/** How wide a line of progress is where the terminal does not say its width. */
+const COLUMNS = 80;
+
+/**
+ * Writes a text and a line end to stdout. On a terminal, control characters are made visible, and
+ * the text is painted.
+ */
+export function print(text: string, paint: Paint = asItIs): void {
+  const shown = Deno.stdout.isTerminal() ? erased(paint(harmless(text))) : text;
   write(Deno.stdout, shown.endsWith("\n") ? shown : `${shown}\n`);
 }
 
@@ -19,13 +32,50 @@ export function printJson(value: unknown): void {
 }
 
 /** Writes a text to stderr, with a line end unless `end` says otherwise. */
-export function tell(text: string, end = "\n"): void {
-  write(Deno.stderr, harmless(text) + end);
+export function tell(
+  text: string,
+  { end = "\n", paint = asItIs }: { readonly end?: string; readonly paint?: Paint } = {},
+): void {
+  const shown = harmless(text);
+  write(Deno.stderr, (Deno.stderr.isTerminal() ? erased(paint(shown)) : shown) + end);
+}
+
+/** Tells how far something is: in one line that the next one replaces, or a line each in a file. */
+export function tellProgress(text: string): void {
+  if (!Deno.stderr.isTerminal() || isPlain()) return tell(text);
+  const line = harmless(text).replaceAll("\n", " ").slice(0, columns() - 1);
+  write(Deno.stderr, `\r${ERASE}${line}\r`);
+}
+
+/** Writes a line of the log, which is clean already. */
+export function writeLog(line: string): void {
+  write(Deno.stderr, `${Deno.stderr.isTerminal() ? erased(line) : line}\n`);
 }
 
 /** Makes control characters visible, except line ends and tabs. */
 export function harmless(text: string): string {
   return text.replace(/(?:(?!\r?\n)[^\t])+/g, (part) => visible(part, Infinity));
+}
+
+function asItIs(text: string): string {
+  return text;
+}
+
+function erased(text: string): string {
+  return isPlain() ? text : ERASE + text;
+}
+
+/** Returns whether the terminal, or the person, wants no control characters. */
+function isPlain(): boolean {
+  return styleText("bold", "x", { stream: process.stderr }) === "x";
+}
+
+function columns(): number {
+  try {
+    return Deno.consoleSize().columns || COLUMNS;
+  } catch {
+    return COLUMNS;
+  }
 }
 
 function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): void {

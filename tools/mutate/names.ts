@@ -145,8 +145,8 @@ export const NAMES: readonly Mutant[] = [
     name: "typed-ahead",
     guard: "What was typed before a question answers nothing",
     file: "_terminal.ts",
-    find: "await dropTyped(signal); tell(`${message} [y]",
-    put: "tell(`${message} [y]",
+    find: "await dropTyped(signal); tell( `${message} [y]",
+    put: "tell( `${message} [y]",
     test: "tests/first_steps_test.ts",
     filter:
       "What is typed before a question answers nothing, one key answers it, and Enter is no (GW17)",

@@ -1,0 +1,45 @@
+/**
+ * Colours and signs for a person at a terminal. `NO_COLOR` and a terminal without colours hold;
+ * what is piped stays plain.
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { styleText } from "node:util";
+import type { Paint } from "./out.ts";
+
+type Colour = "green" | "yellow" | "red" | "bold" | "dim";
+
+/** Shows the marks of a report as signs. */
+export const paintReport: Paint = (text) =>
+  text.replace(/^(?:ok {2}|warn|FAIL)(?= )/gm, (mark) => {
+    if (mark === "FAIL") return styled("red", "✘");
+    return mark === "warn" ? styled("yellow", "!") : styled("green", "✔");
+  }).replace(/^ {5}(\S.*)$/gm, (_, hint) => `  ${styled("dim", `→ ${hint}`)}`);
+
+/** Colours what the rules say of each tool. */
+export const paintVerdicts: Paint = (text) =>
+  text.replace(/^( *\S+ +)(runs|asks|denied)(?= |$)/gm, (_, before, verdict) => {
+    const colour = verdict === "runs" ? "green" : verdict === "asks" ? "yellow" : "red";
+    return before + styled(colour, verdict);
+  });
+
+/** Colours the beginning of an error or a warning. */
+export const paintFailure: Paint = (text) =>
+  text.replace(
+    /^(error: [A-Z_]+|warning):/,
+    (mark) => mark.startsWith("w") ? styled("yellow", mark) : styled("red", mark),
+  );
+
+/** Makes the keys of a question bold. */
+export const paintQuestion: Paint = (text) =>
+  text.replace(/\[[yaN]\](?= (?:yes|once|always|no)\b)/g, (key) => styled("bold", key));
+
+/** Makes the titles of help bold. */
+export const paintHelp: Paint = (text) =>
+  text.replace(/^[A-Z][^\n]*:$/gm, (title) => styled("bold", title));
+
+function styled(colour: Colour, text: string): string {
+  return styleText(colour, text, { stream: process.stderr });
+}

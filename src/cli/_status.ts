@@ -1,0 +1,61 @@
+/**
+ * `pml` alone: says where the person stands, and what to do next.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import { visible } from "../core/json.ts";
+import { VERSION } from "../core/version.ts";
+import { clientStates } from "./_client_setup.ts";
+import type { CommandContext, Shown } from "./_command_context.ts";
+
+/** Shows the workspace, the servers, the clients and what waits, and names the next step. */
+export async function status({ app }: CommandContext): Promise<Shown> {
+  const { problem } = app.config();
+  const { workspace: { root, found, file } } = app.loaded();
+  const clients = await clientStates(app);
+  const connected = clients.filter(({ startsPml }) => startsPml).map(({ client }) => client);
+  const isOpen = problem === undefined && await app.policy.unapproved() !== undefined;
+  const waiting = problem === undefined
+    ? (await (await app.callPath()).approvals.pendingApprovals()).length
+    : 0;
+  const rules = file === undefined ? "default rules" : isOpen ? "not trusted yet" : "trusted";
+  const lines = {
+    workspace: found === "default"
+      ? `${root} (the current folder is no project)`
+      : `${root}, ${rules}`,
+    servers: problem === undefined ? serversText(app) : "the configuration is broken",
+    clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),
+    waiting: waiting === 0 ? "nothing" : `${waiting} ${waiting === 1 ? "call" : "calls"}`,
+  };
+  const next = problem !== undefined
+    ? "pml doctor       # says what is wrong, and in which line"
+    : waiting > 0
+    ? "pml approve      # shows the calls that wait for you"
+    : isOpen
+    ? "pml trust        # shows what the workspace file brings, and asks"
+    : connected.length === 0
+    ? "pml init         # connects your client"
+    : "pml search WORDS # finds a tool by what it does";
+  const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
+  const rows = Object.entries(lines).map(([key, said]) =>
+    `  ${key.padEnd(10)} ${visible(said, 400)}`
+  );
+  const text = [
+    `PML ${VERSION}`,
+    ...rows,
+    "",
+    `Next: ${next}`,
+    "All commands: pml --help",
+  ].join("\n");
+  return { value, text };
+}
+
+function serversText(app: App): string {
+  const all = app.servers.states();
+  const own = all.filter(({ origin }) => origin === "private").length;
+  const failed = all.filter(({ state }) => state === "failed").map(({ name }) => name);
+  const but = failed.length === 0 ? "" : `; ${failed.join(", ")} failed`;
+  return `${all.length - own} that come with PML, ${own} of yours${but}`;
+}

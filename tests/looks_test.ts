@@ -1,0 +1,91 @@
+/**
+ * What a person sees on a terminal: where one stands, colours and signs, and one line of progress.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { greeting } from "./cli_greeter.ts";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+/** The kit's terminals want no colour. */
+const COLOURED = { env: { NO_COLOR: "" } };
+/** The beginning of what changes the screen. */
+const ESCAPE = "\u001b[";
+
+Deno.test("pml alone says where one stands and what to do next", async () => {
+  await using ws = await greeting({ trusted: false });
+  const nextOf = async () => {
+    const { code, stdout, stderr } = await runPml(ws, []);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^PML \d+\.\d+\.\d+\n {2}workspace /);
+    assert.match(stdout, /^All commands: pml --help$/m);
+    return /^Next: (pml \w+)/m.exec(stdout)?.[1];
+  };
+  assert.equal(await nextOf(), "pml trust");
+  await runPmlOnTerminal(ws, ["trust"], { typed: [[/Trust exactly this\?.*\[N\] no/s, "y"]] });
+  assert.equal(await nextOf(), "pml init");
+  await runPml(ws, ["init", "--yes"]);
+  assert.equal(await nextOf(), "pml search");
+  assert.equal((await runPml(ws, ["call", "shell:exec", "command=ls"])).code, 1);
+  assert.equal(await nextOf(), "pml approve");
+  const told = (await runPml(ws, [])).stdout;
+  assert.match(told, /^ {2}clients +claude-code$/m);
+  assert.match(told, /^ {2}waiting +1 call$/m);
+  await Deno.writeTextFile(ws.file(".pml.json"), "{");
+  assert.equal(await nextOf(), "pml doctor");
+});
+
+Deno.test("Colours and signs are on a terminal only, and NO_COLOR holds", async () => {
+  await using ws = await greeting();
+  const shown = await runPmlOnTerminal(ws, ["doctor"], COLOURED);
+  assert.ok(shown.stdout.includes(`${ESCAPE}32m✔${ESCAPE}39m home: `), shown.stdout);
+  assert.doesNotMatch(shown.stdout, /^ok {3}/m);
+  const found = await runPmlOnTerminal(ws, ["search", "greet"], COLOURED);
+  assert.ok(found.stdout.includes(` ${ESCAPE}32mruns${ESCAPE}39m`), found.stdout);
+  const failed = await runPmlOnTerminal(ws, ["tools", "nothing"], COLOURED);
+  assert.ok(failed.stdout.includes(`${ESCAPE}31merror: USAGE:${ESCAPE}39m`), failed.stdout);
+  const asked = await runPmlOnTerminal(ws, ["call", "shell:exec", "command=ls"], {
+    ...COLOURED,
+    typed: [[`[N]${ESCAPE}22m no`, "n"]],
+  });
+  assert.ok(asked.stdout.includes(`${ESCAPE}1m[y]${ESCAPE}22m once`), asked.stdout);
+  for (const args of [["doctor"], ["search", "greet"], ["tools", "nothing"], []]) {
+    const piped = await runPml(ws, args, COLOURED);
+    assert.ok(!(piped.stdout + piped.stderr).includes(ESCAPE), args.join(" "));
+    const plain = await runPmlOnTerminal(ws, args);
+    assert.ok(!plain.stdout.includes(ESCAPE), args.join(" "));
+  }
+});
+
+Deno.test("A tool's text reaches a terminal with no control character of its own", async () => {
+  await using ws = await makeWorkspace({ files: { "odd.txt": "a\u001b[31mred\u001b[2Kb" } });
+  const read = ["call", "filesystem:read_file", "path=odd.txt"];
+  const shown = await runPmlOnTerminal(ws, read, COLOURED);
+  assert.ok(shown.stdout.includes("a\\u{1b}[31mred\\u{1b}[2Kb"), shown.stdout);
+});
+
+Deno.test("Progress is one line on a terminal, and a line each elsewhere", async () => {
+  const files = { "package.json": '{"bin":"main.js"}', "main.js": tinyServer("1") };
+  await using npm = new FakeNpm({ tiny: { "1.0.0": files }, other: { "1.0.0": files } });
+  const server = (spec: string) => ({ command: "npx", args: ["-y", spec] });
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      permissions: { allow: ["tiny:*", "other:*"] },
+      mcpServers: { tiny: server("tiny"), other: server("other") },
+    },
+    trusted: true,
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
+  });
+  const ms = 120_000;
+  const shown = await runPmlOnTerminal(ws, ["call", "tiny:tell"], { ...COLOURED, ms });
+  const redrawn = shown.stdout.split(`\r${ESCAPE}K… `).slice(1);
+  assert.ok(redrawn.length > 0, shown.stdout);
+  for (const line of redrawn) assert.match(line, /^Install[^\n]*\r/);
+  const plain = await runPmlOnTerminal(ws, ["call", "other:tell"], { ms });
+  assert.match(plain.stdout, /^… Install[^\r\n]*\r?\n/m);
+});
