@@ -73,3 +73,37 @@ Deno.test("pml config --wizard measures, recommends and writes, also beside a se
   const text = await Deno.readTextFile(`${ws.home}/config.yaml`);
   assert.ok(text.includes("# mine") && /tools_exposure: meta_only/.test(text), text);
 });
+
+Deno.test("pml config set writes what the whole file can be read with, and nothing else", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const path = `${ws.home}/config.yaml`;
+  await Deno.writeTextFile(path, YAML);
+  const set = (...args: string[]) =>
+    runPmlOnTerminal(ws, ["config", "set", ...args], { typed: [['Type "write"', "write"]] });
+  assert.equal((await set("limits.children", "4")).code, 0);
+  assert.equal((await set("gateway.tools_exposure", "semantic")).code, 0);
+  const text = await Deno.readTextFile(path);
+  assert.ok(text.startsWith(YAML), text);
+  assert.match(text, /limits:\n {2}children: 4\n/);
+  const { values } = JSON.parse((await runPml(ws, ["config", "show", "--json"])).stdout);
+  assert.equal(values["gateway.tools_exposure"].value, "semantic");
+  const wrong: readonly (readonly [args: readonly string[], code: string, said: RegExp])[] = [
+    [["limits.childre", "4"], "CONFIG_INVALID", /unknown key.*\n {2}Did you mean "children"\?/],
+    [["limits.children", "many"], "CONFIG_INVALID", /"limits\.children", found "many"/],
+    [["nonsense", "1"], "CONFIG_INVALID", /unknown key/],
+    [["permissions.allow", '["*"]'], "USAGE", /Use `pml allow`/],
+    [["mcpServers.x.command", "y"], "USAGE", /Use `pml add`/],
+    [["limits.children"], "USAGE", /a key and a value are wanted/],
+    [["", "1"], "USAGE", /a key and a value are wanted/],
+  ];
+  for (const [args, code, said] of wrong) {
+    const ran = await runPml(ws, ["config", "set", ...args]);
+    assertError(ran, { code, exit: 2 });
+    assert.match(ran.stderr, said);
+    assert.equal(await Deno.readTextFile(path), text);
+  }
+  const piped = await runPml(ws, ["config", "set", "memory", "false"]);
+  assertError(piped, { code: "APPROVAL_REQUIRED", exit: 1 });
+  assert.equal((await set("limits.children", "null")).code, 0);
+  assert.doesNotMatch(await Deno.readTextFile(path), /children/);
+});

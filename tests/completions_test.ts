@@ -1,5 +1,5 @@
 /**
- * `pml completions`, in a real bash.
+ * `pml completions`, in real shells.
  *
  * @module
  */
@@ -11,34 +11,68 @@ import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
-/** Returns what bash offers behind these words, the last of which is being typed. */
-async function offered(ws: Workspace, words: readonly string[]): Promise<readonly string[]> {
-  const quote = (one: string) => `'${one.replaceAll("'", `'\\''`)}'`;
-  const script = `pml() { ${pmlCommand().map(quote).join(" ")} "$@"; }
-    source script.bash
+const quote = (one: string) => `'${one.replaceAll("'", `'\\''`)}'`;
+const PML = `pml() { ${pmlCommand().map(quote).join(" ")} "$@"; }`;
+
+/** The programs of the shells, each with what prints the words that it offers. */
+const SHELLS: Readonly<
+  Record<string, (words: readonly string[]) => readonly [string, ...string[]]>
+> = {
+  bash: (words) => {
+    const script = `${PML}
+    source ./script
     COMP_WORDS=(pml ${words.map(quote).join(" ")}); COMP_CWORD=${words.length}
     _pml; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const command = ["bash", "--norc", "-c", script] as const;
+    return ["bash", "--norc", "-c", script];
+  },
+  // zsh itself leaves out what does not begin with the word.
+  zsh: (words) => {
+    const script = `${PML}
+    compdef() { }; _files() { }
+    compadd() { shift; print -l -- \${(M)@:#\${words[CURRENT]}*}; }
+    source ./script
+    words=(pml ${words.map(quote).join(" ")}); CURRENT=${words.length + 1}
+    _pml`;
+    return ["zsh", "-f", "-c", script];
+  },
+  fish: (words) => {
+    const program = pmlCommand().map((one) => `'${one}'`).join(" ");
+    const script = `function pml; ${program} $argv; end; source ./script
+    complete -C ${quote(["pml", ...words].join(" "))}`;
+    return ["fish", "--no-config", "-c", script];
+  },
+};
+
+/** Returns what a shell offers behind these words, the last of which is being typed. */
+async function offered(
+  ws: Workspace,
+  { shell, words }: { readonly shell: string; readonly words: readonly string[] },
+): Promise<readonly string[]> {
+  const command = SHELLS[shell]?.(words);
+  assert.ok(command !== undefined);
   const { code, stdout, stderr } = await runPml(ws, [], { command });
   assert.equal(code, 0, stderr);
   return stdout.trim().split("\n").sort();
 }
 
-Deno.test({
-  name: "pml completions bash completes commands, options and servers in bash",
-  ignore: Deno.build.os === "windows",
-  fn: async () => {
-    await using ws = await makeWorkspace({
-      pml: { version: 1, mcpServers: { crm: { command: "no-such-program" } } },
-    });
-    const { stdout } = await runPml(ws, ["completions", "bash"]);
-    await writeFile(join(ws.path, "script.bash"), stdout);
-    assert.deepEqual(await offered(ws, ["au"]), ["audit"]);
-    assert.deepEqual(await offered(ws, ["audit", "--fo"]), ["--follow"]);
-    assert.deepEqual(await offered(ws, ["tools", "cr"]), ["crm"]);
-    assert.deepEqual(await offered(ws, ["search", "inst"]), ["install-model"]);
-  },
-});
+for (const shell of Object.keys(SHELLS)) {
+  Deno.test({
+    name: `pml completions ${shell} completes commands, options and servers in ${shell}`,
+    ignore: Deno.build.os === "windows",
+    fn: async () => {
+      await using ws = await makeWorkspace({
+        pml: { version: 1, mcpServers: { crm: { command: "no-such-program" } } },
+      });
+      const { stdout } = await runPml(ws, ["completions", shell]);
+      await writeFile(join(ws.path, "script"), stdout);
+      const words = (...words: string[]) => offered(ws, { shell, words });
+      assert.deepEqual(await words("au"), ["audit"]);
+      assert.deepEqual(await words("audit", "--fo"), ["--follow"]);
+      assert.deepEqual(await words("tools", "cr"), ["crm"]);
+      assert.deepEqual(await words("search", "inst"), ["install-model"]);
+    },
+  });
+}
 
 Deno.test("pml completions names the shells for one that it does not know", async () => {
   await using ws = await makeWorkspace();

@@ -244,7 +244,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "config [what] [words...]",
-      does: "show the settings and their cost in tokens, or change them: show, intent [text]",
+      does: "show the settings and their cost in tokens, or change them: show, set, intent [text]",
       options: {
         "--json": "only show it, as JSON",
         "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
@@ -254,6 +254,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       examples: [
         "pml config",
         "pml config --preset balanced",
+        "pml config set limits.children 4",
         `pml config intent "TypeScript web app with PostgreSQL"`,
       ],
       run: inContext(config),
@@ -274,8 +275,8 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "completions <shell> [words...]",
-      does: "print a script that completes commands for bash",
-      examples: ["source <(pml completions bash)"],
+      does: "print a script that completes commands for bash, zsh or fish",
+      examples: ["source <(pml completions bash)", "pml completions fish | source"],
       run: (typed) => completions(Object.values(COMMANDS).flat(), typed),
     },
     {

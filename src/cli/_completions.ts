@@ -20,6 +20,23 @@ const SCRIPTS = new Map([
 }
 complete -o default -F _pml pml`,
   ],
+  [
+    "zsh",
+    `#compdef pml
+_pml() {
+  local -a found
+  found=(\${(f)"$(pml completions words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  compadd -- $found || _files
+}
+compdef _pml pml`,
+  ],
+  [
+    "fish",
+    `function __pml_words
+  pml completions words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c pml -a '(__pml_words)'`,
+  ],
 ]);
 
 /** Prints the script for a shell; for "words", the words that may stand at the end of a line. */

@@ -11,11 +11,12 @@ import { costsText, measure } from "./_config_costs.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
 import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
+import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
-const HINT = "Give one of show, intent, --preset NAME and --wizard";
+const HINT = "Give one of show, set, intent, --preset NAME and --wizard";
 const INTENT_MAX = 2_000;
 /** The length of the longest key, and a space. */
 const WIDTH = 38;
@@ -30,6 +31,7 @@ export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
   if (what === "intent") return await intent(at, typed);
+  if (what === "set") return await setValue(at, typed);
   if (what === undefined || what === "show" && more.length === 0) return await showConfig(at);
   throw usage(
     `Cannot run ${quoted(`pml config ${[what, ...more].join(" ")}`)}`,

@@ -21,6 +21,8 @@ export interface Change {
   readonly path: string;
   /** The removed and added lines; empty if nothing changes. */
   readonly diff: string;
+  /** The whole new text. */
+  readonly text: string;
   readonly write: () => Promise<void>;
 }
 
@@ -44,7 +46,7 @@ export async function changeOf(
     });
   // No file is made only to remove something from it.
   const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
-  return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), write };
+  return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), text, write };
 }
 
 /**

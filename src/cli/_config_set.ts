@@ -1,0 +1,94 @@
+/**
+ * `pml config set`: writes one setting, after the whole file was read as PML would read it.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import type { App } from "../app/app.ts";
+import { readWorkspaceFile } from "../config/file.ts";
+import { readPerson } from "../config/person.ts";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import { agreed, type Change, changeOf } from "./_config_file.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+
+/** What has commands of its own, which show more before they write. */
+const OTHERS: Readonly<Record<string, string>> = {
+  permissions: "`pml allow`, `pml ask` or `pml deny`",
+  mcpServers: "`pml add`",
+  private_mcps: "`pml add`",
+};
+
+/** Writes one setting into the person's `config.yaml`, or into the workspace file. */
+export async function setValue(
+  at: CommandContext,
+  { words: [, key = "", ...said], workspace = false, json }: Typed,
+): Promise<Shown> {
+  const [first = "", ...rest] = key.split(".");
+  if (first === "" || rest.includes("") || said.length === 0) {
+    throw usage(
+      `Cannot set ${quoted(key)}: a key and a value are wanted`,
+      "Write it like `pml config set limits.children 4`; null removes a setting",
+    );
+  }
+  const other = Object.hasOwn(OTHERS, first) ? OTHERS[first] : undefined;
+  if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
+  const value = valueOf(said.join(" "));
+  const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];
+  const change = await changeOf(at.app, { workspace, settings });
+  await mustBeReadable(at.app, { change, workspace, key });
+  const shown = { path: change.path, key, value, diff: change.diff };
+  if (json) return { value: shown };
+  const command = `pml config set ${key} ${said.join(" ")}`;
+  return await agreed(at, { change, value: shown, command });
+}
+
+/** Reads a value as JSON, or else as a text. */
+function valueOf(text: string): JsonObject[string] {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Throws what is wrong with the new text, before it is written. */
+async function mustBeReadable(
+  app: App,
+  { change: { text }, workspace, key }: {
+    readonly change: Change;
+    readonly workspace: boolean;
+    readonly key: string;
+  },
+): Promise<void> {
+  const { environment: { userHome } } = app.loaded();
+  const folder = await Deno.makeTempDir({ dir: app.config().home, prefix: "config-" });
+  try {
+    const path = join(folder, workspace ? ".pml.json" : "config.yaml");
+    await Deno.writeTextFile(path, text, { mode: 0o600 });
+    const report = { problems: [], warnings: [] };
+    if (workspace) await readWorkspaceFile(path, report);
+    else await readPerson(path, { ...report, userHome });
+    const [problem] = report.problems as readonly { key: string; found: string; wanted: string }[];
+    if (problem === undefined) return;
+    const where = problem.key === "" ? key : problem.key;
+    const known = problem.wanted.replace(/^one of /, "").split(", ");
+    const near = nearName(where.split(".").at(-1) ?? "", known);
+    throw new PmlError(
+      "CONFIG_INVALID",
+      `Cannot set ${quoted(key)}: at ${
+        quoted(where)
+      }, found ${problem.found}, wanted ${problem.wanted}`,
+      {
+        hint: near === undefined
+          ? "Nothing was written; `pml config` shows the settings"
+          : `Did you mean ${quoted(near)}? Nothing was written`,
+      },
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
