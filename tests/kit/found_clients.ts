@@ -1,0 +1,60 @@
+/**
+ * Installs clients as people find them, at the versions of `tests/clients/package.json`, and a Node
+ * that is new enough for them where the present one is older.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { repoFile } from "./pml_command.ts";
+
+/** The Node that they need, and the one that npm installs where the present one is older. */
+const [LEAST, NODE] = [24, "node@24.21.0"];
+
+/** How a program ended, and what it wrote. */
+export interface Said {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Where a program runs. */
+export interface RunPlace {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Runs a program to its end. */
+export async function runClient(
+  [program = "", ...args]: readonly string[],
+  { cwd, env = {} }: RunPlace,
+): Promise<Said> {
+  const command = new Deno.Command(program, { args, cwd, env, stdin: "null" });
+  const { code, stdout, stderr } = await command.output();
+  const text = new TextDecoder();
+  return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+/** The installed clients. */
+export interface FoundClients {
+  /** Where they are installed. */
+  readonly folder: string;
+  /** The program that runs node. */
+  readonly node: string;
+  /** Returns the words that start a client by the name of its program. */
+  readonly start: (name: string) => readonly string[];
+}
+
+/** Installs the clients in a folder. */
+export async function installedClients(folder: string): Promise<FoundClients> {
+  await Deno.copyFile(repoFile("tests/clients/package.json"), `${folder}/package.json`);
+  const { stdout } = await runClient(["node", "--version"], { cwd: folder });
+  const isOld = !(Number(/^v(\d+)/.exec(stdout)?.[1]) >= LEAST);
+  const how = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
+  const install = ["npm", "install", ...how, ...(isOld ? [NODE] : [])];
+  const { code, stderr } = await runClient(install, { cwd: folder });
+  assert.equal(code, 0, stderr);
+  const bin = `${folder}/node_modules/.bin`;
+  const node = isOld ? `${bin}/node` : "node";
+  return { folder, node, start: (name) => [node, `${bin}/${name}`] };
+}
