@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { type Environment, readEnvironment } from "../config/env.ts";
 import { quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { usage } from "./_failure.ts";
@@ -12,7 +13,16 @@ import { Signals } from "./_signals.ts";
 import { endInput, isTerminal } from "./_terminal.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 import { paintFailure } from "./_paint.ts";
-import { type Paint, print, printJson, tell, writeLog } from "./out.ts";
+import { type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
+
+/**
+ * Logs only warnings and errors on a terminal, unless the person asks for more: there the command
+ * itself says what happens.
+ */
+function quietOnTerminal(environment: Environment): Environment {
+  const isTold = environment.get("PML_LOG_LEVEL") !== undefined;
+  return isTold || !isTerminal() ? environment : { ...environment, logLevel: "warn" };
+}
 
 /** What the person typed: the words behind the command's name, and the options. */
 export interface Typed {
@@ -101,7 +111,8 @@ export function inContext(
   return async (typed) => {
     using signals = new Signals();
     const { openApp } = await import("../app/app.ts");
-    await using app = await openApp({ cwd: Deno.cwd(), write: writeLog });
+    const environment = quietOnTerminal(readEnvironment());
+    await using app = await openApp({ cwd: Deno.cwd(), environment, write: writeLog });
     try {
       if (!broken) checkConfig(app, tellsTrust);
       // A signal ends the command, whatever it waits for. The app then ends what it started.
@@ -141,7 +152,8 @@ export async function prepare(
       "See all with `pml tools`",
     );
   }
-  if (known.state !== "blocked") await unlessAborted(servers.load(server), signal);
+  if (known.state === "blocked") return;
+  await withProgress(app, [server], () => unlessAborted(servers.load(server), signal));
 }
 
 /**
@@ -153,7 +165,28 @@ export async function askForTools(
   options: { readonly only?: string; readonly isWhole?: boolean },
 ): Promise<void> {
   // When the command ends, nobody waits any longer for an installation that still runs.
-  await unlessAborted(app.servers.prepare("tools", options), signal);
+  const names = app.servers.states().filter(({ state }) => state === "unknown")
+    .map(({ name }) => name);
+  await withProgress(app, names, async () => {
+    await unlessAborted(app.servers.prepare("tools", options), signal);
+  });
+}
+
+/** Shows on a terminal how the starts of servers come along while something waits for them. */
+async function withProgress(
+  app: App,
+  names: readonly string[],
+  work: () => Promise<void>,
+): Promise<void> {
+  if (!isTerminal() || names.length === 0) return await work();
+  const { starts } = (await app.callPath()).machine;
+  const onProgress = ({ message }: { readonly message?: string }) => {
+    if (message !== undefined) tellProgress(message);
+  };
+  await names.reduce(
+    (next, name) => () => starts.during(name, { onProgress, work: next }),
+    work,
+  )();
 }
 
 function show({ value, text, paint, note = "" }: Shown, { json }: Typed): void {
