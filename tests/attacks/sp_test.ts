@@ -157,7 +157,7 @@ Deno.test("A hundred first calls start one server, and each gets its own answer 
 });
 
 Deno.test("A cancelled call is told to the server, and progress extends one that goes on (SP11)", async () => {
-  await using scene = await sceneOf(["good"], { limits: { call_ms: 500 } });
+  await using scene = await sceneOf(["good"], { limits: { call_ms: 2_000 } });
   const { ws, pml } = scene;
   const { id, answer } = pml.begin("tools/call", {
     name: "call",
@@ -167,13 +167,13 @@ Deno.test("A cancelled call is told to the server, and progress extends one that
   assert.ok(await waitUntil(async () => await countOf(ws, "good", "call slow") === 1));
   await pml.notify("notifications/cancelled", { requestId: id });
   assert.ok(await waitUntil(async () => await countOf(ws, "good", "cancelled") === 1));
-  const { result } = await call(pml, "good:slow", { steps: 10, ms: 100 });
+  const { result } = await call(pml, "good:slow", { steps: 30, ms: 100 });
   assert.equal(
     textOf({ result }),
     "slow done",
-    "a second of progress passes a deadline of half one",
+    "three seconds of progress pass a deadline of two",
   );
-  const late = await call(pml, "good:slow", { steps: 1, ms: 5_000 });
+  const late = await call(pml, "good:slow", { steps: 1, ms: 20_000 });
   assert.equal(toldCode(late), "TIMED_OUT");
   await assertServes(pml);
   await scene.pml.close();
