@@ -66,7 +66,7 @@ export interface CommandContext {
 
 /** The output of a command. */
 export interface Shown {
-  /** Printed with `--json`, and to stdout if there is no `text`. */
+  /** Printed with `--json`, and to stdout if there is no `text`; undefined if all was shown. */
   readonly value: unknown;
   /** Printed to stdout without `--json`. */
   readonly text?: string;
@@ -151,6 +151,7 @@ export async function askForTools(
 }
 
 function show({ value, text, note = "" }: Shown, { json }: Typed): void {
+  if (value === undefined) return;
   if (json || text === undefined) return printJson(value);
   if (text !== "") print(text);
   if (note !== "") tell(note);
