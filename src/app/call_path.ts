@@ -32,7 +32,7 @@ import { splitToolId } from "../core/tool_id.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../modules/builtin_names.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { askGate, type AskGateOptions, judged, refuse } from "../permissions/gate.ts";
+import { askGate, type AskGateOptions, judged, refuse, unasked } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
@@ -69,6 +69,8 @@ export class CallPath implements AsyncDisposable {
   readonly machine: Machine;
   /** Signs the person in at servers. */
   readonly logins: Logins;
+  /** The module that its author is writing. Nothing is granted to it, so it runs unasked. */
+  draft: Server | undefined;
   readonly #options: CallPathOptions;
   readonly #kinds: Kinds;
   readonly #capacity = new Capacity(() => this.#config().limits);
@@ -174,8 +176,10 @@ export class CallPath implements AsyncDisposable {
     // What may run without a record was looked at in its first pass alone.
     if (given.isLost) throw restless(given);
     const { policy, directory, servers } = this.#options;
-    const { version, judge } = policy.now;
-    const server = directory.at(splitToolId(given.id).server);
+    const { version } = policy.now;
+    const name = splitToolId(given.id).server;
+    const server = this.draft?.name === name ? this.draft : directory.at(name);
+    const judge = server === this.draft ? unasked(policy.now.judge) : policy.now.judge;
     const isBlocked = (server.settings && server.blocked()) !== undefined;
     const settled = await servers.settled(given, { source: server, isBlocked }).catch(asPmlError);
     const unsettled = settled instanceof PmlError ? settled : undefined;

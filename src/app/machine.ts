@@ -27,7 +27,7 @@ import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
-import { Modules } from "../modules/modules.ts";
+import { Modules, type ModulesOptions } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -76,6 +76,8 @@ export interface MachineOptions {
 export class Machine implements AsyncDisposable {
   /** Tells the calls that wait how what they wait for comes along. */
   readonly starts: StartProgress = new StartProgress();
+  /** Is told what modules log, without keys. */
+  heard: ModulesOptions["onLog"];
   /** Ends what was started if PML is killed. */
   readonly groups: Reaper;
   /** Runs modules in the sandbox. */
@@ -107,6 +109,7 @@ export class Machine implements AsyncDisposable {
   constructor(options: MachineOptions) {
     this.#options = options;
     const { policy, log, way } = options;
+    this.heard = logged(log);
     const { home } = policy.now.loaded.environment;
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     if (options.hasClient) void this.groups.watch();
@@ -243,7 +246,7 @@ export class Machine implements AsyncDisposable {
   }
 
   #openModules(): Modules {
-    const { files, policy, log } = this.#options;
+    const { files, policy, redactor } = this.#options;
     const own = () => this.#config().servers.filter((server) => server.kind === "deno");
     return new Modules({
       files,
@@ -256,10 +259,8 @@ export class Machine implements AsyncDisposable {
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
       groups: this.groups,
-      onLog: (server, { level, text }) => {
-        const serious = level === "error" || level === "warn";
-        log[serious ? level : "debug"](text, { server });
-      },
+      onLog: (server, { level, text }) =>
+        this.heard(server, { level, text: redactor.redact(text) }),
     });
   }
 
@@ -330,4 +331,12 @@ function valuesOf(
     new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
       hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
     });
+}
+
+/** Returns what writes the lines of modules to the log. */
+function logged(log: Log): ModulesOptions["onLog"] {
+  return (server, { level, text }) => {
+    const serious = level === "error" || level === "warn";
+    log[serious ? level : "debug"](text, { server });
+  };
 }

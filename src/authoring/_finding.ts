@@ -12,12 +12,15 @@ export interface Finding {
   readonly hint?: string;
   /** The line of the file, from 1. */
   readonly line?: number;
+  /** The column in that line, from 1. */
+  readonly column?: number;
 }
 
 /** Optional parts of a finding. */
 export interface FindingDetails {
   readonly hint?: string;
   readonly line?: number | undefined;
+  readonly column?: number | undefined;
 }
 
 /** Records a finding. */

@@ -30,6 +30,7 @@ export interface LoadResult {
   /** Why it did not load. */
   readonly why?: string;
   readonly line?: number | undefined;
+  readonly column?: number | undefined;
 }
 
 /** Shorter than usual, because its author waits. */
@@ -66,9 +67,11 @@ function reasonOf(message: string): Omit<LoadResult, "printed"> {
     /^Cannot (?:load the module "module"|finish the call: the sandbox of "module" was stopped): /,
     "",
   );
-  const [, place, reason] = /^syntax error in line (\d+), column \d+: (.*)/.exec(why) ?? [];
+  const [, place, column, reason] = /^syntax error in line (\d+), column (\d+): (.*)/.exec(why) ??
+    [];
   if (place !== undefined) {
-    return { isSyntax: true, why: visible(reason ?? "", 300), line: Number(place) };
+    const at = { line: Number(place), column: Number(column) };
+    return { isSyntax: true, why: visible(reason ?? "", 300), ...at };
   }
   const [first = ""] = why.split("\n");
   const said = first.replace(/^(?:TypeError: )?SyntaxError: /, "");

@@ -15,6 +15,7 @@ import { runProgram } from "../sandbox/process.ts";
 export interface TypeProblem {
   readonly message: string;
   readonly line?: number;
+  readonly column?: number;
 }
 
 const TYPES_MS = 60_000;
@@ -62,13 +63,14 @@ export async function typeProblems(
   }
 }
 
-/** Splits the output of Deno into problems: the message and the line. */
+/** Splits the output of Deno into problems: the message and the place. */
 function problemsOf(said: string): readonly TypeProblem[] {
   const found = said.split(/^(?=TS\d+ \[ERROR\]: |error: )/m).flatMap((part) => {
     const [, message] = /^(?:TS\d+ \[ERROR\]|error): (.+)/.exec(part) ?? [];
-    const line = Number(/^ {4}at .+:(\d+):\d+$/m.exec(part)?.[1]);
+    const [line = 0, column = 0] = /^ {4}at .+:(\d+):(\d+)$/m.exec(part)?.slice(1).map(Number) ??
+      [];
     if (message === undefined || message === "Type checking failed.") return [];
-    return [{ message: visible(message, 300), ...(line > 0 ? { line } : {}) }];
+    return [{ message: visible(message, 300), ...(line > 0 ? { line, column } : {}) }];
   });
   return found.length > 0 ? found : [{ message: visible(said.trim() || "it failed", 300) }];
 }

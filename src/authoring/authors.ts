@@ -7,8 +7,9 @@
 import type { Config } from "../config/config.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
-import { checkModule, type CheckOptions, type ModuleReport } from "./check.ts";
+import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
 import { describeModule } from "./describing.ts";
+import { localFiles } from "./local_files.ts";
 
 /** The options of the authors' tools. */
 export interface AuthorsOptions {
@@ -31,7 +32,7 @@ export class Authors {
   async checkModule(
     path: string,
     options: Pick<CheckOptions, "types" | "signal">,
-  ): Promise<ModuleReport> {
+  ): Promise<CheckedModule> {
     const { config, taken, schemas } = this.#options;
     return await checkModule(path, {
       ...options,
@@ -39,6 +40,11 @@ export class Authors {
       taken,
       compile: (schema) => schemas.read(schema),
     });
+  }
+
+  /** Returns the paths of a module and of the local files that it imports. */
+  async filesOf(path: string): Promise<readonly string[]> {
+    return await localFiles(path);
   }
 
   /** Serves a folder as a read-only registry, until the result is disposed. */

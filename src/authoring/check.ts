@@ -8,11 +8,11 @@
 import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
-import { joinedPermissions, type Permissions } from "../core/tool.ts";
+import { joinedPermissions, type ModuleMeta, type Permissions } from "../core/tool.ts";
 import { isInside } from "../io/place.ts";
 import { findImports, type Imports } from "../modules/imports.ts";
 import type { Inspection } from "../modules/loader.ts";
-import { ModuleFiles } from "../modules/module_files.ts";
+import { type ModuleCode, ModuleFiles } from "../modules/module_files.ts";
 import { accessOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import { findDenied } from "./_denied.ts";
@@ -43,6 +43,15 @@ export interface ModuleReport {
   readonly permissions: Permissions;
 }
 
+/** A module that was checked, and what was read of it. */
+export interface CheckedModule {
+  readonly report: ModuleReport;
+  /** The bytes that were checked; undefined if the file cannot be read. */
+  readonly code: ModuleCode | undefined;
+  /** The valid part of its metadata; undefined if it does not load. */
+  readonly meta: ModuleMeta | undefined;
+}
+
 /** The options of a check. */
 export interface CheckOptions extends LoadOptions {
   readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
@@ -56,18 +65,20 @@ export interface CheckOptions extends LoadOptions {
 const MOST_PROBLEMS = 20;
 
 /** Runs all checks of a module, also after one failed. */
-export async function checkModule(path: string, options: CheckOptions): Promise<ModuleReport> {
+export async function checkModule(path: string, options: CheckOptions): Promise<CheckedModule> {
   const look = new ModuleCheck(path, options);
   await look.everything();
-  const { checks, tools } = look;
+  const { checks, tools, code, meta } = look;
   const ok = checks.every(({ state }) => state !== "failed");
-  return { file: path, ok, checks, tools, permissions: askedBy(tools) };
+  return { report: { file: path, ok, checks, tools, permissions: askedBy(tools) }, code, meta };
 }
 
 /** The checks of one module, and what they found. */
 class ModuleCheck {
   readonly checks: Finding[] = [];
   tools: readonly CheckedTool[] = [];
+  code: ModuleCode | undefined;
+  meta: ModuleMeta | undefined;
   readonly #path: string;
   readonly #options: CheckOptions;
 
@@ -123,7 +134,8 @@ class ModuleCheck {
   #read(say: Say): string | undefined {
     const { moduleBytes } = this.#options.limits;
     const source = { kind: "file", name: "module", path: this.#path } as const;
-    const { code } = new ModuleFiles().identify(source, moduleBytes);
+    this.code = new ModuleFiles().identify(source, moduleBytes);
+    const { code } = this.code;
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
       say("ok", `${code.length} bytes of at most ${moduleBytes}`);
@@ -136,7 +148,7 @@ class ModuleCheck {
 
   async #load(text: string, say: Say): Promise<Inspection | undefined> {
     const loaded = await load(text, this.#options);
-    const { inspection, printed, isSyntax = false, why = "", line } = loaded;
+    const { inspection, printed, isSyntax = false, why = "", line, column } = loaded;
     if (!isSyntax) this.#add("syntax", "ok", "it reads as TypeScript");
     if (printed) {
       const hint = "Log in a tool's function, with host.log";
@@ -147,7 +159,7 @@ class ModuleCheck {
       return inspection;
     }
     this.#add(isSyntax ? "syntax" : "load", "failed", why, {
-      line,
+      ...{ line, column },
       hint: isSyntax
         ? `Fix the syntax error${line === undefined ? "" : ` in line ${line}`}`
         : "It is loaded without any grant: do all work in the functions of its tools",
@@ -162,7 +174,7 @@ class ModuleCheck {
       (say) => readMeta(meta, { text, path: this.#path, taken, say }),
     );
     if (read === undefined) return;
-    const { name, tools } = read.meta;
+    const { name, tools } = this.meta = read.meta;
     await this.#step("functions", (say) => sayFunctions(read, { exports, text, say }));
     const { compile } = this.#options;
     const compiled = await this.#step("schemas", (say) => compileAll(tools, { compile, say }));
@@ -190,8 +202,8 @@ class ModuleCheck {
   async #types({ types }: Imports, say: Say): Promise<void> {
     const { home, signal } = this.#options;
     const problems = await typeProblems(this.#path, { home, specifiers: types, signal });
-    for (const { message, line } of problems.slice(0, MOST_PROBLEMS)) {
-      say("failed", message, { line });
+    for (const { message, ...at } of problems.slice(0, MOST_PROBLEMS)) {
+      say("failed", message, at);
     }
     const more = problems.length - MOST_PROBLEMS;
     if (more > 0) say("failed", `and ${more} more problems`);

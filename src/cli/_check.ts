@@ -15,7 +15,7 @@ export async function check(
   { app, signal }: CommandContext,
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
-  const report = await (await app.authors()).checkModule(resolve(file), { types, signal });
+  const { report } = await (await app.authors()).checkModule(resolve(file), { types, signal });
   const lines = report.checks.map(({ name, state, message, hint, line }) => {
     const where = line === undefined ? "" : `line ${line}: `;
     return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;

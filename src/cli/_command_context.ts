@@ -80,7 +80,7 @@ export interface CommandContext {
 
 /** The output of a command. */
 export interface Shown {
-  /** Printed with `--json`, and to stdout if there is no `text`. */
+  /** Printed with `--json`, and to stdout if there is no `text`; undefined if all was shown. */
   readonly value: unknown;
   /** Printed to stdout without `--json`. */
   readonly text?: string;
@@ -190,6 +190,7 @@ async function withProgress(
 }
 
 function show({ value, text, paint, note = "" }: Shown, { json }: Typed): void {
+  if (value === undefined) return;
   if (json || text === undefined) return printJson(value);
   if (text !== "") print(text, paint);
   if (note !== "") tell(note);

@@ -298,6 +298,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       run: inContext(check, { broken: true }),
     },
     {
+      usage: "dev <file>",
+      does: "follow a module while it is written: check each save, call its tools",
+      options: { ...JSON_OPTION, "--no-types": "do not check its types" },
+      examples: ["pml dev weather.ts"],
+      run: inContext(async (at, typed) => await (await import("./_dev.ts")).dev(at, typed)),
+    },
+    {
       usage: "registry <serve> <folder>",
       does: "serve a folder of modules and manifests as a registry, read-only, until it is stopped",
       options: {

@@ -146,22 +146,34 @@ async function readUntil(
   signal: AbortSignal,
   isEnough: (text: string) => boolean,
 ): Promise<string | undefined> {
-  if (signal.aborted) return undefined;
+  const decoder = new TextDecoder();
+  let text = "";
+  while (text === "" || !isEnough(text)) {
+    const read = signal.aborted ? undefined : await readSome(signal);
+    if (read === undefined || read.done) return undefined;
+    text += decoder.decode(read.value, { stream: true });
+  }
+  return text;
+}
+
+/**
+ * Reads what comes next from stdin. Returns undefined if something else happens first; what comes
+ * later is then kept for the next reader.
+ */
+export async function readSome(
+  signal: AbortSignal,
+  happens: Promise<unknown> = new Promise(() => {}),
+) {
   const reader = Deno.stdin.readable.getReader();
   // A pending read would keep the process alive.
   using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // it was closed already
-  const decoder = new TextDecoder();
-  let text = "";
+  const read = reader.read();
+  read.catch(() => {}); // released below
   try {
-    while (text === "" || !isEnough(text)) {
-      const { done, value } = await reader.read();
-      if (done) return undefined;
-      text += decoder.decode(value, { stream: true });
-    }
+    return await Promise.race([read, happens.then(() => undefined)]);
   } finally {
     reader.releaseLock();
   }
-  return text;
 }
 
 function holdsAny(text: string, characters: readonly string[]): boolean {

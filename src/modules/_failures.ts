@@ -9,11 +9,8 @@ import { PmlError } from "../core/errors.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { ModuleFailure } from "../sandbox/sandbox.ts";
 
-/** Returns the message of an error that a module threw, with its place if it is known. */
-export function placed(
-  { name, message, at }: ModuleFailure,
-  file: string | undefined,
-): string {
+/** Returns an error that a module threw, with its place if it is known. */
+export function placed({ name, message, at }: ModuleFailure, file: string | undefined): string {
   return at === undefined || file === undefined ? message : `${name}: ${message} (${file}:${at})`;
 }
 

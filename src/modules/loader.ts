@@ -82,7 +82,9 @@ export class Loader {
    */
   async load({ source, approved, promised }: ModuleUse): Promise<Module> {
     const { name } = source;
-    const identified = this.#options.files.identify(source, this.#options.moduleBytes());
+    const draft = source.kind === "file" ? source.draft : undefined;
+    const identified = draft ??
+      this.#options.files.identify(source, this.#options.moduleBytes());
     assertIntegrity(name, { approved, atHand: identified.integrity });
     const key = `${name} ${identified.integrity}`;
     const known = this.#modules.get(key) ?? this.#describe(source, identified);
@@ -116,7 +118,8 @@ export class Loader {
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: said.exports, path: source.path });
     try {
-      keep(file, value);
+      // Nobody loads a draft again.
+      if (source.draft === undefined) keep(file, value);
     } catch {
       // The disk may be full. The next process reads the metadata again.
     }

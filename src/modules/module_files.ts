@@ -21,7 +21,13 @@ export type ModuleSource =
     /** The grants that it has without asking the person. */
     readonly grants?: Grants;
   }
-  | { readonly kind: "file"; readonly name: string; readonly path: string };
+  | {
+    readonly kind: "file";
+    readonly name: string;
+    readonly path: string;
+    /** What the file held when its author's PML looked at it: this runs, with nothing granted. */
+    readonly draft?: ModuleCode;
+  };
 
 /** The exact bytes of a module and their hash. No part of it has run. */
 export interface ModuleCode {

@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { Call, Outcome, ServerRequest, ToolResult } from "../core/call.ts";
+import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, quoted } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, isObject, type Json } from "../core/json.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -29,6 +29,7 @@ import type {
   SandboxLimits,
 } from "../sandbox/sandbox.ts";
 import { placed, withGrant } from "./_failures.ts";
+import { sampled } from "./_sampling.ts";
 import { CodeChildren } from "./code_children.ts";
 import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
@@ -133,6 +134,7 @@ export class Modules implements AsyncDisposable {
     if (hurried) hurry.use(this.#places.hurry(key));
     hurry.defer(this.#tellWhileWaiting(key, call));
     let started = false;
+    const onLog = (entry: LogEntry) => this.#options.onLog(server, entry);
     const value = await this.#pool.use(key, {
       ...{ name: server, signal, hurried },
       start: async () => {
@@ -140,7 +142,7 @@ export class Modules implements AsyncDisposable {
         const open = async () => this.#open(child, await this.#places.take(key));
         return this.#load(await this.#warm.take(warm, open), module);
       },
-      use: (sandbox) => answer(sandbox, call, { tool, file: module.file }),
+      use: (sandbox) => answer(sandbox, call, { tool, file: module.file, onLog }),
     });
     // Only if the warm child was used: otherwise tools with different permissions would start one
     // each in turn.
@@ -182,6 +184,11 @@ export class Modules implements AsyncDisposable {
     const signal = AbortSignal.timeout(SELF_TEST_MS);
     await sandbox.call({ fn: "probe", arguments: {}, signal });
     return sandbox.confined;
+  }
+
+  /** Ends the children that no call uses. */
+  rest(): void {
+    while (this.#pool.giveUp());
   }
 
   /** Ends every child. */
@@ -252,14 +259,14 @@ export class Modules implements AsyncDisposable {
     { name, code }: { readonly name: string; readonly code: Uint8Array },
   ): Promise<Sandbox> {
     const { signal } = this.#closing;
-    const onLog = (entry: LogEntry) => this.#options.onLog(name, entry);
-    return sandbox.load({ name, code, onLog, signal });
+    return sandbox.load({ name, code, onLog: (entry) => this.#options.onLog(name, entry), signal });
   }
 
   #accessOf(
     { source, grants: granted }: ModuleUse,
     { module, tool }: { readonly module: Module; readonly tool: string },
   ): Access {
+    if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
     const shipped = source.kind === "builtin" ? source.grants : undefined;
     // The grants of a built-in module and those of the person are joined.
     const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
@@ -289,7 +296,11 @@ function askedBy({ meta }: Module, tool: string): Permissions {
 async function answer(
   sandbox: Sandbox,
   call: Call,
-  { tool, file }: { readonly tool: string; readonly file: string | undefined },
+  { tool, file, onLog }: {
+    readonly tool: string;
+    readonly file: string | undefined;
+    readonly onLog: (entry: LogEntry) => void;
+  },
 ): Promise<ToolResult> {
   try {
     const { signal, onProgress, arguments: args } = call;
@@ -300,37 +311,13 @@ async function answer(
   } catch (error) {
     const { ModuleFailure } = await import("../sandbox/sandbox.ts");
     if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
-    return { ...textResult(placed(error, file)), isError: true };
+    const whole = placed(error, file);
+    onLog({ level: "debug", text: whole });
+    // A client is told the place of an error of the language only.
+    const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
+    return { ...textResult(isMistake ? whole : error.message), isError: true };
   }
 }
-
-/** Has a model asked for a module, while one of its calls runs. */
-async function sampled(
-  { id, onAsk }: Call,
-  [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
-): Promise<Json> {
-  const { server } = splitToolId(id);
-  if (name !== "sample" || !isObject(params)) {
-    throw new PmlError("SANDBOX_DENIED", "Cannot make this request: the call has no such right");
-  }
-  if (onAsk === undefined) {
-    throw new PmlError(
-      "BAD_REQUEST",
-      `Cannot sample for ${quoted(server)}: there is no model. ${NO_MODEL}`,
-    );
-  }
-  try {
-    // The arguments are plain JSON.
-    const asked = { server, method: "sampling/createMessage", params, signal } as const;
-    return await onAsk(asked as ServerRequest);
-  } catch (error) {
-    // A module gets no hint beside the message.
-    const { code, message, hint = "" } = asPmlError(error);
-    throw new PmlError(code, `${message}. ${hint}`);
-  }
-}
-
-const NO_MODEL = "Use a client that can sample, or set `sampling` in config.yaml of the PML home";
 
 /**
  * Returns MCP's result for what a function returned: text, a result as it is, or structured JSON.

@@ -62,6 +62,18 @@ export function judged(judge: Judge, { id, method, arguments: args, toolset }: C
 /** The verdict for later requests about a task. The rules judged the call that began it. */
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
 
+/**
+ * Returns what judges calls of a draft, to which nothing is granted: it runs, unless a rule of the
+ * person says more.
+ */
+export function unasked(judge: Judge): Judge {
+  return (...asked) => {
+    const verdict = judge(...asked);
+    const isOpen = verdict.kind === "ask" && verdict.source === "defaults";
+    return isOpen ? { ...verdict, kind: "allow" } : verdict;
+  };
+}
+
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
 export function refuse({ id, verdict }: Call): void {
   if (verdict?.kind === "deny") throw denied(id, verdict);

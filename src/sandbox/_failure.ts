@@ -32,7 +32,7 @@ const DENIALS: Readonly<Record<string, string>> = {
 /** An error that the module itself threw. */
 export class ModuleFailure extends Error {
   override readonly name: string;
-  /** The line and column in the module, as `3:7`, of an error of the language. */
+  /** The line and column in the module, as `3:7`, where the error was made. */
   readonly at: string | undefined;
 
   /** Keeps the name, the message and the place of the thrown error. */

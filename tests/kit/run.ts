@@ -27,8 +27,8 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** What is on the screen, and what the person types then; Enter follows. */
-export type Typed = readonly [sees: string | RegExp, types: string];
+/** What is on the screen, and what the person types then; Enter follows. Or what else is done. */
+export type Typed = readonly [sees: string | RegExp, types: string | (() => Promise<unknown>)];
 
 /** Runs `pml ARGS` in a workspace, without a terminal. */
 export async function runPml(
@@ -137,6 +137,10 @@ async function type(
       throw new Error(`The screen never shows ${sees}, only: ${screen.text.slice(from)}`);
     }
     from = screen.text.length;
+    if (typeof types !== "string") {
+      await types();
+      continue;
+    }
     // Ctrl-C and Ctrl-D are keys; whoever presses one does not press Enter.
     const isKey = ["\x03", "\x04"].includes(types);
     await writer.write(new TextEncoder().encode(isKey ? types : `${types}\r`));

@@ -180,11 +180,9 @@ function noResult(code: string, why: string): SentError {
   return { name: "Error", message: `Cannot return the result: ${why}`, code };
 }
 
-/** Returns where in the module an error of the language was made. */
+/** Returns where in the module an error was made. */
 function placeOf(error: unknown): Pick<SentError, "at"> {
-  if (!(error instanceof Error) || !/^(?:Type|Reference|Syntax)Error$/.test(error.name)) {
-    return {};
-  }
+  if (!(error instanceof Error)) return {};
   const [, at] = /\bblob:null\/[\w-]+:(\d+:\d+)/.exec(String(error.stack)) ?? [];
   return at === undefined ? {} : { at };
 }

@@ -1,0 +1,48 @@
+/**
+ * Makes a server of a module that its author is writing and that no configuration names.
+ *
+ * @module
+ */
+
+import type { FindTool } from "../core/known_server.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import { unknownTool } from "../gateway/unknown_tool.ts";
+import type { ModuleUse } from "../modules/loader.ts";
+import type { ModuleCode } from "../modules/module_files.ts";
+import { ModuleServer } from "../modules/module_server.ts";
+import type { App } from "./app.ts";
+import { SHIPPED_APPROVAL } from "./approval_sources.ts";
+
+/** A module that is being written: what its file held when it was looked at. */
+export interface Draft {
+  readonly name: string;
+  readonly path: string;
+  readonly code: ModuleCode;
+}
+
+/**
+ * Has calls of this name go to a draft, through the same gates as all calls. It runs exactly these
+ * bytes, with nothing granted: that is why nobody has to approve them. Without one, none do.
+ */
+export async function takeDraft(app: App, draft: Draft | undefined): Promise<void> {
+  const callPath = await app.callPath();
+  callPath.draft = undefined;
+  if (draft === undefined) return;
+  const { name, path, code } = draft;
+  const { modules } = callPath.machine;
+  const use: ModuleUse = {
+    source: { kind: "file", name, path, draft: code },
+    approved: undefined,
+    grants: undefined,
+  };
+  const find: FindTool = async (id) => {
+    const { definitions } = await modules.load(use);
+    const found = definitions.find((one) => one.name === splitToolId(id).tool);
+    if (found === undefined) throw unknownTool(id, app.servers);
+    return found;
+  };
+  // As the directory has a name behind which there is nothing, but what runs it is known.
+  const listing = { ...app.directory.at(name), kind: "deno", checksArguments: false };
+  const approval = { ...SHIPPED_APPROVAL, text: () => "a module that you write, with no grant" };
+  callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });
+}

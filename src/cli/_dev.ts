@@ -1,0 +1,96 @@
+/**
+ * `pml dev`: follows a module while it is written. It checks each save and calls tools on demand.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { Following } from "../io/following.ts";
+import { realPathIfAny, stampAt } from "../io/place.ts";
+import { soon } from "../io/waiting.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { DevModule } from "./_dev_module.ts";
+import { DevShown } from "./_dev_shown.ts";
+import { readSome } from "./_terminal.ts";
+
+/** How long a file may be gone while an editor replaces it, in milliseconds. */
+const GONE_MS = 400;
+
+/** Follows a module until its input ends. The exit code is 1 if the last check or call failed. */
+export async function dev(
+  at: CommandContext,
+  { words: [file = ""], json = false, types = true }: Typed,
+): Promise<Shown> {
+  const path = realPathIfAny(file) ?? resolve(file);
+  const { app, signal } = at;
+  const shown = new DevShown(file, { isJson: json });
+  const input = new DevInput(signal);
+  let [files, seen]: [readonly string[], string] = [[], ""];
+  const now = () => JSON.stringify(files.map(stampAt));
+  const module = new DevModule({ ...at, path, types, shown, isStale: () => now() !== seen });
+  const { machine } = await app.callPath();
+  machine.heard = (_, entry) => shown.show({ event: "log", ...entry });
+  app.watch();
+  while (!input.isOver) {
+    files = await (await app.authors()).filesOf(path);
+    // It is read after the watching has begun, so that no change falls between.
+    using following = new Following(files, signal);
+    const changed = following.change();
+    if (seen !== now()) {
+      if (stampAt(path) === undefined && await soon(changed, GONE_MS)) continue;
+      seen = now();
+      await module.look();
+    }
+    await answerLines(module, { input, changed, shown });
+  }
+  return { value: undefined, code: module.isFailed ? 1 : 0 };
+}
+
+/** Makes the calls that lines say, until the file changes or the input ends. */
+async function answerLines(
+  module: DevModule,
+  { input, changed, shown }: {
+    readonly input: DevInput;
+    readonly changed: Promise<void>;
+    readonly shown: DevShown;
+  },
+): Promise<void> {
+  for (;;) {
+    shown.prompt("> ");
+    const line = await input.line(changed);
+    if (line === undefined) return shown.prompt("\n");
+    await module.type(line);
+  }
+}
+
+/** Gives the lines of stdin one by one. */
+class DevInput {
+  readonly #signal: AbortSignal;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+  #isOver = false;
+
+  /** Reads nothing yet. */
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  /** Whether nothing more comes. */
+  get isOver(): boolean {
+    return this.#isOver && this.#text === "";
+  }
+
+  /** Returns the next line; undefined if the input ends first, or something else happens. */
+  async line(happens: Promise<unknown>): Promise<string | undefined> {
+    while (!this.#isOver && !this.#text.includes("\n")) {
+      const read = await readSome(this.#signal, happens);
+      if (read === undefined) return undefined;
+      this.#isOver = read.done;
+      this.#text += this.#decoder.decode(read.value, { stream: true });
+    }
+    if (this.isOver) return undefined;
+    const [line = "", ...rest] = this.#text.split("\n");
+    this.#text = rest.join("\n");
+    return line.trim();
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Says what a module lacks, and what its author writes into which file to have it.
+ *
+ * @module
+ */
+
+import { dirname, relative, resolve } from "node:path";
+import type { Permissions } from "../core/tool.ts";
+import { isInside } from "../io/place.ts";
+
+type Grants = Partial<Permissions>;
+
+/** A permission that a call did not have. */
+export interface Missing {
+  readonly kind: keyof Permissions;
+  readonly item: string;
+  /** Whether only a grant that names it opens it, wherever it lies. */
+  readonly isProtected: boolean;
+}
+
+/** The module whose call failed, and where things lie. */
+export interface GrantPlace {
+  readonly server: string;
+  readonly path: string;
+  readonly workspace: string;
+  /** The workspace file, which may not exist. */
+  readonly file: string;
+  /** What its tool asks for. */
+  readonly asked: Permissions;
+  /** What that file grants the server now; undefined if it does not name the module. */
+  readonly granted: Grants | undefined;
+}
+
+/** What to write so that a call has what it lacks. */
+export interface GrantAdvice {
+  /** What `__meta__` has to ask for; undefined if it does. */
+  readonly ask?: Grants | undefined;
+  /** The workspace file, and what it has to say; undefined if it says so. */
+  readonly file?: string;
+  readonly config?: unknown;
+}
+
+const READS = /read|open|stat|run/i;
+const DENIED =
+  /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
+
+/** Returns the permission that the message of an error says is missing; undefined if none. */
+export function missingIn(message: string): Missing | undefined {
+  const [, op = "", name, said, host, isProtected] = DENIED.exec(message) ?? [];
+  if (name === undefined) return undefined;
+  // The pattern finds no other names of permissions.
+  const kind = (said ?? (READS.test(op) ? "read" : "write")) as keyof Permissions;
+  return {
+    kind,
+    item: kind === "net" ? hostOf(host ?? "") : name,
+    isProtected: isProtected !== undefined,
+  };
+}
+
+/** Returns what gives a call what it lacks. */
+export function adviceOn(
+  { kind, item, isProtected }: Missing,
+  { server, path, workspace, file, asked, granted }: GrantPlace,
+): GrantAdvice {
+  const isPath = kind === "read" || kind === "write";
+  const at = resolve(workspace, item);
+  const isBeyond = isProtected || !isPath || !isInside(workspace, at);
+  const isAsked = asked[kind].some((one) =>
+    isPath
+      ? isBeyond || isInside(resolve(workspace, one), at)
+      : one === "*" || hostOf(one) === hostOf(item)
+  );
+  const way = `./${relative(dirname(file), path).replaceAll("\\", "/")}`;
+  const config = {
+    private_mcps: granted ? undefined : { [server]: { type: "deno", path: way } },
+    grants: isBeyond
+      ? { [server]: { ...granted, [kind]: [...granted?.[kind] ?? [], item] } }
+      : undefined,
+  };
+  return {
+    ask: isAsked ? undefined : { [kind]: [item] },
+    ...((!granted || isBeyond) && { file, config }),
+  };
+}
+
+/** Returns the lines that tell what to write. */
+export function adviceLines({ ask, file, config }: GrantAdvice, module: string): readonly string[] {
+  return [
+    ask ? `Write into __meta__ of ${module}: permissions: ${JSON.stringify(ask)}` : "",
+    config ? `Put this into ${file}, then run \`pml trust\`:` : "",
+    config ? JSON.stringify(config, null, 2) : "",
+  ];
+}
+
+/** Returns a host as `__meta__` has it. Other names stay as they are. */
+function hostOf(name: string): string {
+  return name.replace(/:443$/, "");
+}

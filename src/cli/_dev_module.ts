@@ -1,0 +1,172 @@
+/**
+ * The module that `pml dev` follows: checks it, and calls its tools through the one door.
+ *
+ * @module
+ */
+
+import type { App } from "../app/app.ts";
+import { takeDraft } from "../app/draft.ts";
+import { asPmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { type ModuleTool, NO_PERMISSIONS } from "../core/tool.ts";
+import { toolId } from "../core/tool_id.ts";
+import { realPathIfAny } from "../io/place.ts";
+import { parseArguments, parseObject } from "./_arguments.ts";
+import { answered } from "./_call.ts";
+import type { CommandContext } from "./_command_context.ts";
+import { adviceOn, type GrantAdvice, missingIn } from "./_dev_grant.ts";
+import type { DevShown } from "./_dev_shown.ts";
+import { usage } from "./_failure.ts";
+import { textOf } from "./_result.ts";
+
+type Checked = Awaited<ReturnType<Awaited<ReturnType<App["authors"]>>["checkModule"]>>;
+
+/** The options of a module that is followed. */
+export interface DevModuleOptions extends CommandContext {
+  /** A real path, if the file was there. */
+  readonly path: string;
+  readonly types: boolean;
+  readonly shown: DevShown;
+  /** Returns whether the file is another one than the one that was checked. */
+  readonly isStale: () => boolean;
+}
+
+/** A call of one of the tools. */
+interface DevCall {
+  readonly tool: string;
+  readonly arguments: JsonObject;
+}
+
+/** Checks a module and calls its tools. */
+export class DevModule {
+  readonly #at: DevModuleOptions;
+  readonly #remembered = new Map<string, DevCall>();
+  #checked: Checked | undefined;
+  #last: DevCall | undefined;
+  #hasFailed = false;
+
+  /** Reads nothing yet. */
+  constructor(at: DevModuleOptions) {
+    this.#at = at;
+  }
+
+  /** Whether the last check or the last call failed. */
+  get isFailed(): boolean {
+    return this.#hasFailed || this.#checked?.report.ok !== true;
+  }
+
+  /** Checks the file as it is now, and makes the last call again. */
+  async look(): Promise<void> {
+    const { app, signal, path, types, shown } = this.#at;
+    const since = Date.now();
+    const checked = await (await app.authors()).checkModule(path, { types, signal });
+    this.#checked = checked;
+    (await app.callPath()).machine.modules.rest();
+    const { ok, checks } = checked.report;
+    const { server, runs } = this.#place();
+    const tools = this.#tools().map(({ definition }) => definition.name);
+    shown.show({
+      event: "check",
+      ...{ ok, ms: Date.now() - since, server, runs, tools },
+      // What it is granted is told when something is missing.
+      checks: checks.filter(({ name }) => name !== "permissions"),
+    });
+    const last = this.#last;
+    if (last !== undefined && tools.includes(last.tool)) await this.#call(() => last, true);
+  }
+
+  /** Makes the call that a line says; the last one again if the line is empty. */
+  async type(line: string): Promise<void> {
+    if (line !== "" || this.#last !== undefined) await this.#call(() => this.#read(line), false);
+  }
+
+  #read(line: string): DevCall {
+    const [name = this.#last?.tool ?? "", ...pairs] = wordsOf(line);
+    const tool = name.slice(name.indexOf(":") + 1);
+    const schema = this.#tool(tool)?.definition.inputSchema;
+    if (schema === undefined) {
+      const names = this.#tools().map(({ definition }) => definition.name).join(", ");
+      throw usage(
+        `Cannot call ${quoted(tool)}: the module has no such tool`,
+        names === "" ? "Fix the module first" : `It has ${names}`,
+      );
+    }
+    const object = /^\S+\s+(\{.*)$/s.exec(line)?.[1];
+    const args = object ? parseObject(object) : parseArguments(pairs, { base: {}, schema });
+    const isBare = object === undefined && pairs.length === 0;
+    return isBare && this.#remembered.get(tool) || { tool, arguments: args };
+  }
+
+  async #call(read: () => DevCall, repeated: boolean): Promise<void> {
+    const { app, signal, shown, isStale } = this.#at;
+    const since = Date.now();
+    let call: DevCall | undefined;
+    const about = (message: string) => ({
+      ...call,
+      ...{ repeated, ms: Date.now() - since, stale: isStale() },
+      grant: call && this.#advice(call.tool, message),
+    });
+    try {
+      const { tool, arguments: args } = this.#last = call = read();
+      this.#remembered.set(tool, call);
+      const { server, draft } = this.#place();
+      await takeDraft(app, draft);
+      const result = await answered({ id: toolId(server, tool), arguments: args }, this.#at);
+      this.#hasFailed = result.isError === true;
+      const message = this.#hasFailed ? textOf(result) : "";
+      shown.show({ event: "call", ...call, ...about(message), result });
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#hasFailed = true;
+      const { code, message, hint } = asPmlError(error);
+      shown.show({ event: "error", ...about(message), code, message, hint });
+    }
+  }
+
+  #advice(tool: string, message: string): GrantAdvice | undefined {
+    const missing = missingIn(message);
+    if (missing === undefined) return undefined;
+    const { app, path } = this.#at;
+    const { server, draft } = this.#place();
+    const { workspace, grants } = app.config();
+    return adviceOn(missing, {
+      ...{ server, path, workspace, file: app.policy.rulesFile },
+      asked: this.#tool(tool)?.permissions ?? NO_PERMISSIONS,
+      granted: draft ? undefined : grants[server] ?? {},
+    });
+  }
+
+  #tools(): readonly ModuleTool[] {
+    return this.#checked?.meta?.tools ?? [];
+  }
+
+  #tool(tool: string): ModuleTool | undefined {
+    return this.#tools().find(({ definition }) => definition.name === tool);
+  }
+
+  /** Returns the name that the module has now, and the draft if no configuration names the file. */
+  #place() {
+    const { app, path } = this.#at;
+    const { rulesFile } = app.policy;
+    const own = app.loaded().file?.servers.find((one) =>
+      one.kind === "deno" && realPathIfAny(one.path) === path &&
+      app.directory.at(one.name).definition === one
+    );
+    if (own !== undefined) {
+      const runs = `It has what ${rulesFile} grants; changed code asks you first`;
+      return { server: own.name, runs };
+    }
+    const { meta, code } = this.#checked ?? {};
+    let server = meta?.name ?? "module";
+    // It must not be taken for another server.
+    while (app.directory.at(server).kind !== "unknown") server += "-dev";
+    const runs = `It is not in ${rulesFile}: it runs in the sandbox with nothing granted`;
+    return { server, runs, ...(code && { draft: { name: server, path, code } }) };
+  }
+}
+
+/** Returns the words of a line. Quotes keep spaces together, as in a shell. */
+function wordsOf(line: string): readonly string[] {
+  const words = line.match(/(?:"[^"]*"|'[^']*'|\S)+/g) ?? [];
+  return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+}

@@ -1,0 +1,127 @@
+/**
+ * Shows what happens to a module that is followed: as lines for a person, as JSON for a script.
+ *
+ * @module
+ */
+
+import type { ToolResult } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
+import { adviceLines, type GrantAdvice } from "./_dev_grant.ts";
+import { textOf } from "./_result.ts";
+import { isTerminal } from "./_terminal.ts";
+import { print, tell } from "./out.ts";
+
+/** A finding of a check, at its place. */
+interface ShownFinding {
+  readonly name: string;
+  readonly state: "ok" | "failed" | "warning";
+  readonly message: string;
+  readonly hint?: string;
+  readonly line?: number;
+  readonly column?: number;
+}
+
+/** The call that an event is about. */
+interface ShownCall {
+  readonly tool: string;
+  readonly arguments: JsonObject;
+  /** Whether it was made because the file was saved. */
+  readonly repeated: boolean;
+  readonly ms: number;
+  /** Whether the file was saved meanwhile, so that the code from before ran. */
+  readonly stale: boolean;
+  /** What to write so that it has what it lacked. */
+  readonly grant?: GrantAdvice | undefined;
+}
+
+/** What to do about a failure. */
+interface Advised {
+  readonly grant?: GrantAdvice | undefined;
+  readonly hint?: string | undefined;
+}
+
+/** Something that happened. */
+export type DevEvent =
+  | {
+    readonly event: "check";
+    readonly ok: boolean;
+    readonly ms: number;
+    readonly server: string;
+    /** With what it runs. */
+    readonly runs: string;
+    readonly tools: readonly string[];
+    readonly checks: readonly ShownFinding[];
+  }
+  | { readonly event: "log"; readonly level: string; readonly text: string }
+  | ShownCall & { readonly event: "call"; readonly result: ToolResult }
+  | Partial<ShownCall> & {
+    readonly event: "error";
+    readonly code: string;
+    readonly message: string;
+    readonly hint?: string | undefined;
+  };
+
+/** Shows events. */
+export class DevShown {
+  readonly #file: string;
+  readonly #isJson: boolean;
+  #runs = "";
+
+  /** Takes the file as it was typed. */
+  constructor(file: string, { isJson }: { readonly isJson: boolean }) {
+    this.#file = file;
+    this.#isJson = isJson;
+  }
+
+  /** Shows an event. */
+  show(event: DevEvent): void {
+    print(this.#isJson ? JSON.stringify(event) : this.#linesOf(event).filter(Boolean).join("\n"));
+  }
+
+  /** Shows that a line can be typed, or ends that line where something else is shown. */
+  prompt(text: "> " | "\n"): void {
+    if (!this.#isJson && isTerminal()) tell(text, { end: "" });
+  }
+
+  #linesOf(event: DevEvent): readonly string[] {
+    switch (event.event) {
+      case "check":
+        return this.#checked(event);
+      case "log":
+        return [`${event.level}: ${event.text}`];
+      case "call": {
+        const { result } = event;
+        return [textOf(result), `${sign(!result.isError)} ${ended(event)}`, ...this.#more(event)];
+      }
+      case "error": {
+        const about = event.tool === undefined ? "" : `${ended(event)}: `;
+        return [`${sign(false)} ${about}${event.code}: ${event.message}`, ...this.#more(event)];
+      }
+    }
+  }
+
+  #checked({ ok, ms, server, runs, tools, checks }: DevEvent & { event: "check" }) {
+    const found = checks.flatMap(({ state, message, hint = "", line, column }) => {
+      if (state === "ok") return [];
+      const at = [this.#file, line, column].filter(Boolean).join(":");
+      return [`${state === "failed" ? sign(false) : "!"} ${at}: ${message}`, hint && `  ${hint}`];
+    });
+    const changed = this.#runs === runs ? "" : runs;
+    this.#runs = runs;
+    return [...found, `${sign(ok)} ${server}: ${tools.join(", ")} (${ms} ms)`, changed];
+  }
+
+  /** Returns what to do. What to write says more than a hint. */
+  #more({ grant, hint = "" }: Advised) {
+    return grant ? adviceLines(grant, this.#file) : [hint && `  ${hint}`];
+  }
+}
+
+function ended({ tool, ms, repeated, stale }: Partial<ShownCall>): string {
+  const code = stale ? ", code from before" : "";
+  return `${tool} (${repeated ? "again, " : ""}${ms} ms${code})`;
+}
+
+function sign(isWell: boolean): string {
+  return isWell ? "✔" : "✘";
+}

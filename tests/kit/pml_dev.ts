@@ -1,0 +1,135 @@
+/**
+ * Spawns `pml dev --json`, types lines into it, and waits for its events.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { rename } from "node:fs/promises";
+import { pmlCommand } from "./pml_command.ts";
+import { until, within } from "./wait.ts";
+import { type Workspace, writeFiles } from "./workspace.ts";
+
+/** An event as `--json` prints it. */
+export interface DevEvent {
+  readonly event: string;
+  readonly [key: string]: unknown;
+}
+
+/** A module with these tools, whose functions have these bodies. */
+export function module(tools: Readonly<Record<string, string>>, more = ""): string {
+  const described = Object.keys(tools).map((name) => `${name}: { description: "${name}" }`);
+  const functions = Object.entries(tools).map(([name, body]) =>
+    `export async function ${name}(args: Record<string, unknown>, host: any) {\n  ${body}\n}\n`
+  );
+  return `export const __meta__ = {\n  name: "weather", description: "Weather",${more}\n` +
+    `  tools: { ${described.join(", ")} },\n};\n${functions.join("")}`;
+}
+
+/** Saves the module in one step, as editors do that write another file and rename it. */
+export async function save(ws: Workspace, text: string): Promise<void> {
+  await writeFiles(ws.path, { "weather.ts~": text });
+  await rename(ws.file("weather.ts~"), ws.file("weather.ts"));
+}
+
+/** A `pml dev --json` that runs. Disposing of it kills it. */
+export class Dev implements AsyncDisposable {
+  /** What it told so far. */
+  readonly events: DevEvent[] = [];
+  /** What it wrote to stderr so far. */
+  stderr = "";
+  readonly pid: number;
+  readonly #child: Deno.ChildProcess;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #reading: Promise<unknown>;
+  #seen = 0;
+
+  /** Follows `weather.ts` of the workspace. */
+  constructor(ws: Workspace, args: readonly string[] = ["--no-types"], env = {}) {
+    const [program, ...first] = pmlCommand();
+    this.#child = new Deno.Command(program, {
+      args: [...first, "dev", "--json", ...args, "weather.ts"],
+      cwd: ws.path,
+      clearEnv: true,
+      env: { ...ws.env, ...env },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.pid = this.#child.pid;
+    this.#writer = this.#child.stdin.getWriter();
+    this.#reading = Promise.all([this.#readEvents(), this.#readErrors()]);
+  }
+
+  /** Types a line. */
+  async type(line: string): Promise<void> {
+    await this.#writer.write(new TextEncoder().encode(`${line}\n`));
+  }
+
+  /** Waits for the next event of this name, past those that were waited for. */
+  async next(name: string, is: (event: DevEvent) => boolean = () => true): Promise<DevEvent> {
+    const fits = (event: DevEvent) => event.event === name && is(event);
+    await until(() => this.events.slice(this.#seen).some(fits)).catch(() => {
+      assert.fail(`no ${name} in ${JSON.stringify(this.events.slice(this.#seen))} ${this.stderr}`);
+    });
+    const at = this.events.findIndex((event, at) => at >= this.#seen && fits(event));
+    this.#seen = at + 1;
+    return this.events[at] ?? assert.fail();
+  }
+
+  /** Ends its input, and gives its exit code. */
+  async end(): Promise<number> {
+    await this.#writer.close();
+    return await this.ended();
+  }
+
+  /** Gives the exit code when it has ended. */
+  async ended(): Promise<number> {
+    const what = () => `pml dev does not end: ${JSON.stringify(this.events)} ${this.stderr}`;
+    const { code } = await within(this.#child.status, { what });
+    await this.#reading;
+    return code;
+  }
+
+  /** Sends a signal. */
+  kill(signal: Deno.Signal): void {
+    this.#child.kill(signal);
+  }
+
+  /** Kills it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#child.kill("SIGKILL");
+    } catch {
+      // it has ended
+    }
+    await this.#writer.close().catch(() => {});
+    await this.#reading;
+  }
+
+  async #readEvents(): Promise<void> {
+    let rest = "";
+    for await (const text of this.#child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) this.events.push(JSON.parse(line));
+    }
+  }
+
+  async #readErrors(): Promise<void> {
+    for await (const text of this.#child.stderr.pipeThrough(new TextDecoderStream())) {
+      this.stderr += text;
+    }
+  }
+}
+
+/** Gives the text of the result of a call. */
+export function textIn({ result }: DevEvent): string {
+  const { content } = result as { readonly content: readonly { readonly text: string }[] };
+  return content.map(({ text }) => text).join("\n");
+}
+
+/** Gives the findings of a check that failed. */
+export function failedIn({ checks }: DevEvent): readonly DevEvent[] {
+  return (checks as DevEvent[]).filter(({ state }) => state === "failed");
+}
