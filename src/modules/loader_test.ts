@@ -64,3 +64,13 @@ Deno.test("load() refuses at each use what asks for more than its registry said"
     });
   }
 });
+
+Deno.test("load() gives the bytes of a draft, whatever its file holds, and keeps nothing of them", async () => {
+  await using at = await stage();
+  const code = new TextEncoder().encode(CODE.replace('"ran"', '"draft"'));
+  const draft = { code, integrity: integrityOf(code) };
+  const use = { source: { ...at.source, draft }, approved: undefined, grants: undefined };
+  assert.equal((await at.loader.load(use)).code, code);
+  assert.deepEqual(at.looked, [new TextDecoder().decode(code)]);
+  await assert.rejects(Deno.stat(join(at.path, "../meta")), Deno.errors.NotFound);
+});

@@ -7,6 +7,7 @@
 import { CAPABILITIES } from "./capabilities.ts";
 import { CLIENTS } from "./clients.ts";
 import { CODE } from "./code.ts";
+import { DRAFTS } from "./drafts.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
@@ -56,4 +57,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "A company's policy", mutants: COMPANY_POLICY },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
+  { title: "Modules that are written", mutants: DRAFTS },
 ];
