@@ -147,6 +147,8 @@ export async function withValue(
 function isPml(found: unknown, entry: Readonly<Record<string, unknown>>): boolean {
   if (!isObject(found)) return false;
   const { type = entry.type, args, url } = found;
+  // npm starts it without an install.
+  if (String(found.command) === "npx" && String(args) === "-y,@casys/pml,stdio") return true;
   const wanted = [entry.type, pathless(entry.command), entry.args, entry.url];
   return isDeepStrictEqual([type, pathless(found.command), args, url], wanted);
 }

@@ -75,8 +75,11 @@ Deno.test("editClientText() takes what starts PML for its own, and nothing else"
   const { args, command } = ENTRY;
   assert.equal(await edit({ type: "stdio", command, args }), undefined);
   assert.equal(await edit({ command, args, env: { PML_LOG_LEVEL: "debug" } }), undefined);
+  assert.equal(await edit({ command: "/opt/bin/pml", args }), undefined);
+  assert.equal(await edit({ command: "npx", args: ["-y", "@casys/pml", "stdio"] }), undefined);
   const others = [
     { command: "./pml", args },
+    { command: "npx", args: ["-y", "@other/pml", "stdio"] },
     { command, args: ["stdio", "more"] },
     { command },
     { type: "http", command, args },
