@@ -93,7 +93,7 @@ Deno.test("A server that is killed is served again at once, whoever holds its pi
   for (const at of [0, 1]) {
     const pid = (await pidsOf(ws, "holds"))[at] ?? 0;
     await pml.watch.remember(pid);
-    assert.ok((await treeOf(pid)).length >= 3);
+    assert.ok(await waitUntil(async () => (await treeOf(pid)).length >= 3));
     const waiting = call(pml, "holds:slow", {});
     assert.ok(await waitUntil(async () => await countOf(ws, "holds", "call slow") === at + 1));
     const since = performance.now();
