@@ -38,7 +38,8 @@ Deno.test("drawn() escapes what is shown, keeps colours and breaks lines between
   assert.match(svg, /<desc id="desc">.*one say &lt;it&gt;<\/desc>/);
   assert.ok(svg.includes(">a &lt;b&gt; &amp; &quot;c&quot;</text>"), svg);
   assert.ok(svg.includes('<tspan class="g">good</tspan> word'), svg);
-  for (const [, line = ""] of svg.matchAll(/<text[^>]*>(.*)<\/text>/g)) {
+  for (const [row, line = ""] of svg.matchAll(/<text[^>]*>(.*)<\/text>/g)) {
+    assert.match(row, /^<text [^>]*xml:space="preserve">/, "columns stay where they are");
     assert.ok(line.replace(/<[^>]*>|&\w+;/g, "").length <= 100, line);
     assert.doesNotMatch(line, /\bwor$/);
   }

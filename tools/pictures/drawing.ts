@@ -68,8 +68,7 @@ export function drawn({ title, scenes }: Picture): string {
     `<desc id="desc">A terminal. Typed: ${escaped(typed.join("; "))}</desc>`,
     style(),
     `<rect class="k" width="${width}" height="${height}" rx="8"/>`,
-    '<g class="p" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" ' +
-    'xml:space="preserve">',
+    '<g class="p" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14">',
     ...groups,
     "</g>",
     "</svg>",
@@ -136,8 +135,10 @@ function wrapped(line: string): readonly string[] {
 
 /** Returns a row of text, or nothing where the row is empty. */
 function textOf(line: string, row: number): string {
+  if (line === "") return "";
   const y = MARGIN + LINE * row + 14;
-  return line === "" ? "" : `<text x="${MARGIN}" y="${y}">${spans(line)}</text>`;
+  // Browsers do not take it from the group around.
+  return `<text x="${MARGIN}" y="${y}" xml:space="preserve">${spans(line)}</text>`;
 }
 
 function spans(line: string): string {
