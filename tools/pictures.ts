@@ -7,10 +7,12 @@
  */
 
 import { dirname, join } from "node:path";
-import { repoFile } from "../tests/kit/pml_command.ts";
+import process from "node:process";
+import { denoCommand, pmlCommand, repoFile } from "../tests/kit/pml_command.ts";
 import { runPmlOnTerminal } from "../tests/kit/run.ts";
-import { makeWorkspace, type Workspace } from "../tests/kit/workspace.ts";
-import { drawn } from "./pictures/drawing.ts";
+import { denoDir, makeWorkspace, type Workspace } from "../tests/kit/workspace.ts";
+import { drawn, type Scene } from "./pictures/drawing.ts";
+import { SERVERS } from "./pictures/servers.ts";
 import { type Step, STORIES, type Story } from "./pictures/stories.ts";
 
 /** Where the pictures are. */
@@ -24,45 +26,68 @@ const ESCAPE = "\u001b[";
 export async function pictures(): Promise<Readonly<Record<string, string>>> {
   const all: [string, string][] = [];
   for (const [name, story] of Object.entries(STORIES)) {
-    all.push([`${name}.svg`, drawn({ title: story.title, text: await told(story) })]);
+    all.push([`${name}.svg`, drawn({ title: story.title, scenes: await told(story) })]);
   }
   return Object.fromEntries(all);
 }
 
-async function told({ files, steps }: Story): Promise<string> {
-  const trusted = files[".pml.json"] !== undefined;
+async function told({ files, steps }: Story): Promise<readonly Scene[]> {
+  const { ".pml.json": pml, ...others } = files;
   await using ws = await makeWorkspace({
-    files,
-    ...(trusted && { pml: files[".pml.json"] ?? "" }),
+    files: others,
+    ...(pml !== undefined && { pml }),
     env: { NO_COLOR: "" },
   });
-  const shown: string[] = [];
+  await writePrograms(ws);
+  const scenes: Scene[] = [];
   for (const step of steps) {
-    const line = `${ESCAPE}1m$ ${["pml", ...step.args].map(worded).join(" ")}${ESCAPE}22m`;
-    shown.push(`${line}\n${await seen(ws, step)}`);
+    scenes.push({ said: step.said, line: step.line, shown: await seen(ws, step) });
   }
-  return shown.join("\n");
+  return scenes;
 }
 
-async function seen(ws: Workspace, { args, typed = [], shown }: Step): Promise<string> {
-  const { stdout } = await runPmlOnTerminal(ws, args, { typed, ms: MS });
-  const lines = settled(stdout, ws).split("\n");
-  const kept = shown === undefined ? lines : lines.filter((line) => shown.test(line));
-  return `${kept.join("\n").trimEnd()}\n`;
+/** Makes the programs that the lines of a story start. */
+async function writePrograms(ws: Workspace): Promise<void> {
+  const server = [process.execPath, "run", "--no-config", repoFile("tools/pictures/one_server.ts")];
+  const programs: Readonly<Record<string, readonly string[]>> = {
+    pml: pmlCommand(),
+    "what-a-client-lists": denoCommand("tools/pictures/what_a_client_lists.ts"),
+    ...Object.fromEntries(
+      Object.keys(SERVERS).map((name) => [`${name}-mcp`, [...server, name]]),
+    ),
+  };
+  await Deno.mkdir(binOf(ws));
+  for (const [name, command] of Object.entries(programs)) {
+    const text = `#!/bin/sh\nDENO_DIR='${denoDir()}' DENO_NO_UPDATE_CHECK=1 ` +
+      `exec ${command.map((part) => `'${part}'`).join(" ")} "$@"\n`;
+    await Deno.writeTextFile(join(binOf(ws), name), text, { mode: 0o755 });
+  }
+}
+
+function binOf(ws: Workspace): string {
+  return join(ws.root, "bin");
+}
+
+async function seen(ws: Workspace, { line, typed = [] }: Step): Promise<string> {
+  const { code, stdout } = await runPmlOnTerminal(ws, [line], {
+    command: ["sh", "-c"],
+    env: { PATH: `${binOf(ws)}:${ws.env.PATH}` },
+    echo: true,
+    typed,
+    ms: MS,
+  });
+  if (code !== 0) throw new Error(`\`${line}\` ends with ${code}:\n${stdout}`);
+  return settled(stdout, ws);
 }
 
 /** Returns what a screen shows in the end, without what differs from run to run. */
 function settled(text: string, ws: Workspace): string {
-  return text.replaceAll("\r\n", "\n")
+  return text.replaceAll(/\r+\n/g, "\n")
     .split("\n").map((line) => line.split("\r").at(-1) ?? "").join("\n")
     .replaceAll(`${ESCAPE}K`, "")
     .replaceAll(ws.path, "~/project")
-    .replaceAll(dirname(ws.home), "~");
-}
-
-/** Returns an argument as a person types it. */
-function worded(text: string): string {
-  return /^[\w./:=-]+$/.test(text) ? text : `'${text}'`;
+    .replaceAll(dirname(ws.home), "~")
+    .trimEnd();
 }
 
 if (import.meta.main) {

@@ -19,14 +19,39 @@ Deno.test("The pictures are what the commands show now; `deno task pictures` mak
   }
 });
 
+Deno.test("The pictures are small, tell what they show, and name nothing of the machine", async () => {
+  for await (const { name } of Deno.readDir(repoFile(FOLDER))) {
+    const svg = await Deno.readTextFile(join(repoFile(FOLDER), name));
+    assert.ok(new TextEncoder().encode(svg).length < 20_000, name);
+    assert.match(svg, /^<svg [^>]*role="img" aria-labelledby="title desc"/, name);
+    assert.match(svg, /<title id="title">.+<\/title>\n<desc id="desc">.+<\/desc>/, name);
+    // What else begins at the top folder, or is an address, is of the machine.
+    const bare = svg.replace("http://www.w3.org/2000/svg", "");
+    assert.doesNotMatch(bare, /[\s"'(]\/\w|:\/\/|\d\d:\d\d:\d\d|[0-9a-f]{16}/, name);
+  }
+});
+
 Deno.test("drawn() escapes what is shown, keeps colours and breaks lines between words", () => {
-  const text = `a <b> & "c"\n\u001b[32mgood\u001b[39m ${"word ".repeat(30)}`;
-  const svg = drawn({ title: "x < y", text });
-  assert.match(svg, /<title>x &lt; y<\/title>/);
+  const shown = `a <b> & "c"\n\u001b[32mgood\u001b[39m ${"word ".repeat(30)}`;
+  const svg = drawn({ title: "x < y", scenes: [{ said: "one", line: "say <it>", shown }] });
+  assert.match(svg, /<title id="title">x &lt; y<\/title>/);
+  assert.match(svg, /<desc id="desc">.*one say &lt;it&gt;<\/desc>/);
   assert.ok(svg.includes(">a &lt;b&gt; &amp; &quot;c&quot;</text>"), svg);
-  assert.ok(svg.includes('<tspan fill="#7ee787">good</tspan> word'), svg);
-  for (const [, line = ""] of svg.matchAll(/<text[^>]*>(.*)<\/text>/g)) {
-    assert.ok(line.replace(/<[^>]*>|&\w+;/g, "").length <= 101, line);
+  assert.ok(svg.includes('<tspan class="g">good</tspan> word'), svg);
+  for (const [row, line = ""] of svg.matchAll(/<text[^>]*>(.*)<\/text>/g)) {
+    assert.match(row, /^<text [^>]*xml:space="preserve">/, "columns stay where they are");
+    assert.ok(line.replace(/<[^>]*>|&\w+;/g, "").length <= 100, line);
     assert.doesNotMatch(line, /\bwor$/);
   }
+});
+
+Deno.test("drawn() shows one line after the other, and all of them where nothing moves", () => {
+  const scenes = [{ line: "one", shown: "1" }, { line: "two", shown: "" }];
+  const svg = drawn({ title: "t", scenes });
+  const delays = [...svg.matchAll(/animation-delay:([\d.]+)s/g)].map(([, at]) => Number(at));
+  assert.deepEqual(delays, [0.6, 1.5]);
+  assert.match(svg, /@media\(prefers-reduced-motion:reduce\)\{\.s\{animation:none\}\}/);
+  // Only the animation hides: without it everything is there.
+  assert.equal(svg.match(/hidden\}/g)?.length, 1);
+  assert.doesNotMatch(svg, /opacity|display/);
 });

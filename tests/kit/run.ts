@@ -57,10 +57,14 @@ export async function runPml(
 export async function runPmlOnTerminal(
   workspace: Workspace,
   args: readonly string[],
-  { typed = [], ...options }: RunOptions & { readonly typed?: readonly Typed[] } = {},
+  { typed = [], echo = false, ...options }: RunOptions & {
+    readonly typed?: readonly Typed[];
+    /** Whether the terminal shows what is typed where no program hides it; Python's always does. */
+    readonly echo?: boolean;
+  } = {},
 ): Promise<Ran> {
   const wanted = [...options.command ?? pmlCommand(), ...args];
-  const child = spawn(workspace, await onTerminal(wanted), options);
+  const child = spawn(workspace, await onTerminal(wanted, echo), options);
   const screen = { text: "" };
   const reading = Promise.all([readInto(child.stdout, screen), readInto(child.stderr, screen)]);
   const writer = child.stdin.getWriter();
@@ -78,10 +82,11 @@ export async function runPmlOnTerminal(
 }
 
 /** Gives the command that puts another on a pseudo terminal: `script` of util-linux, or Python. */
-async function onTerminal(command: readonly string[]): Promise<string[]> {
+async function onTerminal(command: readonly string[], echo: boolean): Promise<string[]> {
   if (/util-linux/.test(await versionOf("script"))) {
     const line = command.map((part) => `'${part.replaceAll("'", `'\\''`)}'`).join(" ");
-    return ["script", "--quiet", "--return", "--echo", "never", "--command", line, "/dev/null"];
+    const shown = ["--echo", echo ? "always" : "never"];
+    return ["script", "--quiet", "--return", ...shown, "--command", line, "/dev/null"];
   }
   if (/^Python 3/.test(await versionOf("python3"))) {
     const program = "import os, pty, sys\n" +

@@ -1,18 +1,19 @@
 /**
- * What the pictures tell: commands that are really run, one after the other, in an empty home.
+ * What the pictures tell: lines that are really typed, one after the other, in an empty home.
  *
  * @module
  */
 
-import { tinyServer } from "../../tests/kit/tiny_server.ts";
+import { SERVERS } from "./servers.ts";
 
-/** A command of a story. */
+/** A line of a story. */
 export interface Step {
-  readonly args: readonly string[];
-  /** What a person sees, and the key that is pressed then. */
+  /** What a person says of it, above it. */
+  readonly said?: string;
+  /** What is typed into the shell. */
+  readonly line: string;
+  /** What a person sees, and what is typed then. */
   readonly typed?: readonly (readonly [sees: string | RegExp, types: string])[];
-  /** The lines that are shown, if not all are. */
-  readonly shown?: RegExp;
 }
 
 /** A story, and the files that are there when it begins. */
@@ -22,85 +23,106 @@ export interface Story {
   readonly steps: readonly Step[];
 }
 
-const README = "# A project\n\nIt has a readme.\n";
-const NAMES = ["mail", "calendar", "tickets", "wiki", "billing", "maps"] as const;
-const VERBS = ["list", "get", "create", "update", "delete", "search", "archive", "share"] as const;
+const KEY = "TRACKER_TOKEN";
+const NAMES = Object.keys(SERVERS);
+const PROJECT = { "README.md": "# A project\n\nIt has a readme.\n", "package.json": "{}\n" };
 
-/** Returns a server with many tools, each with a schema as real ones have. */
-function serverOf(name: string): string {
-  const tools = VERBS.map((verb) => ({
-    name: `${verb}_${name}`,
-    description: `${verb[0]?.toUpperCase()}${
-      verb.slice(1)
-    } entries of ${name}, by id or by a query`,
-    inputSchema: {
-      type: "object",
-      properties: {
-        query: { type: "string", description: "Words to look for" },
-        id: { type: "string", description: `The id of an entry of ${name}` },
-        limit: { type: "integer", description: "At most this many entries", minimum: 1 },
-      },
-    },
-  }));
-  return tinyServer("`${params.name}: done`").replace(
-    /\[\{ name: "tell"[^\]]*\]/,
-    () => JSON.stringify(tools),
+/** Returns a client's file that starts each server itself. */
+function directly(key: string): string {
+  const mcpServers = Object.fromEntries(
+    NAMES.map((name) => [
+      name,
+      { command: `${name}-mcp`, ...(name === "tracker" && { env: { [KEY]: key } }) },
+    ]),
   );
+  return `${JSON.stringify({ mcpServers }, null, 2)}\n`;
 }
 
-const SERVERS = Object.fromEntries(
-  NAMES.map((name) => [name, { command: "deno", args: ["run", "-A", `servers/${name}.js`] }]),
-);
-const SIX: Readonly<Record<string, string>> = {
-  ".mcp.json": `${JSON.stringify({ mcpServers: SERVERS }, null, 2)}\n`,
-  "package.json": "{}\n",
-  ...Object.fromEntries(NAMES.map((name) => [`servers/${name}.js`, serverOf(name)])),
-};
+const PML = { pml: { type: "stdio", command: "pml", args: ["stdio"] } };
+const RUN = [/May it run\?.*no/s, "y"] as const;
 
 /** The stories, by the names of their files. */
 export const STORIES: Readonly<Record<string, Story>> = {
   "first-call": {
     title: "A project is set up, a tool is found by what it does, and called",
-    files: { "README.md": README, "package.json": "{}\n" },
+    files: PROJECT,
     steps: [
-      { args: ["init", "--yes"] },
-      { args: ["search", "--limit", "3", "read", "a", "file"], shown: /^\S+:\S+ / },
-      { args: ["call", "filesystem:read_file", "path=README.md"] },
-      { args: [] },
+      { line: "pml init --yes" },
+      { line: "pml search --limit 3 read a file" },
+      { line: "pml call filesystem:read_file path=README.md" },
+      { line: "pml" },
     ],
   },
   approval: {
     title: "A call that writes asks first, with its exact arguments; one key answers",
-    files: { "README.md": README, "package.json": "{}\n" },
+    files: { ...PROJECT, "notes/today.txt": "Buy milk.\n" },
     steps: [
       {
-        args: ["call", "filesystem:write_file", "path=hello.txt", "content=hi"],
-        typed: [[/May it run\?.*no/s, "y"]],
+        said: "The key y is pressed: this call runs once.",
+        line: "pml call filesystem:write_file path=hello.txt content=hi",
+        typed: [RUN],
       },
       {
-        args: ["allow", "filesystem:write_file(path=notes/**)"],
+        said: "A rule lets calls run that would ask.",
+        line: "pml allow 'filesystem:write_file(path=notes/**)'",
         typed: [["exactly this: ", "write"]],
       },
-      { args: ["why", "filesystem:write_file", '{"path": "notes/a.txt", "content": ""}'] },
+      { line: "pml call filesystem:write_file path=notes/a.txt content=hi" },
+      { line: 'pml why filesystem:write_file \'{"path": "notes/a.txt"}\'' },
     ],
   },
   migration: {
-    title: "Six servers of a client move behind PML, and the client lists six tools, not 48",
-    files: SIX,
+    title: "Six servers of a client move behind PML, and the client lists six tools, not 44",
+    files: { ...PROJECT, ".mcp.json": directly("the-key-of-the-tracker") },
     steps: [
-      { args: ["import", "claude-code"], typed: [[/Import these 6 .*no/s, "y"]] },
-      { args: ["init", "--yes"] },
-      { args: ["search", "--limit", "3", "create", "a", "calendar", "entry"], shown: /^\S+:\S+ / },
-      { args: ["tools", "calendar:create_calendar"] },
+      { said: "1. The client starts six servers.", line: "what-a-client-lists .mcp.json" },
       {
-        args: ["doctor"],
-        shown: /^\S+ (?:client|context|server (?:mail|calendar|tickets|wiki|billing|maps))\b/,
+        said: "2. PML takes them over, without the key of one.",
+        line: "pml import claude-code",
+        typed: [[/Import these 6 .*no/s, "y"]],
+      },
+      {
+        said: "3. PML keeps the key, unseen.",
+        line: `pml key set ${KEY}`,
+        typed: [[/: $/, "the-key-of-the-tracker"]],
+      },
+      {
+        said: "4. The client starts PML in their place.",
+        line: "mv .mcp.json before.json && pml init --yes",
+      },
+      { said: "5. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
+      {
+        said: "6. The others are found by what they do.",
+        line: "pml search --limit 3 when are these people free",
+      },
+      {
+        said: "7. A call asks where no rule allows it.",
+        line: "pml call calendar:find_free_time people=ann,bob day=monday",
+        typed: [RUN],
       },
     ],
   },
   tokens: {
-    title: "What a client pays for a list, by setting, with six servers behind PML",
-    files: { ".pml.json": JSON.stringify({ version: 1, mcpServers: SERVERS }), ...SIX },
-    steps: [{ args: ["config"], shown: /^Tokens|^ {2,}/ }],
+    title: "What a client pays for the tools of six servers, directly and with PML",
+    files: {
+      ...PROJECT,
+      "before.json": directly("x"),
+      ".mcp.json": `${JSON.stringify({ mcpServers: PML }, null, 2)}\n`,
+      ".pml.json": JSON.stringify({
+        version: 1,
+        mcpServers: Object.fromEntries(NAMES.map((name) => [name, { command: `${name}-mcp` }])),
+      }),
+    },
+    steps: [
+      {
+        said: "Before: the client starts six servers.",
+        line: "what-a-client-lists before.json",
+      },
+      { said: "After: it starts PML.", line: "what-a-client-lists .mcp.json" },
+      {
+        said: "What each setting lists, with PML's own 30 tools, as PML estimates it.",
+        line: "pml config | tail -n 9",
+      },
+    ],
   },
 };
