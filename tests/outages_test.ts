@@ -16,6 +16,19 @@ import { until } from "./kit/wait.ts";
 
 const START_MS = 6_000;
 
+/** Returns a port on which nobody listens, and which the system gives to no other test. */
+function portToComeBackTo(): number {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      return port;
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AddrInUse)) throw error;
+    }
+  }
+}
+
 Deno.test("A server over HTTP that hangs is waited for once, asked once for all, and found again", async () => {
   const hole = new TcpSink();
   const { port } = hole;
@@ -46,9 +59,7 @@ Deno.test("A server over HTTP that hangs is waited for once, asked once for all,
 
 Deno.test("A server over HTTP that moved is asked where it is now, whatever hangs where it was", async () => {
   await using there = new Scripted();
-  const gone = new TcpSink();
-  const { port } = gone;
-  await gone[Symbol.asyncDispose]();
+  const port = portToComeBackTo();
   const write = (home: string, url: string) =>
     writeFile(
       join(home, "config.yaml"),
