@@ -70,8 +70,11 @@ const NOTHING = new Uint8Array();
 /** This many bytes are compared one by one before a search. */
 const NEAR = 48;
 
-/** After this many bytes, other work gets a turn. */
-const TURN = 1 << 17;
+/**
+ * After this many bytes, other work gets a turn. A call takes some twenty turns, so a stream of short
+ * lines holds it up for the time of twenty such pieces.
+ */
+const TURN = 1 << 14;
 
 /** How a stream of events is read. */
 interface EventReading extends BodyReading {
