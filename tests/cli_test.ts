@@ -258,7 +258,7 @@ Deno.test("pml search and pml why answer a person and a script", async () => {
   const why = await runPml(ws, ["why", "filesystem:remove_file"]);
   assert.match(
     why.stdout,
-    /^filesystem:remove_file: denied\n {2}by "filesystem:remove_file" in .*\.pml\.json\n$/,
+    /^filesystem:remove_file: denied\n {2}by "filesystem:remove_file" in .*\.pml\.json\n {2}the server: ready\n/,
   );
   const unknown = await runPml(ws, ["why", "a:b"]);
   assert.equal(unknown.stdout, "a:b: asks\n  by default: no rule\n");

@@ -8,7 +8,7 @@ import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts
 import type { Era } from "./kit/json_rpc.ts";
 import { npmServer } from "./kit/npm_server.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { runPml } from "./kit/run.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { FullHttp } from "./kit/full_http.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -304,3 +304,31 @@ async function assertStale(ws: Workspace, env: Record<string, string>): Promise<
   assert.match(textOf(refused), /said no/);
   assert.equal((await again.close()).code, 0);
 }
+
+Deno.test("pml lock update asks about each server, and what gets no yes stays as it was", async () => {
+  const entries = async (version: string) => [
+    await moduleEntry("greeter", greeter("Hello", version)),
+    await moduleEntry("other", greeter("Hello", version).replace('"greeter"', '"other"')),
+  ];
+  await using registry = await FakeRegistry.open(await entries("1.0.0"));
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow: ["greeter:*", "other:*"] } },
+  });
+  for (const tool of ["greeter:greet", "other:greet"]) {
+    assert.equal((await runPml(ws, ["call", tool, "name=Ada"])).code, 0);
+  }
+  registry.publish(await entries("1.1.0"));
+  const ran = await runPmlOnTerminal(ws, ["lock", "update"], {
+    typed: [
+      [/Type "pin" .* exactly this of "greeter"; Enter leaves it out: /, ""],
+      [/Type "pin" .* exactly this of "other"; Enter leaves it out: /, "pin"],
+    ],
+  });
+  assert.equal(ran.code, 1, ran.stdout);
+  assert.match(ran.stdout, /Pinned: other\r?\nNot pinned: greeter/);
+  const check = await runPml(ws, ["lock", "--check"]);
+  assert.equal(check.code, 1);
+  assert.match(check.stdout, /^greeter: version: was "1\.0\.0", is "1\.1\.0"/m);
+  assert.doesNotMatch(check.stdout, /^other/m);
+});

@@ -144,6 +144,7 @@ export class App implements AsyncDisposable {
       catalog: this.catalog,
       waitMs: FIRST_LIST_MS,
       onChange: (list) => this.openGateway?.clients.listChanged(list),
+      onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // told by the call
       offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
     });
     this.directory = new Directory({
@@ -159,13 +160,11 @@ export class App implements AsyncDisposable {
     policy.onChange((change) => {
       this.servers.replace(this.directory.all());
       for (const list of LIST_NAMES) this.openGateway?.clients.listChanged(list);
-      const { loaded, config: { problem } } = policy.now;
+      const { loaded } = policy.now;
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
       told = loaded;
-      if (change === "registry" || !isNew) return;
-      if (problem === undefined) log.info("The configuration was applied");
-      else log.error(problem.message);
+      if (change === "configuration" && isNew) logApplied(this);
     });
   }
 
@@ -340,4 +339,15 @@ export class App implements AsyncDisposable {
     });
     return servers;
   }
+}
+
+/** Has the journal tell of a name that is no tool. */
+function unknownIn(name: string): (path: CallPath) => void {
+  return (path) => path.record("unknown tool", { about: { name } });
+}
+
+function logApplied({ log, policy }: App): void {
+  const { problem } = policy.now.config;
+  if (problem === undefined) log.info("The configuration was applied");
+  else log.error(problem.message);
 }

@@ -4,9 +4,10 @@
  * @module
  */
 
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { builtins } from "../modules/builtins.ts";
+import type { PinEvent } from "../policy/pins.ts";
 import type { App } from "./app.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
 import { CallPath, type CallPathOptions } from "./call_path.ts";
@@ -15,7 +16,7 @@ import { CallPath, type CallPathOptions } from "./call_path.ts";
 export async function callPathOf(app: App): Promise<CallPath> {
   const { servers, metrics, backlog, directory } = app;
   const [pins, schemas] = await Promise.all([app.pins(), app.schemas()]);
-  return new CallPath({
+  const path = new CallPath({
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },
     registries: () => app.registries(),
@@ -27,6 +28,39 @@ export async function callPathOf(app: App): Promise<CallPath> {
       capabilities: (able) => ableOf(app, able),
       level: () => app.level,
     },
+  });
+  pins.listen((event) => onPin(event, { app, path }));
+  recordChanges(app, path);
+  return path;
+}
+
+function onPin(
+  { event, ...about }: PinEvent,
+  { app: { log, servers, directory }, path }: { readonly app: App; readonly path: CallPath },
+): void {
+  path.record(`pin ${event}`, { about: { ...about } });
+  if (event !== "stale") return;
+  const { server, tool } = about;
+  const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
+  log.warn(`${what} is not what was approved: its next call asks`, { server });
+  // What was kept of it is from before.
+  directory.at(server).forget();
+  servers.changes.note(server, "tools");
+}
+
+/** Has the journal tell when the configuration, or the trust in it, is another. */
+function recordChanges({ policy }: App, path: CallPath): void {
+  const state = () => {
+    const { loaded: { file, person }, config: { trusted, problem } } = policy.now;
+    const [workspace, own] = [file?.hash ?? null, person.hash ?? null];
+    return { workspace, person: own, trusted, problem: problem?.message ?? null };
+  };
+  let told = JSON.stringify(state());
+  policy.onChange(() => {
+    const about = state();
+    if (JSON.stringify(about) === told) return;
+    told = JSON.stringify(about);
+    path.record("configuration changed", { about });
   });
 }
 

@@ -24,7 +24,7 @@ import {
 import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, quoted } from "../core/json.ts";
+import { defined, type JsonObject } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { PassCall, PassGate, PassOutcome, Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -36,8 +36,7 @@ import { askGate, type AskGateOptions, judged, refuse, unasked } from "../permis
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
-import { alwaysIn } from "../policy/always_rule.ts";
-import type { PinEvent } from "../policy/pins.ts";
+import { type Always, alwaysIn } from "../policy/always_rule.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { hidingDenied, rateGate } from "./_identity_limits.ts";
@@ -65,6 +64,8 @@ export class CallPath implements AsyncDisposable {
   readonly ahead: Ahead;
   /** The open questions, and those that wait for `pml approve`. */
   readonly approvals: Approvals;
+  /** Makes the rules of "Always". */
+  readonly always: Always;
   /** What runs and reaches servers. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
@@ -73,7 +74,7 @@ export class CallPath implements AsyncDisposable {
   draft: Server | undefined;
   readonly #options: CallPathOptions;
   readonly #kinds: Kinds;
-  readonly #capacity = new Capacity(() => this.#config().limits);
+  readonly #capacity = new Capacity(() => this.#config().limits, (call) => this.#refused(call));
   readonly #records: Records;
   #sampling: Promise<Sampler> | undefined;
 
@@ -86,7 +87,7 @@ export class CallPath implements AsyncDisposable {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
     });
-    options.pins.listen((event) => this.#onPin(event));
+    this.always = alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) });
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.logins = this.#kinds.logins;
@@ -232,11 +233,10 @@ export class CallPath implements AsyncDisposable {
   }
 
   #asking(): AskGateOptions {
-    const { policy } = this.#options;
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),
-      ...alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) }),
+      ...this.always,
       record: ({ event, call, detail }) => {
         // Details are plain JSON: names, hashes and lines of text.
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
@@ -259,18 +259,6 @@ export class CallPath implements AsyncDisposable {
     this.#records.note({ kind: "event", event, ...of });
   }
 
-  #onPin({ event, ...about }: PinEvent): void {
-    const { log, servers, directory } = this.#options;
-    this.#records.note({ kind: "event", event: `pin ${event}`, about: { ...about } });
-    if (event !== "stale") return;
-    const { server, tool } = about;
-    const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
-    log.warn(`${what} is not what was approved: its next call asks`, { server });
-    // What was kept of it is from before.
-    directory.at(server).forget();
-    servers.changes.note(server, "tools");
-  }
-
   async #subjectOf(call: PassCall): Promise<Subject> {
     const { policy } = this.#options;
     const { server, definition } = call.pass;
@@ -286,6 +274,11 @@ export class CallPath implements AsyncDisposable {
         ...factsOf(call),
       ],
     };
+  }
+
+  /** Has the journal tell of a call that came to no pass. */
+  #refused({ id, actor, callId }: Call): void {
+    this.record("overloaded", { actor, about: { tool: id, callId } });
   }
 
   #config(): Config {

@@ -1,5 +1,5 @@
 /**
- * `pml trust` and `pml approve`: show everything that an approval covers, and ask the
+ * `pml approve`: shows the calls that wait, with everything that an approval covers, and asks the
  * person.
  *
  * @module
@@ -8,39 +8,12 @@
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Approvals = Awaited<ReturnType<App["callPath"]>>["approvals"];
 type Pending = Awaited<ReturnType<Approvals["pendingApprovals"]>>[number];
-type Untrusted = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
-
-/** Shows what the workspace file and its modules bring, and asks the person to trust it. */
-export async function trust({ app, signal }: CommandContext, { json }: Typed): Promise<Shown> {
-  const open = await app.policy.unapproved();
-  const file = app.loaded().workspace.file ?? null;
-  const trusted = open === undefined && file !== null;
-  const value = { file, trusted, facts: open?.facts ?? [] };
-  if (json) return { value };
-  if (open === undefined) {
-    return { value, text: trusted ? `Trusted already: ${file}` : "There is no workspace file" };
-  }
-  needPerson("Cannot trust the workspace file", "pml trust");
-  if (await askUntrusted(open, signal)) return { value, text: "Trusted" };
-  return { value, text: "Not trusted: nothing was changed", code: 1 };
-}
-
-/**
- * Shows what is not approved yet, and stores the approval if the person says yes. Returns whether it
- * was given.
- */
-export async function askUntrusted(open: Untrusted, signal: AbortSignal): Promise<boolean> {
-  for (const fact of open.facts) tell(fact);
-  if (await askReply("Trust exactly this?", { signal }) !== "Yes") return false;
-  await open.accept();
-  return true;
-}
 
 /** Shows the calls that wait for approval, and asks about each of them. */
 export async function approve(
@@ -71,29 +44,58 @@ export async function approve(
   return { value, text: "", code };
 }
 
-/**
- * Asks about one waiting call. It waits on if the person stops.
- */
+/** Asks about one waiting call. It waits on if the person stops. */
 export async function decide(
-  { id, text, expires }: Pending,
-  { app, signal }: CommandContext,
+  pending: Pending,
+  at: CommandContext,
 ): Promise<"approved" | "refused" | "left"> {
+  const { app, signal } = at;
   if (signal.aborted) return "left";
+  const { id, text, expires } = pending;
+  const { approvals, always } = await app.callPath();
+  const call = asLeft(pending, app);
+  const rule = call && always.alwaysOffered(call);
   tell(`${text}\nThe id of this call: ${id}\n`);
+  const written = `the rule ${rule} in ${app.policy.rulesFile}`;
+  if (rule !== undefined) tell(`"always" writes ${written}\n`);
   const until = new Date(expires).toTimeString().slice(0, 5);
-  const pending = ` Still pending, expires ${until}.`;
-  const reply = await askReply("Approve exactly this call?", { once: true, pending, signal });
-  const { approvals } = await app.callPath();
+  const still = ` Still pending, expires ${until}.`;
+  const reply = await askReply("Approve exactly this call?", {
+    once: true,
+    always: rule !== undefined,
+    pending: still,
+    signal,
+  });
   if (reply === "Yes") {
     await approvals.grant(id);
     tell("Approved once. The workspace stays trusted.");
     return "approved";
   }
+  if (reply === "Always" && call !== undefined) {
+    await always.always(call);
+    // A client may call again before its PML has read the rule.
+    await approvals.grant(id);
+    await record(at, "always", { tool: call.id, channel: "terminal" });
+    tell(`Approved always, by ${written}`);
+    return "approved";
+  }
   if (reply === "No") {
     await approvals.refuse(id);
+    await record(at, "declined", { id, channel: "terminal" });
     tell("Refused.");
     return "refused";
   }
-  tell(`Not answered.${pending}`);
+  tell(`Not answered.${still}`);
   return "left";
+}
+
+/** Returns the call of a question of this workspace to which "Always" can be answered. */
+function asLeft({ always, subjects: [subject, ...more] }: Pending, app: App) {
+  if (!always || subject === undefined || more.length > 0) return undefined;
+  const { tool: id, arguments: args, actor, workspace, rules } = subject;
+  // Other rules may have come since, and "Always" is written to the file of this workspace, for
+  // everybody.
+  const isHere = actor === "local" && workspace === app.config().workspace &&
+    rules === app.policy.now.rules();
+  return isHere ? { id, arguments: args } : undefined;
 }

@@ -10,9 +10,10 @@ import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { askUntrusted, decide } from "./_approve.ts";
+import { decide } from "./_approve.ts";
 import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
+import { askUntrusted } from "./_trust.ts";
 import { tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;

@@ -6,7 +6,7 @@
 
 import type { App } from "../app/app.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { quoted } from "../core/json.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
@@ -69,6 +69,8 @@ export interface Typed {
   readonly since?: string;
   readonly failed?: boolean;
   readonly follow?: boolean;
+  readonly list?: boolean;
+  readonly revoke?: boolean;
 }
 
 /** What a command works with while PML is open. */
@@ -127,6 +129,15 @@ export function inContext(
       await endInput();
     }
   };
+}
+
+/** Has the journal tell what the person did at the terminal. */
+export async function record(
+  { app }: Pick<CommandContext, "app">,
+  event: string,
+  about: JsonObject,
+): Promise<void> {
+  (await app.callPath()).record(event, { actor: "local", about });
 }
 
 /**

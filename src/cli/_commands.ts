@@ -22,13 +22,14 @@ import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
 import { login, logout } from "./_login.ts";
 import { memory } from "./_memory.ts";
-import { approve, trust } from "./_approve.ts";
+import { approve } from "./_approve.ts";
 import { registry } from "./_registry.ts";
 import { RULE_DOES, ruleCommand } from "./_rules.ts";
 import { serve, SERVE_OPTIONS } from "./_serve.ts";
 import { IN_WORKSPACE, SERVER_COMMANDS } from "./_server_commands.ts";
 import { stdio } from "./_stdio.ts";
 import { token } from "./_token.ts";
+import { trust } from "./_trust.ts";
 import { types } from "./_declare.ts";
 
 /** A command, its help and the function that runs it. */
@@ -158,10 +159,14 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       run: inContext(ruleCommand(list)),
     })),
     {
-      usage: "trust",
+      usage: "trust [file]",
       does: "show what the workspace file brings, and trust it",
-      options: { "--json": "only show it, as JSON" },
-      examples: ["pml trust"],
+      options: {
+        "--json": "only show it, as JSON",
+        "--list": "list the files that you trust",
+        "--revoke": "do not trust this file any more, or the one named",
+      },
+      examples: ["pml trust", "pml trust --list", "pml trust --revoke"],
       run: inContext(trust, { tellsTrust: true }),
     },
     {

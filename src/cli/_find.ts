@@ -8,8 +8,9 @@
 import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
 import type { Verdict } from "../core/call.ts";
-import { inset, quoted, visible } from "../core/json.ts";
+import { defined, inset, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
+import { tokensOf } from "../core/tokens.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import {
   isServerName,
@@ -21,7 +22,13 @@ import {
 } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { usage } from "./_failure.ts";
-import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import {
+  askForTools,
+  type CommandContext,
+  prepare,
+  type Shown,
+  type Typed,
+} from "./_command_context.ts";
 import { paintVerdicts } from "./_paint.ts";
 import { toolPage } from "./_tool_page.ts";
 
@@ -113,9 +120,10 @@ function noteOf(
  * to exist.
  */
 export async function why(
-  { app }: CommandContext,
+  at: CommandContext,
   { words: [name = "", given] }: Typed,
 ): Promise<Shown> {
+  const { app } = at;
   const id = doorOf(name) ?? parseId(name, app.servers);
   const settled = await app.servers.settled({
     id,
@@ -128,9 +136,13 @@ export async function why(
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
   const verdict = SAYS[kind];
-  const known = app.servers.states().some((state) => state.name === server);
+  await askForTools(at, { only: server });
+  const state = app.servers.states().find(({ name }) => name === server);
+  const approved = await approvedOf(app, id);
+  const tool = app.catalog.get(id)?.tool;
+  const tokens = tool && tokensOf(JSON.stringify(tool));
   return {
-    value: { tool: id, verdict, rule, source, depends },
+    value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
     text: [
       `${id}: ${verdict}`,
       ...([undefined, id].includes(parseToolId(name))
@@ -138,9 +150,24 @@ export async function why(
         : [`in rules, ${quoted(name, 200)} has this name`]),
       forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
+      ...(state === undefined
+        ? []
+        : [`the server: ${state.state}${state.why ? `, ${inset(state.why, 400)}` : ""}`]),
+      ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
+      ...(tokens === undefined ? [] : [`about ${tokens} tokens where a client lists it`]),
     ].join("\n  "),
-    note: known || forbidden ? "" : `There is no server ${quoted(server)} here`,
+    note: state || forbidden ? "" : `There is no server ${quoted(server)} here`,
   };
+}
+
+/** Returns what of a server and a tool the person approved, or what was pinned at first sight. */
+async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string, string>>> {
+  const { server, tool } = splitToolId(id);
+  const pins = await app.pins();
+  await pins.state();
+  const { version, integrity, tools = {} } = pins.pinned(server) ?? {};
+  const code = integrity ?? app.policy.approvedCode(server);
+  return defined({ version, code, tool: Object.hasOwn(tools, tool) ? tools[tool] : undefined });
 }
 
 /** Reads a name for another part of MCP, such as `github:@resources`. */

@@ -12,6 +12,7 @@ import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
+import { record } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { backUp, place, readInside, refused, type TextFile } from "./_files.ts";
 import { type Setting, yamlWith } from "./_yaml_text.ts";
@@ -173,6 +174,7 @@ export async function make(
   // Trust comes first, as for every file that PML makes.
   if (isTrustable(path)) await app.policy.store.trust({ path, hash: sha256(text), servers: {} });
   await place(path, { text, mode });
+  await record({ app }, "file written", { path, after: sha256(text) });
 }
 
 /** Replaces the text of a file. The file keeps the trust that it had. */
@@ -188,6 +190,7 @@ export async function replace(app: App, { path, found, text, trusted }: {
   if (trusted) await store.move(path, { from, to: [from, to] });
   await place(path, { text, mode: found.mode, over: found.text });
   if (trusted) await store.move(path, { from: to, to: [to] });
+  await record({ app }, "file written", { path, before: from, after: to });
 }
 
 function isTrustable(path: string): boolean {

@@ -10,7 +10,7 @@ import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { askSecret, isTerminal } from "./_terminal.ts";
@@ -96,12 +96,15 @@ async function edit(
     const found = await readInside(home, basename(path));
     const before = found?.text ?? "";
     const values = new Map(name === CLOUD ? [] : app.keys.kept());
-    const value = change(name === CLOUD ? before.trim() || undefined : values.get(name));
+    const old = name === CLOUD ? before.trim() || undefined : values.get(name);
+    const value = change(old);
     if (value === undefined) values.delete(name);
     else values.set(name, value);
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
     const text = name === CLOUD ? value === undefined ? "" : `${value}\n` : lines.join("");
     await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
+    const event = value === undefined ? "key removed" : "key kept";
+    if (value !== old) await record({ app }, event, { name });
   });
   return path;
 }

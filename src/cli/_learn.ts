@@ -17,7 +17,7 @@ import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { type Proposal, proposal } from "./_learn_file.ts";
-import { askUntrusted } from "./_approve.ts";
+import { askUntrusted } from "./_trust.ts";
 import { textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";

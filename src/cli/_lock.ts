@@ -10,7 +10,7 @@ import { quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -75,43 +75,73 @@ async function check({ app }: CommandContext): Promise<Shown> {
   };
 }
 
+/** Asks about each server that differs, one after the other: what gets no yes stays as it is. */
 async function update(
   at: CommandContext,
-  { server, json }: { readonly server: string | undefined; readonly json?: boolean },
+  { server, json = false }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<Shown> {
-  const { app, signal } = at;
-  if (json !== true) needPerson("Cannot update the lock", "pml lock update");
+  const { app } = at;
+  if (!json) needPerson("Cannot update the lock", "pml lock update");
+  const pins = await app.pins();
+  await mustBeTrusted(app);
+  const { lock, home } = await pins.state();
+  const identities = (await app.identities()).map(({ name }) => name);
+  const gone = Object.entries(lock).filter(([name, { source }]) =>
+    source === "private" && !identities.includes(name)
+  ).map(([name]) => name);
+  const names = [...identities, ...gone].filter((name) => server === undefined || name === server);
+  if (server !== undefined && names.length === 0) {
+    throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
+  }
+  // All in one request: each refresh asks the registries for everything that they offer.
+  const isPinned = names.some((name) => Object.hasOwn({ ...lock, ...home }, name));
+  if (isPinned) await app.refresh(names.length === 1 ? names[0] : undefined);
+  const facts: string[] = [];
+  const done = { pinned: [] as string[], left: [] as string[] };
+  for (const name of names) {
+    const said = await updateServer(at, { name, isGone: gone.includes(name), json });
+    facts.push(...said.facts);
+    if (said.facts.length > 0) done[said.isAgreed ? "pinned" : "left"].push(name);
+  }
+  const value = json ? { facts } : { facts, ...done };
+  if (facts.length === 0) return { value, text: "Nothing differs" };
+  if (json) return { value };
+  if (done.pinned.length > 0) await record(at, "lock updated", { servers: done.pinned, facts });
+  const lines = Object.entries({ Pinned: done.pinned, "Not pinned": done.left })
+    .flatMap(([what, all]) => all.length === 0 ? [] : [`${what}: ${all.join(", ")}`]);
+  return { value, text: lines.join("\n"), code: done.left.length === 0 ? 0 : 1 };
+}
+
+/** Shows what differs of one server, and pins what the person agrees to. */
+async function updateServer(
+  at: CommandContext,
+  { name, isGone, json }: {
+    readonly name: string;
+    readonly isGone: boolean;
+    readonly json: boolean;
+  },
+): Promise<{ readonly facts: readonly string[]; readonly isAgreed: boolean }> {
+  const pins = await at.app.pins();
   const facts: string[] = [];
   const agreed = async (open: readonly Open[]) => {
     const lines = open.flatMap((one) => one.facts);
     facts.push(...lines);
-    if (json === true || lines.length === 0) return true;
+    if (json || lines.length === 0) return true;
     for (const line of lines) tell(line);
-    if (await askWord('Type "pin" and press Enter to pin exactly this', signal) !== "pin") {
-      return false;
-    }
+    const word = await askWord(
+      `Type "pin" and press Enter to pin exactly this of ${quoted(name)}; Enter leaves it out`,
+      at.signal,
+    );
+    if (word !== "pin") return false;
     for (const one of open) await one.accept();
     return true;
   };
-  const pins = await app.pins();
-  await mustBeTrusted(app);
-  const isMeant = (name: string) => server === undefined || server === name;
-  const { lock } = await pins.state();
-  const identities = await app.identities();
-  const meant = identities.filter(({ name }) => isMeant(name));
-  const gone = Object.entries(lock).filter(([name, { source }]) =>
-    source === "private" && isMeant(name) && identities.every((identity) => identity.name !== name)
-  ).map(([name]) => name);
-  if (server !== undefined && meant.length + gone.length === 0) {
-    throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
-  }
-  const stale = await Promise.all(meant.map((identity) => pins.unapproved(identity)));
-  const isAgreed = await agreed(stale.filter((one) => one !== undefined)) &&
-    await agreed(await staleTools(at, isMeant)) &&
-    await agreed([await covered(app, { isMeant, gone })]);
-  const value = { facts };
-  if (!isAgreed) return { value, text: "Not pinned: nothing more was changed", code: 1 };
-  return { value, text: facts.length === 0 ? "Nothing differs" : "Pinned" };
+  const identity = (await at.app.identities()).find((one) => one.name === name);
+  const stale = identity && await pins.unapproved(identity, { isWanted: true });
+  const isAgreed = await agreed(stale === undefined ? [] : [stale]) &&
+    await agreed(await staleTools(at, name)) &&
+    await agreed([await covered(at.app, { name, isGone })]);
+  return { facts, isAgreed };
 }
 
 async function mustBeTrusted(app: App): Promise<void> {
@@ -128,50 +158,36 @@ async function mustBeTrusted(app: App): Promise<void> {
  */
 async function covered(
   app: App,
-  { isMeant, gone }: {
-    readonly isMeant: (name: string) => boolean;
-    readonly gone: readonly string[];
-  },
+  { name, isGone }: { readonly name: string; readonly isGone: boolean },
 ): Promise<Open> {
   const pins = await app.pins();
   await pins.settled();
-  const identities = await app.identities();
-  const facts = (await pins.differences(identities)).filter((line) =>
-    isMeant(line.split(":", 1)[0] ?? "")
-  );
+  const identities = (await app.identities()).filter((identity) => identity.name === name);
+  const facts = (await pins.differences(await app.identities()))
+    .filter((line) => line.split(":", 1)[0] === name);
   const accept = async () => {
-    await pins.renew(identities.filter(({ name }) => isMeant(name)));
-    await pins.remove(gone);
+    await pins.renew(identities);
+    if (isGone) await pins.remove([name]);
   };
   return { facts, accept };
 }
 
-/** Asks the servers for the tools that are pinned, and returns those that changed. */
-async function staleTools(
-  at: CommandContext,
-  isMeant: (name: string) => boolean,
-): Promise<readonly Open[]> {
-  const { app } = at;
+/** Asks a server for the tools that are pinned, and returns those that changed. */
+async function staleTools({ app, signal }: CommandContext, name: string): Promise<readonly Open[]> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
-  const names = (await app.identities()).map(({ name }) => name)
-    .filter((name) => isMeant(name) && (Object.hasOwn(lock, name) || Object.hasOwn(home, name)));
+  const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
+  if (pinned.length === 0) return [];
+  // A list that is known already may be from before. A failure is told by the server's state.
+  await unlessAborted(app.servers.load(name).catch(() => {}), signal);
+  // The version of a server may be known only after it was asked.
+  const identity = (await app.identities()).find((one) => one.name === name);
   const found: Open[] = [];
-  // All in one request: each refresh asks the registries for everything that they offer.
-  if (names.length > 0) await app.refresh(names.length === 1 ? names[0] : undefined);
-  for (const name of names) {
-    // A list that is known already may be from before. A failure is told by the server's state.
-    await unlessAborted(app.servers.load(name).catch(() => {}), at.signal);
-    // The version of a server may be known only after it was asked.
-    const identity = (await app.identities()).find((one) => one.name === name);
-    const tools = new Set(
-      [lock, home].flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),
-    );
-    for (const tool of tools) {
-      const definition = app.catalog.get(toolId(name, tool))?.own;
-      const stale = identity && definition && await pins.unapprovedTool(identity, definition);
-      if (stale) found.push(stale);
-    }
+  const tools = new Set(pinned.flatMap((entries) => Object.keys(entries[name]?.tools ?? {})));
+  for (const tool of tools) {
+    const definition = app.catalog.get(toolId(name, tool))?.own;
+    const stale = identity && definition && await pins.unapprovedTool(identity, definition);
+    if (stale) found.push(stale);
   }
   return found;
 }

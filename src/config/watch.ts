@@ -16,15 +16,17 @@ import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
  */
 export async function watchConfig(
   loaded: LoadedConfig,
-  { onChange, onLook, signal }: {
+  { onChange, onLook, also = () => [], signal }: {
     readonly onChange: (loaded: LoadedConfig) => void;
     /** Is called after each change, also where the configuration is the same. */
     readonly onLook?: () => void;
+    /** Returns the paths of other files to look at. */
+    readonly also?: (loaded: LoadedConfig) => readonly string[];
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
   for (let known = loaded; !signal.aborted;) {
-    using files = new Following(pathsOf(known), signal);
+    using files = new Following([...pathsOf(known), ...also(known)], signal);
     // Read after the watching has begun, so that no change falls between.
     const now = await reloadConfig(known);
     if (signal.aborted) return;

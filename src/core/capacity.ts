@@ -18,13 +18,15 @@ export interface CapacityLimits {
 /** The calls that are under way. */
 export class Capacity {
   readonly #capacity: () => CapacityLimits;
+  readonly #onRefused: (call: Call) => void;
   readonly #calls = new Set<Promise<unknown>>();
   readonly #queue: (() => void)[] = [];
   #active = 0;
 
   /** Creates an empty set. The limits are read again for each call. */
-  constructor(capacity: () => CapacityLimits) {
+  constructor(capacity: () => CapacityLimits, onRefused: (call: Call) => void) {
     this.#capacity = capacity;
+    this.#onRefused = onRefused;
   }
 
   /** Runs a call, or lets it wait for its turn. Throws OVERLOADED if the queue is full. */
@@ -34,7 +36,10 @@ export class Capacity {
     if (call.isNested) return await next(call);
     const { concurrentCalls, queuedCalls } = this.#capacity();
     const isFull = this.#active >= concurrentCalls;
-    if (isFull && this.#queue.length >= queuedCalls) throw overloaded(call);
+    if (isFull && this.#queue.length >= queuedCalls) {
+      this.#onRefused(call);
+      throw overloaded(call);
+    }
     const running = this.#run(call, { next, waits: isFull });
     this.#calls.add(running);
     try {

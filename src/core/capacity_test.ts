@@ -3,7 +3,7 @@ import type { Call, Outcome } from "./call.ts";
 import { Capacity } from "./capacity.ts";
 
 Deno.test("Capacity waits for every call under way, also for one that fails", async () => {
-  const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 1 }));
+  const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 1 }), () => {});
   const ended: string[] = [];
   const first = Promise.withResolvers<Outcome>();
   const second = Promise.withResolvers<Outcome>();
@@ -21,7 +21,9 @@ Deno.test("Capacity waits for every call under way, also for one that fails", as
 });
 
 Deno.test("Capacity runs so many calls at once, lets so many wait, and refuses the rest", async () => {
-  const running = new Capacity(() => ({ concurrentCalls: 2, queuedCalls: 3 }));
+  let refused = 0;
+  const limits = { concurrentCalls: 2, queuedCalls: 3 };
+  const running = new Capacity(() => limits, () => void refused++);
   const ends: (() => void)[] = [];
   let most = 0;
   let active = 0;
@@ -39,6 +41,7 @@ Deno.test("Capacity runs so many calls at once, lets so many wait, and refuses t
   }
   const states = (await settled).map((one) => one.status === "rejected" ? one.reason.code : "ran");
   assert.deepEqual(states, ["ran", "ran", "ran", "ran", "ran", "OVERLOADED", "OVERLOADED"]);
+  assert.equal(refused, 2);
   assert.equal(most, 2);
   // All capacity is free again.
   const again = call({} as Call);

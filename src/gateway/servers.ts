@@ -55,6 +55,8 @@ export interface ServersOptions {
   readonly waitMs: number;
   /** Told when a list has really changed. */
   readonly onChange: (list: ListName) => void;
+  /** Is told of a name that somebody used and that is no tool. */
+  readonly onUnknown?: (name: string) => void;
   /** Gives the definition of a tool that a registry offers. */
   readonly offered?: (id: ToolId) => ToolDefinition | undefined;
   /** Knows which file switches a server off, and which tools are denied. */
@@ -64,7 +66,7 @@ export interface ServersOptions {
 }
 
 /** The servers that there are, and what is allowed of them. */
-interface Around extends Pick<ServersOptions, "catalog" | "policy"> {
+interface Around extends Pick<ServersOptions, "catalog" | "policy" | "onUnknown"> {
   readonly entries: ReadonlyMap<string, Entry>;
 }
 

@@ -19,7 +19,8 @@ const NAMED_MAX = 20;
  * names nothing that is denied.
  */
 export function unknownTool(name: string, { around }: Pick<Servers, "around">): PmlError {
-  const { entries, catalog, policy } = around;
+  const { entries, catalog, policy, onUnknown } = around;
+  onUnknown?.(name);
   const [server = "", tool = ""] = name.split(/:|__/, 2);
   const { rejected = [], source } = entries.get(server) ?? {};
   const off = source === undefined ? policy?.disabledIn(server) : undefined;

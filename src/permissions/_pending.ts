@@ -30,6 +30,8 @@ export interface PendingApproval {
   /** The time of the question, in milliseconds since 1970. */
   readonly asked: number;
   readonly expires: number;
+  /** Whether the person may answer "Always". */
+  readonly always: boolean;
 }
 
 /** The options of `PendingFiles`. */
@@ -54,11 +56,14 @@ export class PendingFiles {
   }
 
   /** Writes a question that waits for an answer. Returns it. */
-  async leave(id: string, subjects: readonly Subject[]): Promise<PendingApproval> {
+  async leave(
+    id: string,
+    { subjects, always }: Pick<PendingApproval, "subjects" | "always">,
+  ): Promise<PendingApproval> {
     const { now, ttl } = this.#options;
     const others = (await this.list()).filter((other) => other.id !== id);
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
-    const kept = { subjects, asked: now(), expires: now() + ttl };
+    const kept = { subjects, always, asked: now(), expires: now() + ttl };
     await writePrivate(this.#path("pending", id), kept);
     return { ...kept, id, text: fullText(subjects) };
   }
@@ -132,7 +137,7 @@ export class PendingFiles {
 
 /** Parses an approval. PML wrote the file, so only its digest is compared with its name. */
 function parsed(json: unknown, id: string): PendingApproval {
-  const kept = json as Pick<PendingApproval, "subjects" | "asked" | "expires">;
+  const kept = json as Omit<PendingApproval, "id" | "text">;
   if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
   return { ...kept, id, text: fullText(kept.subjects) };
 }

@@ -138,7 +138,8 @@ export class Approvals {
    */
   async leave(handle: string): Promise<PendingApproval | undefined> {
     const asked = this.#take(handle);
-    return asked && await this.#files.leave(asked.digest, asked.subjects);
+    const { always } = asked?.question ?? {};
+    return asked && await this.#files.leave(asked.digest, { ...asked, always: always === true });
   }
 
   /** Takes a question out of memory: the client keeps it. Undefined if the handle is unknown. */

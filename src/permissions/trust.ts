@@ -5,13 +5,14 @@
  * @module
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import {
   locked,
   readPrivate,
   removeLeftovers,
+  syncName,
   unlessGone,
   writePrivate,
 } from "../io/private_files.ts";
@@ -29,6 +30,8 @@ export interface TrustRecord {
    */
   readonly hashes: readonly string[];
   readonly servers: ApprovedCode;
+  /** The lines that the person saw; undefined if PML itself made the file. */
+  readonly shown?: readonly string[] | undefined;
 }
 
 /** Returns the hash of a file's bytes, as records have it. */
@@ -64,17 +67,39 @@ export class TrustStore {
    * Returns the record of a path. Warns about a record that cannot be read, and returns undefined.
    */
   record(path: string): TrustRecord | undefined {
-    const parse = (json: unknown) => parseRecord(json, path);
-    return readPrivate(this.#file(path), { parse, warn: this.#warn });
+    const file = this.fileOf(path);
+    const parse = (json: unknown) => parseRecord(json, basename(file));
+    return readPrivate(file, { parse, warn: this.#warn });
   }
 
   /** Trusts a file as it was shown. This replaces the trust in an older version. */
-  async trust({ path, hash, servers }: {
-    readonly path: string;
-    readonly hash: string;
-    readonly servers: ApprovedCode;
-  }): Promise<void> {
-    await this.#change(path, () => ({ path, hashes: [hash], servers }));
+  async trust(
+    { path, hash, servers, shown }: Omit<TrustRecord, "hashes"> & { readonly hash: string },
+  ): Promise<void> {
+    await this.#change(path, () => ({ path, hashes: [hash], servers, shown }));
+  }
+
+  /** Takes the trust in a path back. Returns whether there was any. */
+  async revoke(path: string): Promise<boolean> {
+    const file = this.fileOf(path);
+    return await locked(`${file}.lock`, async () => {
+      const had = await Deno.remove(file).then(() => true, unlessGone) === true;
+      // A machine that loses its power now must not trust it once more.
+      if (had) await syncName(file);
+      return had;
+    });
+  }
+
+  /** Returns all records that can be read, by path. */
+  async list(): Promise<readonly TrustRecord[]> {
+    const folder = join(this.#home, "trust");
+    const files = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
+    const found = files.filter(({ name }) => name.endsWith(".json")).map(({ name }) => {
+      const parse = (json: unknown) => parseRecord(json, name);
+      return readPrivate(join(folder, name), { parse, warn: this.#warn });
+    });
+    return found.filter((record) => record !== undefined)
+      .sort((one, other) => one.path.localeCompare(other.path));
   }
 
   /** Replaces the approved code by the result of `change`, and returns it. */
@@ -83,6 +108,7 @@ export class TrustStore {
     change: (before: ApprovedCode) => ApprovedCode,
   ): Promise<ApprovedCode> {
     const after = await this.#change(path, (record) => ({
+      ...record,
       path,
       hashes: record?.hashes ?? [],
       servers: change(record?.servers ?? {}),
@@ -103,14 +129,14 @@ export class TrustStore {
 
   /** Runs `work` while no other PML edits the file at `path`; what a killed one left is removed. */
   async whileEditing<T>(path: string, work: () => Promise<T>): Promise<T> {
-    return await locked(`${this.#file(path)}.edit`, () => removeLeftovers(path).then(work));
+    return await locked(`${this.fileOf(path)}.edit`, () => removeLeftovers(path).then(work));
   }
 
   async #change(
     path: string,
     change: (record: TrustRecord | undefined) => TrustRecord | undefined,
   ): Promise<TrustRecord | undefined> {
-    const file = this.#file(path);
+    const file = this.fileOf(path);
     return await locked(`${file}.lock`, async () => {
       const before = this.record(path);
       const after = change(before);
@@ -119,18 +145,25 @@ export class TrustStore {
     });
   }
 
-  #file(path: string): string {
-    return join(this.#home, "trust", `${hashOf(path)}.json`);
+  /** Returns the file of the record of a path. */
+  fileOf(path: string): string {
+    return join(this.#home, "trust", fileNameOf(path));
   }
 }
 
-function parseRecord(json: unknown, path: string): TrustRecord {
-  if (isObject(json) && json.path === path && isTexts(json.hashes) && isObject(json.servers)) {
-    const { hashes, servers } = json;
+function fileNameOf(path: string): string {
+  return `${hashOf(path)}.json`;
+}
+
+function parseRecord(json: unknown, file: string): TrustRecord {
+  if (isObject(json) && typeof json.path === "string" && fileNameOf(json.path) === file) {
+    const { path, hashes, servers, shown } = json;
+    const isWhole = isTexts(hashes) && isObject(servers) && isTexts(Object.values(servers)) &&
+      (shown === undefined || isTexts(shown));
     // Each value was checked.
-    if (isTexts(Object.values(servers))) return { path, hashes, servers: servers as ApprovedCode };
+    if (isWhole) return { path, hashes, servers: servers as ApprovedCode, shown };
   }
-  throw new TypeError(`it is no trust in ${path}`);
+  throw new TypeError("it is no record of trust in the path that its name stands for");
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -63,7 +63,7 @@ export class WorkspaceTrust {
   async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
     if (shown === undefined) return { trusted: true, approved: new Map() };
     const { path, hash, modules, listed } = shown;
-    if (!listed && !await this.#store.isTrusted(path, hash)) {
+    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#takeOver(shown)) {
       return { trusted: false, approved: new Map() };
     }
     // The modules of a listed file are approved as they are first seen.
@@ -71,6 +71,27 @@ export class WorkspaceTrust {
       ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
       : (await this.#store.record(path))?.servers;
     return { trusted: true, approved: new Map(Object.entries(approved ?? {})) };
+  }
+
+  /** Takes over the trust in the same file of another worktree. Returns whether there was one. */
+  async #takeOver({ path, hash, linked }: ShownFile): Promise<boolean> {
+    if (linked) return false;
+    const { inOtherWorktrees } = await import("./_worktrees.ts");
+    const records = (await inOtherWorktrees(path)).map((other) => this.#store.record(other));
+    const same = records.find((record) => record?.hashes.includes(hash));
+    if (same !== undefined) await this.#store.trust({ ...same, path, hash });
+    return same !== undefined;
+  }
+
+  /**
+   * Takes the trust in a file back, in every worktree of its repository. Returns whether it was
+   * trusted anywhere.
+   */
+  async revoke(path: string): Promise<boolean> {
+    const { inOtherWorktrees } = await import("./_worktrees.ts");
+    const paths = [path, ...await inOtherWorktrees(path)];
+    const had = await Promise.all(paths.map((one) => this.#store.revoke(one)));
+    return had.includes(true);
   }
 
   /**
@@ -85,14 +106,14 @@ export class WorkspaceTrust {
     if (server !== undefined && !shown.servers.includes(server)) return undefined;
     const { trusted, approved } = await this.stateOf(shown);
     if (!trusted) {
-      const { unhidden } = await import("./_question.ts");
+      const { linesOf, trustFacts } = await import("./_trust_facts.ts");
+      const lines = await linesOf(shown);
       return {
         code: "WORKSPACE_UNTRUSTED",
-        // A terminal shows the lines unchanged, so invisible characters are escaped here.
-        facts: factsOf(shown, await shown.lines()).map(unhidden),
+        facts: trustFacts(shown, { lines, before: this.#store.record(shown.path)?.shown }),
         accept: async () => {
           await mustBe(shown, again);
-          await this.#store.trust({ ...shown, servers: codeOf(shown.modules) });
+          await this.#store.trust({ ...shown, servers: codeOf(shown.modules), shown: lines });
         },
       };
     }
@@ -101,6 +122,7 @@ export class WorkspaceTrust {
       (server === undefined || server === name)
     );
     if (changed.length === 0) return undefined;
+    const { changedLine } = await import("./_trust_facts.ts");
     return {
       code: "APPROVAL_STALE",
       facts: changed.map((module) => changedLine(module, approved.get(module.name))),
@@ -112,8 +134,6 @@ export class WorkspaceTrust {
     };
   }
 }
-
-const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
 
 async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<void> {
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
@@ -133,25 +153,4 @@ function codeOf(modules: readonly ShownModule[]): ApprovedCode {
   return Object.fromEntries(
     modules.flatMap(({ name, integrity }) => integrity === undefined ? [] : [[name, integrity]]),
   );
-}
-
-function factsOf(
-  { path, linked, hash, modules }: ShownFile,
-  lines: readonly string[],
-): readonly string[] {
-  return [
-    ...(linked
-      ? ["The workspace file is a link, so a yes is refused: put the file itself there"]
-      : []),
-    `Yes trusts the workspace file ${quoted(path, 400)} as it is (sha256 ${hash}), and with it:`,
-    ...(lines.length === 0 ? ["nothing that needs trust"] : lines),
-    ...modules.map(({ name, integrity, outside }) =>
-      `code of "${name}": ${integrity ?? (outside ? OUTSIDE : "the file cannot be read")}`
-    ),
-  ];
-}
-
-function changedLine({ name, path, integrity }: ShownModule, before: string | undefined): string {
-  const was = before === undefined ? "it was never approved" : `approved was ${before}`;
-  return `the code of "${name}" in ${quoted(path, 400)} has changed: it is ${integrity}, ${was}`;
 }

@@ -38,8 +38,9 @@ const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
 export class Policy {
   /** The trust of the person, kept in the PML home. */
   readonly store: TrustStore;
+  /** What is approved of the workspace file. */
+  readonly trust: WorkspaceTrust;
   readonly #options: PolicyOptions;
-  readonly #trust: WorkspaceTrust;
   readonly #listeners = new Set<(change: Change) => void>();
   #loaded: LoadedConfig;
   /** The names of the servers of registries that the person approved here. */
@@ -51,7 +52,7 @@ export class Policy {
   private constructor(loaded: LoadedConfig, options: PolicyOptions) {
     this.#options = options;
     this.store = new TrustStore(loaded.environment.home, { warn: options.warn });
-    this.#trust = new WorkspaceTrust(this.store);
+    this.trust = new WorkspaceTrust(this.store);
     this.#loaded = loaded;
     this.#now = this.#snapshotOf(loaded, NO_TRUST);
   }
@@ -83,7 +84,7 @@ export class Policy {
     let trust: TrustState;
     do {
       loaded = this.#loaded;
-      trust = await this.#trust.stateOf(await this.#shown());
+      trust = await this.trust.stateOf(await this.#shown());
       // If the files were read again meanwhile, the trust is that of older files.
     } while (loaded !== this.#loaded);
     this.#now = this.#snapshotOf(loaded, trust);
@@ -123,8 +124,21 @@ export class Policy {
       this.#loaded = loaded;
       this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
     };
+    const onLook = () => {
+      look();
+      this.#lookAtTrust().catch((error) =>
+        this.#options.warn(`Cannot look at the trust: ${error}`)
+      );
+    };
+    const also = ({ file }: LoadedConfig) => file ? [this.store.fileOf(file.realPath)] : [];
     const { watchConfig } = await import("../config/watch.ts");
-    await watchConfig(this.#loaded, { onChange: follow, onLook: look, signal });
+    await watchConfig(this.#loaded, { onChange: follow, onLook, also, signal });
+  }
+
+  /** Settles if the trust was given, or taken back, by another process. */
+  async #lookAtTrust(): Promise<void> {
+    const { trusted } = await this.trust.stateOf(await this.#shown());
+    if (trusted !== this.#now.trust.trusted) await this.settle();
   }
 
   /** Returns the definition of a server in the person's file or in a trusted file. */
@@ -172,7 +186,7 @@ export class Policy {
       this.#loaded = await reloadConfig(this.#loaded);
       return await this.#shown();
     };
-    const unapproved = await this.#trust.unapproved(await this.#shown(), {
+    const unapproved = await this.trust.unapproved(await this.#shown(), {
       again,
       ...(server === undefined ? {} : { server }),
     });

@@ -25,6 +25,9 @@ const ALONE = `data:text/javascript,${
 /** The host that npm replaces by the configured registry. No similar host counts. */
 const USUAL_HOST = ["registry", "npmjs", "org"].join(".");
 
+/** A hash that nobody can find other bytes for; npm compares the strongest that it has. */
+const STRONG = /^sha(?:512|384|256)-/;
+
 /**
  * Installs what `npx` names. No script of any package runs, and each package must come from a
  * registry.
@@ -53,12 +56,11 @@ export const npm: Installer = {
     ];
   },
   foreign: (folder, [, , settings = ""]) => {
-    const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
-    const packages = Object.entries(objectOf(objectOf(lock).packages));
+    const packages = packagesIn(folder);
     if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
     const registries = registriesIn(objectOf(JSON.parse(settings)));
     for (const [path, said] of packages) {
-      const { resolved, integrity, inBundle } = objectOf(said);
+      const { resolved, integrity, inBundle } = said;
       // A package that came in the archive of another is covered by that archive's hash.
       if (path === "" || inBundle === true && resolved === undefined) continue;
       if (!isOf(registries, resolved)) {
@@ -68,6 +70,16 @@ export const npm: Installer = {
       if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
     }
     return undefined;
+  },
+  // The lock names what every system would get, with the hashes that npm compared. A short hash
+  // binds nothing.
+  contentOf: (folder) => {
+    const archives = packagesIn(folder).filter(([path, { resolved }]) =>
+      path !== "" && resolved !== undefined
+    );
+    if (!archives.every(([, { integrity }]) => STRONG.test(String(integrity)))) return undefined;
+    return archives.map(([path, { version, integrity }]) => `${path} ${version} ${integrity}\n`)
+      .toSorted().join("");
   },
   programOf: (folder, { name, bin, beside }) => {
     const { version } = packageIn(folder, name);
@@ -83,6 +95,13 @@ export const npm: Installer = {
     throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
   },
 };
+
+/** Returns what the lock file says of each package, by its path. */
+function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
+  const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
+  return Object.entries(objectOf(objectOf(lock).packages))
+    .map(([path, said]) => [path, objectOf(said)]);
+}
 
 function packageIn(folder: string, name: string): JsonObject {
   return objectOf(JSON.parse(readRegularText(join(folder, "node_modules", name, "package.json"))));

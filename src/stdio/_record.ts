@@ -14,7 +14,7 @@ import { changedSince, RECORD, treeHash, treeStamp } from "../io/tree.ts";
 /** The identity of an installed package. */
 export interface InstalledPackage {
   readonly version: string;
-  /** `sha256-` and the hash of all its files. */
+  /** `sha256-` and the hash of what was installed: the same on every system for packages of npm. */
   readonly integrity: string;
 }
 
@@ -27,7 +27,10 @@ export interface InstallRecord {
   /** The hash of all files, and a stamp that shows quickly that none has changed. */
   readonly tree: string;
   readonly stamp: string;
-  /** The hash before scripts ran, which is the same on every machine. Undefined if none ran. */
+  /**
+   * The hash that an approval binds to: of what the installer chose, or of the files before scripts
+   * ran. Undefined if that is `tree`.
+   */
   readonly origin?: string;
   /** The packages whose scripts ran. */
   readonly ran?: readonly string[];

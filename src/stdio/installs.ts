@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { lockFolder } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
@@ -74,6 +75,11 @@ export interface Installer {
    * what the commands printed.
    */
   readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
+  /**
+   * Returns what was installed in a form that is the same on every system; undefined if only the
+   * files themselves tell.
+   */
+  readonly contentOf?: (folder: string) => string | undefined;
   /** Returns the arguments of the commands that are run in the folder, in this order. */
   readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
   /**
@@ -234,7 +240,11 @@ export class Installs {
       }
       const found = await installer.programOf(fresh, wanted);
       const tree = await treeHash(fresh);
-      const record: InstallRecord = { spec, ...found, tree, stamp: await treeStamp(fresh) };
+      const content = installer.contentOf?.(fresh);
+      const record: InstallRecord = {
+        ...{ spec, ...found, tree, stamp: await treeStamp(fresh) },
+        ...(content !== undefined && { origin: sha256(content) }),
+      };
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
       onLog("info", `Installed ${spec}: version ${found.version}`);

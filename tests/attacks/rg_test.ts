@@ -84,7 +84,10 @@ Deno.test("A rule that names a server is no yes where nobody saw what the server
     trusted: false,
     pml: { version: 1, permissions: { allow: ["named:*"] } },
   });
-  const typed = [["Trust exactly this?", "y"]] as const;
+  const typed = [
+    [/Trust exactly this\?.*\[N\] no/s, "y"],
+    [/A rule allows "named"[^]*\[N\] no/, "n"],
+  ] as const;
   assert.equal((await runPmlOnTerminal(ws, ["trust"], { typed })).code, 0);
   assert.match((await runPml(ws, ["why", "named:go"])).stdout, /named:go: runs/);
   await using pml = new RawStdio(ws, ASKS);
@@ -94,6 +97,52 @@ Deno.test("A rule that names a server is no yes where nobody saw what the server
   await read();
   assert.equal(textOf(await asked.answer(picked("Yes"))), "named went");
   assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("pml trust shows the servers that rules name, and a yes answers their first use", async () => {
+  await using registry = await openRegistry();
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    trusted: false,
+    pml: { version: 1, permissions: { allow: ["named:*", "*", "nowhere:*"] } },
+  });
+  const typed = [
+    [/Trust exactly this\?.*\[N\] no/s, "y"],
+    [/Yes lets PML use "named"[^]*\[N\] no/, "y"],
+  ] as const;
+  const ran = await runPmlOnTerminal(ws, ["trust"], { typed });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.doesNotMatch(ran.stdout, /"other"/, "a bare * names nobody");
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  assert.equal(textOf(await answerOf(pml, called("named:go"))), "named went");
+  assert.equal((await pml.close()).code, 0);
+});
+
+Deno.test("A batch asks about the first use of a server before anything of it runs", async () => {
+  await using registry = await openRegistry();
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow: ["*", "filesystem:*"] } },
+  });
+  await using pml = new RawStdio(ws, ASKS);
+  await pml.open();
+  const calls = [
+    { tool: "filesystem:write_file", arguments: { path: "made.txt", content: "made" } },
+    { tool: "other:go" },
+  ];
+  const batch = { name: "batch", arguments: { calls } };
+  const refused = await questionOf(pml, batch);
+  assert.match(refused.text, /Yes lets PML use "other"/);
+  await assert.rejects(readFile(ws.file("made.txt")), "it ran before the answer");
+  await read();
+  await refused.answer(picked("No"));
+  await assert.rejects(readFile(ws.file("made.txt")), "it ran after a no");
+  const asked = await questionOf(pml, batch);
+  await read();
+  assert.match(textOf(await asked.answer(picked("Yes"))), /other went/);
+  assert.equal(await readFile(ws.file("made.txt"), "utf8"), "made");
   assert.equal((await pml.close()).code, 0);
 });
 

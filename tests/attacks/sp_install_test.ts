@@ -284,3 +284,34 @@ Deno.test("A confined npm server has the workspace, what was granted, and nothin
   assert.deepEqual(denied, [...Array(4).fill("NotCapable"), "Error"], JSON.stringify(told));
   await endWell(ws, pml);
 });
+
+Deno.test("A package of npm has the same hash on every system, and another one with other bytes", async () => {
+  const parts = (os: string, text: string) => ({
+    "1.0.0": { "package.json": JSON.stringify({ os: [os] }), "part.js": text },
+  });
+  const optionalDependencies = { "on-linux": "1.0.0", "on-mac": "1.0.0" };
+  const packages = {
+    tiny: { "1.0.0": npmServer('"1.0.0"', { optionalDependencies }) },
+    "on-linux": parts("linux", "1"),
+    "on-mac": parts("darwin", "2"),
+  };
+  await using npm = new FakeNpm(packages);
+  const installed = async (os: string) => {
+    await appendFile(npm.settings, `os=${os}\n`);
+    await using hosted = await scene(npm, ["-y", "tiny"]);
+    const { ws, pml } = hosted;
+    assert.equal(JSON.parse(await tell(pml)), "1.0.0");
+    const [folder = ""] = await readdir(join(ws.home, "servers"));
+    const modules = await readdir(join(ws.home, "servers", folder, "node_modules"));
+    await endWell(ws, pml);
+    const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
+    return { modules, hash: lock.servers.tiny.integrity };
+  };
+  const [linux, mac] = [await installed("linux"), await installed("darwin")];
+  assert.ok(linux.modules.includes("on-linux") && !linux.modules.includes("on-mac"));
+  assert.ok(mac.modules.includes("on-mac") && !mac.modules.includes("on-linux"));
+  assert.match(linux.hash, /^sha256-[0-9a-f]{64}$/);
+  assert.equal(linux.hash, mac.hash);
+  npm.publish({ ...packages, "on-mac": parts("darwin", "3") });
+  assert.notEqual((await installed("linux")).hash, linux.hash);
+});

@@ -8,6 +8,7 @@ import { CAPABILITIES } from "./capabilities.ts";
 import { CLIENTS } from "./clients.ts";
 import { CODE } from "./code.ts";
 import { DRAFTS } from "./drafts.ts";
+import { TRUSTING } from "./trusting.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
@@ -58,4 +59,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
   { title: "Modules that are written", mutants: DRAFTS },
+  { title: "Trust at a terminal", mutants: TRUSTING },
 ];

@@ -1,0 +1,140 @@
+/**
+ * `pml trust`: shows what the workspace file brings, asks the person, and keeps or takes back the
+ * trust.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import type { App } from "../app/app.ts";
+import { realPathOf } from "../config/workspace.ts";
+import { sha256 } from "../core/hash.ts";
+import { quoted, visible } from "../core/json.ts";
+import { asPmlError } from "../core/errors.ts";
+import { readPlain } from "../io/private_files.ts";
+import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
+
+/** Shows or changes what the person trusts. */
+export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
+  const { list = false, revoke = false, words: [file] } = typed;
+  if (list && revoke || file !== undefined && !revoke) {
+    throw usage(
+      "Cannot run `pml trust` like this: only --revoke takes a file, and not with --list",
+      "Use `pml trust`, `pml trust --list` or `pml trust --revoke [FILE]`",
+    );
+  }
+  if (list) return await listed(at);
+  return revoke ? await revoked(at, file) : await trustNow(at, typed);
+}
+
+async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
+  const { app, signal } = at;
+  const open = await app.policy.unapproved();
+  const file = app.loaded().workspace.file ?? null;
+  const trusted = open === undefined && file !== null;
+  const servers = open === undefined ? await namedByRules(at) : [];
+  const shown = servers.map(({ name, facts }) => ({ name, facts }));
+  const value = { file, trusted, facts: open?.facts ?? [], servers: shown };
+  if (json) return { value };
+  if (open === undefined && servers.length === 0) {
+    return { value, text: trusted ? `Trusted already: ${file}` : "There is no workspace file" };
+  }
+  needPerson("Cannot trust the workspace file", "pml trust");
+  if (open !== undefined) {
+    if (!await askUntrusted(open, signal)) {
+      return { value, text: "Not trusted: nothing was changed", code: 1 };
+    }
+    await record(at, "trusted", { file, facts: open.facts });
+  }
+  // Which registries are asked, only the trusted file says.
+  for (const { name, facts, accept } of open === undefined ? servers : await namedByRules(at)) {
+    tell(`\nA rule allows ${quoted(name)}. Its first use would ask:`);
+    if (await askUntrusted({ facts, accept }, signal)) {
+      await record(at, "trusted", { server: name, facts });
+    }
+  }
+  return { value, text: open === undefined ? "" : "Trusted" };
+}
+
+/**
+ * Returns the servers of registries that a rule allows by name and that nobody approved yet. A
+ * registry that cannot be asked is told of, and its servers ask at their first use.
+ */
+async function namedByRules(
+  { app, signal }: CommandContext,
+): Promise<readonly (Unapproved & { readonly name: string })[]> {
+  const { config: { rules, registries }, known } = app.policy.now;
+  if (registries.length === 0) return [];
+  const named = rules.allow.flatMap(({ pattern }) =>
+    pattern.kind !== "any" && !known(pattern.server) && app.policy.names(pattern.server) &&
+      app.policy.definitionOf(pattern.server) === undefined
+      ? [pattern.server]
+      : []
+  );
+  const found = [];
+  for (const name of new Set(named)) {
+    try {
+      const unapproved = await (await app.registries())
+        .unapproved(name, { signal, isAllowed: false, isNamed: true });
+      if (unapproved !== undefined) found.push({ ...unapproved, name });
+    } catch (error) {
+      tell(`warning: a rule allows ${quoted(name)}: ${asPmlError(error).message}`);
+    }
+  }
+  return found;
+}
+
+/**
+ * Shows what is not approved yet, and stores the approval if the person says yes. Returns whether it
+ * was given.
+ */
+export async function askUntrusted(
+  { facts, accept }: Pick<Unapproved, "facts" | "accept">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const fact of facts) tell(fact);
+  if (await askReply("Trust exactly this?", { signal }) !== "Yes") return false;
+  await accept();
+  return true;
+}
+
+/** Lists the files that are or were trusted. */
+async function listed({ app }: CommandContext): Promise<Shown> {
+  const files = (await app.policy.store.list()).map(({ path, hashes }) => {
+    const now = readPlain(path);
+    const state = now === undefined
+      ? "gone"
+      : hashes.includes(sha256(now.bytes))
+      ? "trusted"
+      : "changed since";
+    return { path, state };
+  });
+  const lines = files.map(({ path, state }) => `${state.padEnd(14)} ${visible(path, Infinity)}`);
+  return {
+    value: { files },
+    text: lines.join("\n"),
+    note: files.length === 0 ? "No workspace file is trusted" : "",
+  };
+}
+
+async function revoked(at: CommandContext, file: string | undefined): Promise<Shown> {
+  const { app } = at;
+  const path = realPathOf(file === undefined ? app.policy.rulesFile : resolve(file));
+  if (!await app.policy.trust.revoke(path)) {
+    throw usage(
+      `Cannot take the trust in ${quoted(path, 400)} back: it is not trusted`,
+      "See `pml trust --list`",
+    );
+  }
+  await record(at, "trust revoked", { file: path });
+  await app.policy.settle();
+  const listed = app.config().trusted && file === undefined
+    ? "PML_TRUST lists the file, so it is trusted until you take it out there"
+    : "";
+  return { value: { path }, text: `Not trusted any more: ${path}`, note: listed };
+}

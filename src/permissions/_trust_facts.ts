@@ -1,0 +1,67 @@
+/**
+ * Says what a person trusts with a workspace file, and what of it is new.
+ *
+ * @module
+ */
+
+import { quoted } from "../core/json.ts";
+import { unhidden } from "./_question.ts";
+import type { ShownFile, ShownModule } from "./workspace_trust.ts";
+
+const OUTSIDE = "outside the workspace, so it is read after a yes, and asked about by itself";
+
+/**
+ * Returns what a file brings, one line each. A terminal shows them unchanged, so invisible characters
+ * are escaped.
+ */
+export async function linesOf({ lines, modules }: ShownFile): Promise<readonly string[]> {
+  return [
+    ...await lines(),
+    ...modules.map(({ name, integrity, outside }) =>
+      `code of "${name}": ${integrity ?? (outside ? OUTSIDE : "the file cannot be read")}`
+    ),
+  ].map(unhidden);
+}
+
+/** Returns the lines of the question. `before` has the lines that the person saw at the last yes. */
+export function trustFacts(
+  { path, linked, hash }: ShownFile,
+  { lines, before }: {
+    readonly lines: readonly string[];
+    readonly before: readonly string[] | undefined;
+  },
+): readonly string[] {
+  const link = "The workspace file is a link, so a yes is refused: put the file itself there";
+  return [
+    ...(linked ? [link] : []),
+    `Yes trusts the workspace file ${unhidden(quoted(path, 400))} as it is (sha256 ${hash}), ` +
+    "and with it:",
+    ...(lines.length === 0 ? ["nothing that needs trust"] : withSigns(lines, before)),
+  ];
+}
+
+/** Puts what is new and what is gone first, with signs. Nothing is marked at the first question. */
+function withSigns(
+  lines: readonly string[],
+  before: readonly string[] | undefined,
+): readonly string[] {
+  if (before === undefined) return lines;
+  const added = lines.filter((line) => !before.includes(line));
+  const gone = before.filter((line) => !lines.includes(line));
+  const same = lines.filter((line) => before.includes(line));
+  return [
+    ...(added.length + gone.length === 0 ? [] : ["Since you trusted it last (+ new, - gone):"]),
+    ...added.map((line) => `+ ${line}`),
+    ...gone.map((line) => `- ${line}`),
+    ...(same.length === 0 ? [] : ["You trusted these before:", ...same]),
+  ];
+}
+
+/** Returns the line for a module whose code is not the approved one. */
+export function changedLine(
+  { name, path, integrity }: ShownModule,
+  before: string | undefined,
+): string {
+  const was = before === undefined ? "it was never approved" : `approved was ${before}`;
+  return `the code of "${name}" in ${quoted(path, 400)} has changed: it is ${integrity}, ${was}`;
+}

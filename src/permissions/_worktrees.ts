@@ -1,0 +1,72 @@
+/**
+ * Finds the linked worktrees of a git repository: the trust in a file holds for the same file in
+ * another checkout of that repository.
+ *
+ * @module
+ */
+
+import { dirname, join, relative, resolve } from "node:path";
+import { readRegularText } from "../io/regular_file.ts";
+
+/** The most bytes of a file of git that names a path. */
+const MOST_BYTES = 8_192;
+/** How many worktrees are looked at. */
+const MOST_WORKTREES = 200;
+
+/** A checkout of a repository. */
+interface Checkout {
+  readonly root: string;
+  /** The real path of the folder `.git` that all checkouts share. */
+  readonly common: string;
+}
+
+/** Returns where a file is in the other checkouts of its repository; nothing outside of one. */
+export async function inOtherWorktrees(path: string): Promise<readonly string[]> {
+  const here = await checkoutAround(dirname(path));
+  if (here === undefined) return [];
+  const { root, common } = here;
+  const folder = join(common, "worktrees");
+  const roots = [dirname(common)];
+  for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(() => [])) {
+    const said = await unlessUnread(() => pathIn(join(folder, name, "gitdir")));
+    if (said !== undefined && roots.length <= MOST_WORKTREES) roots.push(dirname(said));
+  }
+  const others = [];
+  for (const other of roots) {
+    // A folder that only claims to belong to the repository does not.
+    const isOther = other !== root && (await checkoutAt(other))?.common === common;
+    if (isOther) others.push(join(other, relative(root, path)));
+  }
+  return others;
+}
+
+async function checkoutAround(folder: string): Promise<Checkout | undefined> {
+  const found = await checkoutAt(folder);
+  const parent = dirname(folder);
+  return found ?? (parent === folder ? undefined : await checkoutAround(parent));
+}
+
+/** Returns the checkout whose root is this folder, if its repository knows of it. */
+async function checkoutAt(root: string): Promise<Checkout | undefined> {
+  return await unlessUnread(async () => {
+    const git = join(root, ".git");
+    if ((await Deno.lstat(git)).isDirectory) return { root, common: await Deno.realPath(git) };
+    const place = await pathIn(git, "gitdir: ");
+    const common = await pathIn(join(place, "commondir"));
+    const isKnown = await pathIn(join(place, "gitdir")) === git &&
+      dirname(place) === join(common, "worktrees");
+    return isKnown ? { root, common } : undefined;
+  });
+}
+
+/** Returns the real path that a file of git names. */
+async function pathIn(file: string, label = ""): Promise<string> {
+  const text = readRegularText(file, { most: MOST_BYTES });
+  if (!text.startsWith(label)) throw new TypeError(`${file} names no path`);
+  return await Deno.realPath(resolve(dirname(file), text.slice(label.length).trim()));
+}
+
+/** Returns undefined if something is not there, or is not what git writes. */
+async function unlessUnread<T>(read: () => Promise<T>): Promise<T | undefined> {
+  return await read().catch(() => undefined);
+}

@@ -1,0 +1,252 @@
+/**
+ * What a person trusts and takes back at a terminal, what a waiting call can be answered with, and
+ * what the journal tells of both.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { codeOf, eventsOf, textOf } from "./attacks/oracles.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
+import { tinyServer } from "./kit/tiny_server.ts";
+import { until } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const CRM = { command: "node", args: ["crm.mjs"] };
+const FILES = { "crm.mjs": tinyServer('"fine"'), "good.txt": "good\n" };
+const TRUST: Typed = [/Trust exactly this\?.*\[N\] no/s, "y"];
+
+function makeScene(more: Readonly<Record<string, unknown>> = {}): Promise<Workspace> {
+  const permissions = { allow: ["crm:*", "filesystem:read_file"] };
+  const pml = { version: 1, permissions, mcpServers: { crm: CRM }, ...more };
+  return makeWorkspace({ files: FILES, pml, trusted: false });
+}
+
+async function trustIt(ws: Workspace, cwd = ws.path): Promise<string> {
+  const ran = await runPmlOnTerminal(ws, ["trust"], { typed: [TRUST], cwd });
+  assert.equal(ran.code, 0, ran.stdout);
+  return ran.stdout;
+}
+
+async function isTrusted(ws: Workspace, cwd = ws.path): Promise<boolean> {
+  return JSON.parse((await runPml(ws, ["trust", "--json"], { cwd })).stdout).trusted;
+}
+
+for (const era of ERAS) {
+  Deno.test(`pml approve offers Always, which a client that waits then has, on ${era}`, async () => {
+    await using ws = await makeScene();
+    await trustIt(ws);
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const write = (content: string) =>
+      pml.callTool("filesystem__write_file", { path: "new.txt", content });
+    assert.equal(codeOf(await write("one")), "APPROVAL_REQUIRED");
+    const file = ws.file(".pml.json");
+    const approved = await runPmlOnTerminal(ws, ["approve"], {
+      typed: [[/Approve exactly this call\? \[y\] once {2}\[a\] always {2}\[N\] no/, "a"]],
+    });
+    assert.equal(approved.code, 0, approved.stdout);
+    assert.ok(
+      approved.stdout.includes(`"always" writes the rule filesystem:write_file in ${file}`),
+      approved.stdout,
+    );
+    assert.equal(textOf(await write("one")).includes("APPROVAL"), false);
+    await until(async () => codeOf(await write("another")) === undefined);
+    assert.equal(await readFile(ws.file("new.txt"), "utf8"), "another");
+    assert.deepEqual(JSON.parse(await readFile(file, "utf8")).permissions.allow, [
+      "filesystem:write_file",
+      "crm:*",
+      "filesystem:read_file",
+    ]);
+    assert.ok(await isTrusted(ws), "what PML wrote stays trusted");
+    assert.equal((await pml.close()).code, 0);
+    assert.ok((await eventsOf(ws)).includes("always"));
+  });
+}
+
+Deno.test("pml approve offers no Always where another workspace or other rules hold", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  await runPml(ws, ["call", "filesystem:write_file", "path=new.txt", "content=hi"]);
+  const other = join(ws.root, "other");
+  await mkdir(other);
+  const [elsewhere, later] = [{ cwd: other }, {}];
+  const left = async (options: { readonly cwd?: string }) => {
+    const ran = await runPmlOnTerminal(ws, ["approve"], {
+      ...options,
+      typed: [[/this call\?.*\[N\] no/, "\x03"]],
+    });
+    assert.doesNotMatch(ran.stdout, /always/);
+    assert.equal(ran.code, 130, ran.stdout);
+  };
+  await left(elsewhere);
+  await runPmlOnTerminal(ws, ["ask", "filesystem:write_file"], {
+    typed: [["exactly this", "write"]],
+  });
+  await left(later);
+});
+
+Deno.test("pml trust shows what is new and what is gone since the last yes", async () => {
+  await using ws = await makeScene();
+  assert.doesNotMatch(await trustIt(ws), /Since you trusted it last/);
+  const other = { ...CRM, args: ["other.mjs"] };
+  const permissions = { allow: ["crm:*"] };
+  const pml = { version: 1, permissions, mcpServers: { crm: CRM, other } };
+  await writeFile(ws.file(".pml.json"), JSON.stringify(pml));
+  assert.equal(await isTrusted(ws), false);
+  const shown = await trustIt(ws);
+  const [, news = "", same = ""] =
+    /Since you trusted it last \(\+ new, - gone\):([^]*)You trusted these before:([^]*)/
+      .exec(shown) ?? [];
+  assert.match(news, /^\+ server "other": runs the command .*other\.mjs/m);
+  assert.match(news, /^- runs unasked: filesystem:read_file/m);
+  assert.match(same, /^server "crm": runs the command .*crm\.mjs/m);
+  assert.match(same, /^runs unasked: crm:\*/m);
+  // The first yes told everything, the second what is different, and both are in the journal.
+  assert.equal((await eventsOf(ws)).filter((event) => event === "trusted").length, 2);
+});
+
+Deno.test("pml trust --list and --revoke show and take back, also for a PML that runs", async () => {
+  await using ws = await makeScene();
+  const none = await runPml(ws, ["trust", "--list"]);
+  assert.deepEqual([none.code, none.stdout, none.stderr.trim()], [
+    0,
+    "",
+    "No workspace file is trusted",
+  ]);
+  await trustIt(ws);
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  assert.equal(textOf(await pml.callTool("crm__tell", {})), '"fine"');
+  const listed = await runPml(ws, ["trust", "--list"]);
+  assert.equal(listed.stdout, `trusted        ${ws.file(".pml.json")}\n`);
+  const revoked = await runPml(ws, ["trust", "--revoke"]);
+  assert.equal(revoked.stdout, `Not trusted any more: ${ws.file(".pml.json")}\n`, revoked.stderr);
+  await until(async () => codeOf(await pml.callTool("crm__tell", {})) === "WORKSPACE_UNTRUSTED");
+  assert.equal(codeOf(await pml.callTool("filesystem__list_directory", { path: "." })), undefined);
+  const again = await runPml(ws, ["trust", "--revoke"]);
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /Cannot take the trust .* back: it is not trusted/);
+  assert.equal((await pml.close()).code, 0);
+  assert.deepEqual(
+    (await eventsOf(ws)).filter((event) => event.startsWith("trust")),
+    ["trusted", "trust revoked"],
+  );
+});
+
+Deno.test("pml trust --revoke takes a file of another folder, and says what is listed", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  const file = ws.file(".pml.json");
+  await writeFile(file, JSON.stringify({ version: 1 }));
+  const shown = JSON.parse((await runPml(ws, ["trust", "--list", "--json"])).stdout);
+  assert.deepEqual(shown, { files: [{ path: file, state: "changed since" }] });
+  const other = join(ws.root, "other");
+  await mkdir(other);
+  const ran = await runPml(ws, ["trust", "--revoke", file], { cwd: other });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.deepEqual(JSON.parse((await runPml(ws, ["trust", "--list", "--json"])).stdout).files, []);
+});
+
+Deno.test("The trust in a file holds in the linked worktrees of its repository, and nowhere else", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=A", "-c", "user.email=a@example.com", ...args], {
+      cwd: ws.path,
+      env: ws.env,
+    });
+  git("init", "-q");
+  git("add", "-A");
+  git("commit", "-q", "-m", "first");
+  const linked = join(ws.root, "linked");
+  git("worktree", "add", "-q", linked);
+  assert.ok(await isTrusted(ws, linked));
+  // It claims to be a worktree, and git knows nothing of it.
+  const fake = join(ws.root, "fake");
+  await mkdir(fake);
+  await writeFile(join(fake, ".git"), await readFile(join(linked, ".git")));
+  await writeFile(join(fake, ".pml.json"), await readFile(ws.file(".pml.json")));
+  assert.equal(await isTrusted(ws, fake), false);
+  // Its own repository claims that the trusted folder is one of its worktrees.
+  const own = join(ws.root, "own");
+  await mkdir(join(own, ".git", "worktrees", "x"), { recursive: true });
+  await writeFile(join(own, ".git", "worktrees", "x", "gitdir"), `${ws.path}/.git\n`);
+  await writeFile(join(own, ".pml.json"), await readFile(ws.file(".pml.json")));
+  assert.equal(await isTrusted(ws, own), false);
+  // Another text is asked about, and what is taken back is so in all of them.
+  await writeFile(join(linked, ".pml.json"), JSON.stringify({ version: 1, mcpServers: {} }));
+  assert.equal(await isTrusted(ws, linked), false);
+  await writeFile(join(linked, ".pml.json"), await readFile(ws.file(".pml.json")));
+  assert.ok(await isTrusted(ws, linked));
+  assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
+  assert.deepEqual([await isTrusted(ws), await isTrusted(ws, linked)], [false, false]);
+});
+
+Deno.test("The journal tells of written files, other configurations, unknown tools and overload", async () => {
+  await using ws = await makeScene({
+    mcpServers: {
+      slow: { command: "node", args: ["slow.mjs"] },
+    },
+    permissions: { allow: ["slow:*", "filesystem:*"] },
+  });
+  await writeFile(
+    ws.file("slow.mjs"),
+    tinyServer("new Promise((done) => setTimeout(done, 60_000))"),
+  );
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    "limits:\n  concurrent_calls: 1\n  queued_calls: 0\n",
+  );
+  await trustIt(ws);
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  assert.match(JSON.stringify(await pml.callTool("filesystem__nonsense", {})), /Cannot find/);
+  const waits = pml.begin("tools/call", { name: "slow__tell", arguments: {} });
+  waits.answer.catch(() => {}); // it ends with PML
+  await until(async () =>
+    codeOf(await pml.callTool("filesystem__read_file", { path: "good.txt" })) === "OVERLOADED"
+  );
+  const set = await runPmlOnTerminal(ws, ["config", "set", "limits.queued_calls", "4"], {
+    typed: [["exactly this", "write"]],
+  });
+  assert.equal(set.code, 0, set.stdout);
+  await until(async () => (await eventsOf(ws)).includes("configuration changed"));
+  const events = await eventsOf(ws);
+  for (const event of ["unknown tool", "overloaded", "file written", "configuration changed"]) {
+    assert.ok(events.includes(event), `${event} is not among ${events}`);
+  }
+});
+
+Deno.test("A refusal at pml approve, and a kept key, are in the journal", async () => {
+  await using ws = await makeScene();
+  await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=b"]);
+  await runPmlOnTerminal(ws, ["approve"], { typed: [[/this call\?.*no/, "n"]] });
+  await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "hunter2-hunter2\n" });
+  await runPml(ws, ["key", "remove", "SOME_KEY"]);
+  const events = await eventsOf(ws);
+  for (const event of ["declined", "key kept", "key removed"]) {
+    assert.ok(events.includes(event), `${event} is not among ${events}`);
+  }
+  assert.ok(!(await runPml(ws, ["audit", "--json"])).stdout.includes("hunter2"));
+});
+
+Deno.test("pml why tells the state of the server, what was approved, and the tokens", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  assert.equal((await runPml(ws, ["call", "crm:tell"])).stdout, '"fine"\n');
+  const { stdout } = await runPml(ws, ["why", "crm:tell"]);
+  assert.match(stdout, /^crm:tell: runs\n {2}by "crm:\*" in .*\n {2}the server: ready\n/);
+  assert.match(stdout, /^ {2}approved tool: sha256-[0-9a-f]{64}\n {2}about \d+ tokens/m);
+  const { state, approved, tokens } = JSON.parse(
+    (await runPml(ws, ["why", "crm:tell", "--json"])).stdout,
+  );
+  assert.equal(state, "ready");
+  assert.match(approved.tool, /^sha256-/);
+  assert.ok(tokens > 5 && tokens < 100, tokens);
+});

@@ -1,0 +1,57 @@
+/**
+ * What a person trusts at a terminal, and takes back.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+/** Trust in files, and answers to calls that wait. */
+export const TRUSTING: readonly Mutant[] = [
+  {
+    name: "worktree-claimed",
+    guard: "A folder that claims a worktree of a trusted repository gets no trust",
+    file: "_worktrees.ts",
+    find: "return isKnown ? { root, common } : undefined;",
+    put: "return isKnown || common ? { root, common } : undefined;",
+    test: "tests/trust_test.ts",
+    filter: "The trust in a file holds in the linked worktrees of its repository, and nowhere else",
+  },
+  {
+    name: "worktree-named",
+    guard: "A repository that names a trusted folder as its worktree gets no trust",
+    file: "_worktrees.ts",
+    find: "const isOther = other !== root && (await checkoutAt(other))?.common === common;",
+    put: "const isOther = other !== root;",
+    test: "tests/trust_test.ts",
+    filter: "The trust in a file holds in the linked worktrees of its repository, and nowhere else",
+  },
+  {
+    name: "trust-revoked",
+    guard: "What a person does not trust any more stops in a PML that runs",
+    file: "policy.ts",
+    find: "if (trusted !== this.#now.trust.trusted) await this.settle();",
+    put: "if (trusted && !this.#now.trust.trusted) await this.settle();",
+    test: "tests/trust_test.ts",
+    filter: "pml trust --list and --revoke show and take back, also for a PML that runs",
+  },
+  {
+    name: "always-elsewhere",
+    guard:
+      "Always is offered at a terminal only in the workspace of the call, under the same rules",
+    file: "_approve.ts",
+    find: "return isHere ? { id, arguments: args } : undefined;",
+    put: "return isHere || id ? { id, arguments: args } : undefined;",
+    test: "tests/trust_test.ts",
+    filter: "pml approve offers no Always where another workspace or other rules hold",
+  },
+  {
+    name: "npm-content",
+    guard: "A package of npm with other bytes has another hash",
+    file: "_npm.ts",
+    find: "`${path} ${version} ${integrity}\\n`",
+    put: "`${path} ${version}\\n`",
+    test: "tests/attacks/sp_install_test.ts",
+    filter: "A package of npm has the same hash on every system, and another one with other bytes",
+  },
+];
