@@ -184,7 +184,13 @@ export async function remove(
   tell(`${change.path}\n${change.diff}`);
   if (await askReply(`Remove ${name}?`, at) !== "Yes") return { ...NOTHING };
   await change.write();
-  return { value: { name, path: change.path }, text: `${change.path}: changed` };
+  await app.policy.reload();
+  const { prune } = await import("../app/prune.ts");
+  const pruned = await prune(app);
+  const note = pruned.length === 0
+    ? ""
+    : `Removed with it, for nothing names it: ${pruned.join(", ")}`;
+  return { value: { name, path: change.path, pruned }, text: `${change.path}: changed`, note };
 }
 
 const SECTIONS = ["mcpServers", "private_mcps"];

@@ -30,6 +30,7 @@ import { IN_WORKSPACE, SERVER_COMMANDS } from "./_server_commands.ts";
 import { stdio } from "./_stdio.ts";
 import { token } from "./_token.ts";
 import { trust } from "./_trust.ts";
+import { uninstall } from "./_uninstall.ts";
 import { types } from "./_declare.ts";
 
 /** A command, its help and the function that runs it. */
@@ -227,6 +228,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       },
       examples: ["pml init", "pml init --client cursor,zed", "pml init --client --dry-run"],
       run: inContext(init),
+    },
+    {
+      usage: "uninstall",
+      does: "show everything that PML keeps on this machine, and remove it",
+      options: { "--json": "only show it, as JSON" },
+      examples: ["pml uninstall --json", "pml uninstall"],
+      run: inContext(uninstall, { broken: true }),
     },
     {
       usage: "import [client-or-file]",

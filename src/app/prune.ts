@@ -1,0 +1,45 @@
+/**
+ * Removes installed packages that no definition and no approval of any workspace names.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { isObject, objectOf } from "../core/json.ts";
+import { readPrivate, unlessGone } from "../io/private_files.ts";
+import { prunePackages } from "../stdio/pruning.ts";
+import type { App } from "./app.ts";
+
+/** Removes what nothing names. Returns the packages as they were named. */
+export async function prune(app: App): Promise<readonly string[]> {
+  const { home, servers } = app.config();
+  const { root } = app.loaded().workspace;
+  const own = servers.filter((one) => one.kind === "stdio");
+  const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
+    // What this workspace defined once, and defines no more, is not named by its approval.
+    folder !== root || source !== "private" || own.some((one) => one.name === name)
+  );
+  return await prunePackages(home, [...own, ...pinned]);
+}
+
+/** Returns the commands that were approved in all workspaces that are still there. */
+async function approvedCommands(home: string) {
+  const folder = join(home, "pins");
+  const files = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
+  const all = files.filter(({ name }) => name.endsWith(".json")).flatMap(({ name }) => {
+    const pins = readPrivate(join(folder, name), { parse: objectOf, warn: () => {} });
+    const { path, servers } = pins ?? {};
+    if (typeof path !== "string") return [];
+    return Object.entries(objectOf(servers)).flatMap(([name, said]) => {
+      const { command: [command, ...args] = [], source } =
+        isObject(said) && Array.isArray(said.command)
+          ? { command: said.command.map(String), source: said.source }
+          : {};
+      return command === undefined ? [] : [{ name, command, args, source, folder: path }];
+    });
+  });
+  const there = await Promise.all(
+    all.map(({ folder }) => Deno.lstat(folder).catch(unlessGone)),
+  );
+  return all.filter((_, at) => there[at] !== undefined);
+}

@@ -1,0 +1,109 @@
+/**
+ * `pml uninstall`: shows what PML keeps on this machine, and removes it if the person agrees.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { visible } from "../core/json.ts";
+import { megabytes } from "../core/megabytes.ts";
+import { unlessGone } from "../io/private_files.ts";
+import { clientStates, undoSetups } from "./_client_setup.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { askReply, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
+
+/**
+ * What PML writes into its home, by the name before the first dot. Anything else is somebody else's,
+ * and stays.
+ */
+const KEPT: Readonly<Record<string, string>> = {
+  answered: "questions that were answered",
+  api_key: "your PML_API_KEY",
+  approved: "calls that you approved",
+  cache: "what registries answered",
+  capabilities: "capabilities that you saved",
+  config: "your settings, servers and rules",
+  data: "data of servers",
+  embedder: "what search by meaning needs",
+  hub_routing: "which servers run in the cloud",
+  imports: "copies for `--undo`",
+  journal: "the journal of calls",
+  keys: "your keys",
+  lists: "lists of tools",
+  locks: "locks",
+  logs: "what servers wrote to stderr",
+  memory: "what is remembered of the use of tools",
+  meta: "what modules say of themselves",
+  models: "embedding models",
+  pending: "calls that wait for you",
+  pins: "servers and tools that you approved",
+  replicas: "what processes of `pml serve` share",
+  sandbox: "files of running sandboxes",
+  serve_token: "the token of `pml serve`",
+  servers: "installed packages",
+  sign_ins: "sign-ins at servers",
+  signed_in: "sign-ins at servers",
+  trust: "files that you trust",
+  types: "types of tools",
+  windows: "open windows",
+};
+
+/** Shows what PML keeps, and removes it. */
+export async function uninstall(at: CommandContext, { json }: Typed): Promise<Shown> {
+  const { app } = at;
+  const { home } = app.config();
+  const kept = [];
+  const others: string[] = [];
+  for (const { name } of await Array.fromAsync(Deno.readDir(home)).catch(unlessGone) ?? []) {
+    const [base = ""] = name.split(".", 1);
+    const path = join(home, name);
+    if (!Object.hasOwn(KEPT, base)) others.push(path);
+    else kept.push({ path, what: KEPT[base] ?? "", bytes: await bytesOf(path) });
+  }
+  kept.sort((one, other) => one.path.localeCompare(other.path));
+  const clients = (await clientStates(app)).filter(({ startsPml }) => startsPml)
+    .map(({ client }) => client);
+  const value = { home, kept, others, clients };
+  if (json) return { value };
+  if (kept.length + clients.length === 0) return { value, text: `PML keeps nothing in ${home}` };
+  needPerson("Cannot remove what PML keeps", "pml uninstall");
+  for (const { path, what, bytes } of kept) {
+    tell(`${visible(path).padEnd(48)} ${megabytes(bytes).padStart(8)}  ${what}`);
+  }
+  if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
+  tell("Files of your projects stay: .pml.json, pml.lock and the workspaces themselves");
+  if (await askReply("Remove all of this for good?", at) !== "Yes") {
+    return { value, text: "Nothing was removed", code: 1 };
+  }
+  const undone = clients.length === 0
+    ? ""
+    : (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text;
+  for (const { path } of kept) await Deno.remove(path, { recursive: true });
+  if (others.length === 0) await Deno.remove(home).catch(unlessGone);
+  return { value, text: endOf({ others, undone: undone ?? "", clients }) };
+}
+
+function endOf({ others, undone, clients }: {
+  readonly others: readonly string[];
+  readonly undone: string;
+  readonly clients: readonly string[];
+}): string {
+  return [
+    undone,
+    "Removed",
+    ...others.map((path) => `Left, for PML did not write it: ${visible(path)}`),
+    ...(clients.length > 0 && undone === ""
+      ? [`Take the entry "pml" out of the files of ${clients.join(", ")} yourself`]
+      : []),
+    "Remove the program with: deno uninstall --global pml (or npm uninstall -g @casys/pml)",
+  ].filter(Boolean).join("\n");
+}
+
+async function bytesOf(path: string): Promise<number> {
+  const { isDirectory, size } = await Deno.lstat(path);
+  if (!isDirectory) return size;
+  let bytes = 0;
+  for await (const { name } of Deno.readDir(path)) bytes += await bytesOf(join(path, name));
+  return bytes;
+}
