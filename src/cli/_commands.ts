@@ -273,10 +273,15 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       run: inContext(config),
     },
     {
-      usage: "key <what> [name]",
-      does: "keep a key for your servers, unseen; list where keys come from; remove one",
+      usage: "key <what> [name] [command...]",
+      does: "keep a key for your servers, unseen, or say which program has it; list, or remove one",
       options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
-      examples: ["pml key set GITHUB_TOKEN", "pml key list", "pml key remove GITHUB_TOKEN"],
+      examples: [
+        "pml key set GITHUB_TOKEN",
+        "pml key from GITHUB_TOKEN -- op read op://Private/GitHub/token",
+        "pml key list",
+        "pml key remove GITHUB_TOKEN",
+      ],
       run: inContext(key),
     },
     {

@@ -1,19 +1,31 @@
 /**
- * `pml key`: keeps the person's keys in the PML home, and says where each key comes from.
+ * `pml key`: keeps the person's keys in the keyring or the PML home, and says where each comes from.
  *
  * @module
  */
 
-import { basename, join } from "node:path";
-import { KEY_FILE, KEYS_FILE } from "../config/keys.ts";
+import { basename, isAbsolute, join } from "node:path";
+import type { App } from "../app/app.ts";
+import {
+  keepInKeyring,
+  keyFrom,
+  type KeySource,
+  type KeySources,
+  keySources,
+  programOf,
+  removeFromKeyring,
+} from "../app/outside_keys.ts";
+import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
+import { writePrivate } from "../io/private_files.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
-import { askSecret, isTerminal } from "./_terminal.ts";
+import { askReply, askSecret, isTerminal, needPerson } from "./_terminal.ts";
+import { tell } from "./out.ts";
 
 /** The key of the cloud account, which has a file of its own. */
 const CLOUD = "PML_API_KEY";
@@ -21,17 +33,23 @@ const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
 const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 
-/** Keeps, lists or removes keys. */
+/** Keeps a key, lists where keys come from, removes one, or says which program has it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [what, name = CLOUD, ...more] } = typed;
-  if (what === "list" && typed.words.length === 1) return list(at);
-  if (more.length > 0 || what !== "set" && (what !== "remove" || typed.words.length === 1)) {
+  if (what === "list" && typed.words.length === 1) return await list(at);
+  const isFrom = what === "from" && more.length > 0;
+  if (
+    !isFrom &&
+    (more.length > 0 || what !== "set" && (what !== "remove" || typed.words.length === 1))
+  ) {
     throw usage(
       `Cannot run ${quoted(`pml key ${typed.words.join(" ")}`, 200)}`,
-      "Use `pml key set [NAME]`, `pml key list` or `pml key remove NAME`",
+      "Use `pml key set [NAME]`, `pml key from NAME -- COMMAND`, `pml key list` or " +
+        "`pml key remove NAME`",
     );
   }
   assertName(name);
+  if (isFrom) return await from(at, { name, command: more });
   return what === "set" ? await set(at, { name, ...typed }) : await remove(at, name);
 }
 
@@ -72,13 +90,71 @@ async function set(
       "Paste only the key",
     );
   }
+  // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
+  if (name !== CLOUD && await keepInKeyring(at.app, name, value)) {
+    await edit(at, name, () => undefined);
+    await setSource(at, name, { keyring: true });
+    return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
+  }
+  await setSource(at, name, undefined);
   const path = await edit(at, name, () => value);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
+}
+
+/** Has a program of the person give a key whenever PML starts. It is tried at once. */
+async function from(
+  at: CommandContext,
+  { name, command: [program = "", ...args] }: {
+    readonly name: string;
+    readonly command: readonly string[];
+  },
+): Promise<Shown> {
+  if (name === CLOUD) throw usage(`Cannot keep ${CLOUD} elsewhere`, "Use `pml key set`");
+  needPerson(`Cannot take ${name} from a program`, `pml key from ${name} -- ${program}`);
+  const file = isAbsolute(program) ? program : programOf(at.app, program);
+  const source = { command: [file, ...args] };
+  tell(`Each start of PML runs ${visible(JSON.stringify(source.command), 2_000)} for ${name}`);
+  if (await askReply("Run it now, and then each time?", at) !== "Yes") {
+    return { value: {}, text: "Nothing was changed", code: 1 };
+  }
+  const { length } = await keyFrom(at.app, name, source);
+  await edit(at, name, () => undefined);
+  await setSource(at, name, source);
+  return {
+    value: { name, ...source },
+    text: `${visible(file)} gives ${name} (${length} characters); PML keeps no copy`,
+  };
+}
+
+/** Says where a key is kept outside of PML; undefined if nowhere. */
+async function setSource(
+  { app }: CommandContext,
+  name: string,
+  source: KeySource | undefined,
+): Promise<void> {
+  const { home } = app.config();
+  const path = join(home, SOURCES_FILE);
+  await app.policy.store.whileEditing(path, async () => {
+    const { [name]: before, ...others } = sourcesOf(app);
+    if (before === undefined && source === undefined) return;
+    await writePrivate(path, { ...others, ...(source && { [name]: source }) });
+    await record({ app }, "key kept elsewhere", { name, in: source ? Object.keys(source) : [] });
+  });
+}
+
+function sourcesOf(app: App): KeySources {
+  return keySources(app.config().home, (message) => app.log.warn(message));
 }
 
 async function remove(at: CommandContext, name: string): Promise<Shown> {
   let had = false;
   const path = await edit(at, name, (before) => void (had = before !== undefined));
+  const source = sourcesOf(at.app)[name];
+  if (source !== undefined) {
+    if ("keyring" in source) await removeFromKeyring(at.app, name);
+    await setSource(at, name, undefined);
+    return { value: { name }, text: `${name} is removed` };
+  }
   if (!had) throw usage(`Cannot remove ${name}: ${path} does not have it`, "See `pml key list`");
   return { value: { name, path }, text: `${path}: ${name} is removed` };
 }
@@ -98,30 +174,35 @@ async function edit(
     const values = new Map(name === CLOUD ? [] : app.keys.kept());
     const old = name === CLOUD ? before.trim() || undefined : values.get(name);
     const value = change(old);
+    if (value === old) return;
     if (value === undefined) values.delete(name);
     else values.set(name, value);
     const lines = [...values].map(([one, said]) => `${one}=${JSON.stringify(said)}\n`);
     const text = name === CLOUD ? value === undefined ? "" : `${value}\n` : lines.join("");
     await place(path, { text, mode: 0o600, ...(found && { over: found.text }) });
-    const event = value === undefined ? "key removed" : "key kept";
-    if (value !== old) await record({ app }, event, { name });
+    await record({ app }, value === undefined ? "key removed" : "key kept", { name });
   });
   return path;
 }
 
 /** Lists the keys that are wanted or kept, and where each comes from; never a value. */
-function list({ app }: CommandContext): Shown {
+async function list({ app }: CommandContext): Promise<Shown> {
   const wanted = wantedKeys(app.config(), app.registryKeys());
-  const cloud = app.keys.cloud();
+  const sources = sourcesOf(app);
+  if (Object.keys(sources).length > 0) await app.callPath();
+  const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
+  for (const { name } of wanted) rest.delete(name);
   const keys = [
-    { name: CLOUD, by: ["cloud tools"], from: cloud?.from },
-    ...wanted.map(({ name, by }) => ({ name, by, from: app.keys.find(name)?.from })),
-    ...[...app.keys.kept().keys()].filter((name) => wanted.every((one) => one.name !== name))
-      .map((name) => ({ name, by: [], from: app.keys.find(name)?.from })),
+    { name: CLOUD, by: ["cloud tools"], from: app.keys.cloud()?.from },
+    ...[...wanted, ...[...rest].map((name) => ({ name, by: [] }))]
+      .map(({ name, by }) => ({ name, by, from: app.keys.find(name)?.from })),
   ];
-  const lines = keys.map(({ name, by, from = "not set" }) => {
+  const lines = keys.map(({ name, by, from }) => {
+    const source = sources[name];
+    const command = source && "command" in source ? ` (${source.command.join(" ")})` : "";
     const who = by.length === 0 ? "nothing" : by.map((one) => visible(one)).join(", ");
-    return `${visible(name).padEnd(24)} ${from.padEnd(16)} wanted by ${who}`;
+    const at = `${from ?? "not set"}${visible(command, 200)}`;
+    return `${visible(name).padEnd(24)} ${at.padEnd(16)} wanted by ${who}`;
   });
   return { value: { keys }, text: lines.join("\n") };
 }

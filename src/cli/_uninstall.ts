@@ -29,6 +29,7 @@ const KEPT: Readonly<Record<string, string>> = {
   hub_routing: "which servers run in the cloud",
   imports: "copies for `--undo`",
   journal: "the journal of calls",
+  key_sources: "where your other keys are",
   keys: "your keys",
   lists: "lists of tools",
   locks: "locks",

@@ -2,8 +2,8 @@
  * The only owner of keys: returns the value of a variable that a definition names, and says where
  * it is from.
  *
- * The environment comes first, then what `pml key set` keeps, then `.env` in the root of a workspace
- * whose file is trusted. PML looks up only variables that a definition names, so nobody gets
+ * The environment comes first, then what is kept outside of PML, then what `pml key set` keeps in a
+ * file, then `.env` in the root of a workspace whose file is trusted. PML looks up only variables that a definition names, so nobody gets
  * anything else of `.env`.
  *
  * @module
@@ -24,7 +24,7 @@ import type { FixedValues } from "./fixed_arguments.ts";
 /** A value of a variable, and its source. */
 export interface Key {
   readonly value: string;
-  readonly from: "the environment" | ".env" | "the key file";
+  readonly from: "the environment" | "the keyring" | "a command" | "the key file" | ".env";
 }
 
 /** The options of `Keys`. The functions are called at each look-up. */
@@ -41,11 +41,15 @@ export interface KeysOptions {
 export const KEY_FILE = "api_key";
 /** The name of the file with the other keys of the person, in the PML home; written as `.env`. */
 export const KEYS_FILE = "keys.env";
+/** The name of the file that says which keys are kept outside of PML. */
+export const SOURCES_FILE = "key_sources.json";
 
 const MOST_BYTES = 65_536;
 /** The characters of a header value without blanks. */
 const ONE_WORD = /^[\x21-\x7e]{1,4096}$/;
 type Values = ReadonlyMap<string, string>;
+/** Keys that the keyring or programs of the person gave. */
+type OutsideKeys = ReadonlyMap<string, Key>;
 
 /** The values of a file, as it was at a stamp. */
 interface FileOfValues {
@@ -60,7 +64,7 @@ const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
  */
 interface FilledValues {
   values?: DefinitionTexts | undefined;
-  files?: readonly Values[] | undefined;
+  files?: readonly object[] | undefined;
 }
 
 /** Looks up the values of variables. */
@@ -68,6 +72,9 @@ export class Keys {
   readonly #options: KeysOptions;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
+  #outside: OutsideKeys = new Map();
+  #outsideStamp: string | undefined;
+  #lookOutside: (() => Promise<OutsideKeys>) | undefined;
 
   /** Takes the options; reads nothing yet. */
   constructor(options: KeysOptions) {
@@ -132,9 +139,38 @@ export class Keys {
    */
   find(name: string): Key | undefined {
     if (isOwn(name)) return undefined;
+    const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
     return this.#known(this.#options.environment().get(name), "the environment") ??
-      (isSteering(name) ? undefined : this.#known(this.#stored().get(name), "the key file") ??
+      (isSteering(name) ? undefined : this.#known(value, from) ??
+        this.#known(this.#stored().get(name), "the key file") ??
         this.#known(this.#dotenv().get(name), ".env"));
+  }
+
+  /** The folder with the files of keys. */
+  get home(): string {
+    return this.#options.environment().home;
+  }
+
+  /**
+   * Has what is kept outside of PML looked up, now and when it changes. Until then it counts as not
+   * set.
+   */
+  async useOutside(look: () => Promise<OutsideKeys>): Promise<void> {
+    this.#lookOutside = look;
+    await this.#refreshed(stampAt(join(this.home, SOURCES_FILE)));
+  }
+
+  #outsideNow(): OutsideKeys {
+    const stamp = this.#lookOutside && stampAt(join(this.home, SOURCES_FILE));
+    if (stamp !== this.#outsideStamp) void this.#refreshed(stamp);
+    return this.#outside;
+  }
+
+  async #refreshed(stamp: string | undefined): Promise<void> {
+    this.#outsideStamp = stamp;
+    const found = stamp === undefined ? undefined : await this.#lookOutside?.();
+    // Another look may have begun meanwhile.
+    if (stamp === this.#outsideStamp) this.#outside = found ?? new Map();
   }
 
   /** Returns the keys that `pml key set` keeps, by their names. */
@@ -155,8 +191,8 @@ export class Keys {
     });
   }
 
-  #sources(): readonly Values[] {
-    return [this.#stored(), this.#dotenv()];
+  #sources(): readonly object[] {
+    return [this.#outsideNow(), this.#stored(), this.#dotenv()];
   }
 
   #dotenv(): Values {

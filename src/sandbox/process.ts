@@ -45,6 +45,8 @@ export interface RunOptions {
   readonly maxBytes: number;
   /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups?: Pick<Groups, "add" | "remove"> | undefined;
+  /** What the program reads from stdin; nothing by default. */
+  readonly input?: string | undefined;
   /** Called with each piece of stderr. */
   readonly onStderr?: (text: string) => void;
 }
@@ -157,10 +159,10 @@ function assertThere({ file, cwd }: Program): void {
   if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
 }
 
-/** Runs a program without input to its end. Throws the signal's reason if it aborts first. */
+/** Runs a program to its end. Throws the signal's reason if it aborts first. */
 export async function runProgram(
   program: Program,
-  { signal, maxBytes, groups, onStderr }: RunOptions,
+  { signal, maxBytes, groups, input = "", onStderr }: RunOptions,
 ): Promise<ProgramResult> {
   signal.throwIfAborted();
   const started = new StartedProgram(program);
@@ -172,7 +174,7 @@ export async function runProgram(
       child.status,
       headOf(child.stdout, { maxBytes }),
       headOf(child.stderr, { maxBytes, onText: onStderr }),
-      child.stdin.close().catch(() => {}), // it ended before
+      new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // it ended before
     ]);
     signal.throwIfAborted();
     return { code, stdout, stderr };

@@ -1,0 +1,112 @@
+/**
+ * Keys that PML does not keep itself: in a real keyring (Secret Service, in a session of its own), and
+ * with a program of the person.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Scripted } from "../src/remote/_stage_test.ts";
+import { call } from "./attacks/evil_servers.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { until } from "./kit/wait.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+/** Unlocks a keyring, then runs what follows. */
+const UNLOCKED =
+  "printf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1\n" +
+  'exec "$@"';
+
+function inSession(): readonly [string, ...string[]] {
+  return ["dbus-run-session", "--", "sh", "-c", UNLOCKED, "sh", ...pmlCommand()];
+}
+
+async function makeScene(far: Scripted): Promise<Workspace> {
+  const headers = { "X-Key": "${SOME_KEY}", "X-Other": "${OTHER_KEY:-none}" };
+  const ws = await makeWorkspace({
+    files: { ".env": "SOME_KEY=of-dotenv\n" },
+    pml: {
+      permissions: { allow: ["far:*"] },
+      mcpServers: { far: { type: "http", url: far.url, headers } },
+    },
+  });
+  await mkdir(join(ws.root, "run"), { mode: 0o700 });
+  return ws;
+}
+
+Deno.test("pml key set keeps a key in the keyring of the session, and a server gets it from there", async () => {
+  await using far = new Scripted();
+  await using ws = await makeScene(far);
+  const options = { command: inSession(), env: { XDG_RUNTIME_DIR: join(ws.root, "run") } };
+  const run = (args: readonly string[], stdin = "") => runPml(ws, args, { ...options, stdin });
+  // Kept in the file first, as before there was a keyring.
+  await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "of-the-file\n" });
+  const kept = await run(["key", "set", "SOME_KEY", "--stdin"], "of-the-keyring\n");
+  assert.equal(kept.code, 0, kept.stderr);
+  assert.equal(kept.stdout, "The keyring keeps SOME_KEY\n");
+  for (const name of await readdir(ws.home, { recursive: true, withFileTypes: true })) {
+    if (!name.isFile()) continue;
+    const text = await readFile(join(name.parentPath, name.name), "utf8");
+    assert.ok(!/of-the-(keyring|file)/.test(text), `${name.name} has the key`);
+  }
+  assert.equal((await run(["call", "far:t"])).code, 0);
+  assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-the-keyring");
+  assert.match((await run(["key", "list"])).stdout, /^SOME_KEY +the keyring +wanted by far$/m);
+  // Without a session there is no keyring: that is said, and what comes next in the order counts.
+  const without = await runPml(ws, ["call", "far:t"]);
+  assert.match(without.stderr, /Cannot get "SOME_KEY" from the keyring: /);
+  assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-dotenv");
+  const removed = await run(["key", "remove", "SOME_KEY"]);
+  assert.equal(removed.code, 0, removed.stderr);
+  assert.equal((await run(["call", "far:t"])).code, 0);
+  assert.equal(far.came.at(-1)?.headers.get("x-key"), "of-dotenv");
+  assert.doesNotMatch((await run(["key", "list"])).stdout, /the keyring/);
+});
+
+Deno.test("pml key from has a program give a key, also to a PML that runs, and says why it does not", async () => {
+  await using far = new Scripted();
+  await using ws = await makeScene(far);
+  const bin = join(ws.root, "bin");
+  await mkdir(bin);
+  const manager = join(bin, "manager");
+  await writeFile(manager, '#!/bin/sh\ncat "$1" || exit 3\n');
+  await chmod(manager, 0o755);
+  const secret = join(ws.root, "secret");
+  await writeFile(secret, "of-the-manager\n");
+  const env = { PATH: `${bin}:${Deno.env.get("PATH")}` };
+  await using pml = new RawStdio(ws, { env });
+  await pml.open();
+  await call(pml, "far:t");
+  assert.equal(far.came.at(-1)?.headers.get("x-other"), "none");
+  const from = ["key", "from", "OTHER_KEY", "--", "manager"];
+  const piped = await runPml(ws, [...from, secret], { env });
+  assert.match(piped.stderr, /there is no person at a terminal/);
+  const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
+  const bad = await runPmlOnTerminal(ws, [...from, join(ws.root, "nothing")], { env, typed });
+  assert.equal(bad.code, 1);
+  assert.match(bad.stdout, /KEY_MISSING: Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
+  const ran = await runPmlOnTerminal(ws, [...from, secret], { env, typed });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match(ran.stdout, /manager gives OTHER_KEY \(14 characters\); PML keeps no copy/);
+  assert.doesNotMatch(ran.stdout, /of-the-manager/);
+  await until(async () => {
+    await call(pml, "far:t");
+    return far.came.at(-1)?.headers.get("x-other") === "of-the-manager";
+  });
+  const listed = await runPml(ws, ["key", "list"], { env });
+  assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) wanted by far$/m);
+  assert.equal((await pml.close()).code, 0);
+  await Deno.remove(secret);
+  const gone = await runPml(ws, ["call", "far:t"], { env });
+  assert.match(gone.stderr, /Cannot get "OTHER_KEY" from ".*manager": .*No such file/);
+  assert.equal(far.came.at(-1)?.headers.get("x-other"), "none");
+  assert.equal((await runPml(ws, ["key", "remove", "OTHER_KEY"], { env })).code, 0);
+  const planted = await runPmlOnTerminal(ws, ["key", "from", "OTHER_KEY", "--", "planted"], {
+    env: { PATH: `${ws.path}:${Deno.env.get("PATH")}` },
+  });
+  assert.match(planted.stdout, /Cannot find the program "planted" on PATH/);
+});
