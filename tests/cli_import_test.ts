@@ -50,7 +50,10 @@ async function assertNoFileHoldsKey(ws: Workspace, folders: readonly string[]): 
 }
 
 function take(ws: Workspace, ...args: string[]): Promise<Ran> {
-  return runPmlOnTerminal(ws, ["import", ...args], { typed: [[/Import .*\?.*\[y\]/s, "yes"]] });
+  return runPmlOnTerminal(ws, ["import", ...args], {
+    typed: [[/Import .*\?.*\[y\]/s, "yes"]],
+    ifAsked: [/Keep .* for PML, as the client's file has it\?.*\[N\] no/, "n"],
+  });
 }
 
 Deno.test("pml import reads Claude's two formats, nearest first", async () => {
@@ -328,4 +331,28 @@ Deno.test("a server that was taken is started with the variables that its argume
   const called = await runPml(ws, ["call", "good:echo", "a:=1"], { env: { LEDGER } });
   assert.equal(called.code, 0, called.stderr);
   assert.match(await Deno.readTextFile(LEDGER), /start/);
+});
+
+Deno.test("pml import offers to keep the keys of the client's file, and shows none of them", async () => {
+  await using ws = await house();
+  const ran = await runPmlOnTerminal(ws, ["import", "cursor"], {
+    typed: [
+      [/Import .*\?.*\[N\] no/s, "y"],
+      [/Keep [A-Z_, ]+ for PML, as the client's file has it\? \[y\] yes {2}\[N\] no/, "y"],
+    ],
+  });
+  assert.equal(ran.code, 0, ran.stdout);
+  assertNoKey(ran);
+  const kept = await Deno.readTextFile(join(ws.home, "keys.env"));
+  assert.ok(Object.values(KEYS).some((key) => kept.includes(key)), "it keeps what stood there");
+  assertClean(await Deno.readTextFile(join(ws.home, "config.yaml")), "config.yaml");
+  const { keys } = JSON.parse((await runPml(ws, ["key", "list", "--json"])).stdout);
+  const of = (from: string | undefined) =>
+    keys.filter((key: { from?: string; by: readonly string[] }) =>
+      key.from === from && !key.by.includes("cloud tools")
+    ).map(({ name }: { name: string }) => name);
+  assert.ok(of("the key file").length > 0);
+  // What stands in the middle of a text is left to the person, as is what nobody has.
+  const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(ran.stdout) ?? [];
+  assert.deepEqual(left.split(", ").sort(), of(undefined).sort());
 });

@@ -214,6 +214,7 @@ Deno.test("pml init --client shows the lines and asks; then it offers what the c
       [/\+ .*"pml".*Add PML to .*\[N\] no/s, "y"],
       [/cursor starts 2 servers itself.*Import these 2 servers into .*\[N\] no/s, "y"],
     ],
+    ifAsked: [/Keep .* for PML, as the client's file has it\?.*\[N\] no/, "n"],
   });
   assert.equal(yes.code, 0, yes.stdout);
   const tools = JSON.parse((await runPml(ws, ["list", "--json"])).stdout);

@@ -27,6 +27,7 @@ import { quoted } from "../core/json.ts";
 import { usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
+import { keep } from "./_key.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -63,7 +64,33 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   }
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const said = await addServers(at.app, target, Object.fromEntries(servers));
-  return { value, text: `${target.path}: ${said}`, note: noteOf(plan), code };
+  const kept = await keepValues(at, plan);
+  const lines = [`${target.path}: ${said}`, ...kept.values()];
+  return { value, text: lines.join("\n"), note: noteOf(plan, kept), code };
+}
+
+/** Offers to keep the keys that stand in the client's file. Returns what became of each. */
+async function keepValues(
+  at: CommandContext,
+  { taken, values }: Plan,
+): Promise<ReadonlyMap<string, string>> {
+  const kept = new Map<string, string>();
+  const names = unsetIn(taken).filter((name) =>
+    values.has(name) && at.app.keys.find(name) === undefined
+  );
+  if (names.length === 0) return kept;
+  const question = `Keep ${names.join(", ")} for PML, as the client's file has it?`;
+  if (await askReply(question, at) !== "Yes") return kept;
+  for (const name of names) {
+    const { text = "" } = await keep(at, name, values.get(name) ?? "");
+    kept.set(name, text);
+  }
+  return kept;
+}
+
+function unsetIn(taken: Plan["taken"]): readonly string[] {
+  const open = taken.flatMap(({ variables }) => variables).filter(({ isSet }) => !isSet);
+  return [...new Set(open.map(({ name }) => name))];
 }
 
 async function undo(at: CommandContext, target: Target): Promise<Shown> {
@@ -152,12 +179,11 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
   ];
 }
 
-function noteOf({ taken }: Plan): string {
-  const open = taken.flatMap(({ variables }) => variables).filter(({ isSet }) => !isSet);
-  const names = [...new Set(open.map(({ name }) => name))];
+function noteOf({ taken }: Plan, kept: ReadonlyMap<string, string>): string {
+  const names = unsetIn(taken).filter((name) => !kept.has(name));
   const set = names.length === 0
     ? ""
-    : `Set these where PML is started, then remove the values from the client's file: ${
+    : `Set these with \`pml key set\`, then remove the values from the client's file: ${
       names.join(", ")
     }\n`;
   return `\n${set}The client still has them, too: remove them there. \`pml import --undo\` undoes this`;

@@ -84,6 +84,12 @@ async function set(
       hint: "Nothing was written",
     });
   }
+  return await keep(at, name, value);
+}
+
+/** Keeps a key in the keyring, or in the file of PML where there is none. */
+export async function keep(at: CommandContext, name: string, value: string): Promise<Shown> {
+  assertName(name);
   if (!VALUE.test(value) || value.includes("${") || name === CLOUD && /\s/.test(value)) {
     throw usage(
       `Cannot keep ${name}: its value has characters that no key has`,

@@ -42,6 +42,8 @@ interface TextPlace {
   readonly called: string;
   readonly wanted: string;
   readonly key: string;
+  /** Whether the value is only known as a part of a longer text. */
+  readonly isPart?: boolean;
 }
 
 const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
@@ -52,6 +54,8 @@ export class ImportVariables {
   readonly #known: SecretFinder;
   readonly #values = new Map<string, string | undefined>();
   readonly #wanted = new Map<string, NeededVariable>();
+  /** The values of variables, as far as they are known to the letter. They are shown to nobody. */
+  readonly exact: Map<string, string> = new Map();
 
   /** Starts without variables. */
   constructor(known: SecretFinder) {
@@ -186,7 +190,9 @@ export class ImportVariables {
     }
     const isAll = kept.length === 2 && kept.join("") === "";
     return kept.map((text, at) =>
-      at === 0 ? text : `${this.#take(isAll ? value : `${value}#${at}`, spot)}${text}`
+      at === 0
+        ? text
+        : `${this.#take(isAll ? value : `${value}#${at}`, { ...spot, isPart: !isAll })}${text}`
     ).join("");
   }
 
@@ -216,6 +222,7 @@ export class ImportVariables {
     readonly spot: ServerPlace & TextPlace;
   }): void {
     this.#values.set(name, value);
+    if (spot.isPart !== true) this.exact.set(name, value);
     const where = `${spot.at}.${spot.key}`;
     const isSet = this.#known.get(name) === value;
     if (!this.#wanted.has(name)) this.#wanted.set(name, { name, where, isSet });

@@ -40,6 +40,8 @@ export interface SkippedServer {
 export interface PickResult {
   readonly taken: readonly ImportableServer[];
   readonly skipped: readonly SkippedServer[];
+  /** The values of the variables that stand in the clients' files. They must be shown to nobody. */
+  readonly values: ReadonlyMap<string, string>;
 }
 
 /** The options of `pickServers`. */
@@ -88,7 +90,7 @@ export async function pickServers(
       present.set(done.name, done.definition);
     }
   }
-  return { taken, skipped };
+  return { taken, skipped, values: variables.exact };
 }
 
 /** Returns a definition as questions show it. */

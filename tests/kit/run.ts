@@ -57,8 +57,10 @@ export async function runPml(
 export async function runPmlOnTerminal(
   workspace: Workspace,
   args: readonly string[],
-  { typed = [], echo = false, ...options }: RunOptions & {
+  { typed = [], ifAsked, echo = false, ...options }: RunOptions & {
     readonly typed?: readonly Typed[];
+    /** A question that may come after these, and its answer. */
+    readonly ifAsked?: readonly [sees: RegExp, types: string];
     /** Whether the terminal shows what is typed where no program hides it; Python's always does. */
     readonly echo?: boolean;
   } = {},
@@ -70,6 +72,13 @@ export async function runPmlOnTerminal(
   const writer = child.stdin.getWriter();
   try {
     await type(typed, { screen, writer, ms: options.ms });
+    if (ifAsked !== undefined) {
+      const [sees, types] = ifAsked;
+      let isOver = false;
+      child.status.then(() => isOver = true);
+      await waitUntil(() => isOver || sees.test(screen.text), options.ms ?? DEADLINE_MS);
+      if (!isOver) await writer.write(new TextEncoder().encode(types));
+    }
     const what = () => `pml ${args.join(" ")} does not end, the screen shows: ${screen.text}`;
     const { code } = await within(child.status, { ms: options.ms, what });
     await reading;

@@ -77,26 +77,21 @@ export const STORIES: Readonly<Record<string, Story>> = {
     steps: [
       { said: "1. The client starts six servers.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "2. PML takes them over, without the key of one.",
+        said: "2. PML takes them over, and keeps the key of one, unseen.",
         line: "pml import claude-code",
-        typed: [[/Import these 6 .*no/s, "y"]],
+        typed: [[/Import these 6 .*no/s, "y"], [/Keep .*no/s, "y"]],
       },
       {
-        said: "3. PML keeps the key, unseen.",
-        line: `pml key set ${KEY}`,
-        typed: [[/: $/, "the-key-of-the-tracker"]],
-      },
-      {
-        said: "4. The client starts PML in their place.",
+        said: "3. The client starts PML in their place.",
         line: "mv .mcp.json before.json && pml init --yes",
       },
-      { said: "5. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
+      { said: "4. The client lists six tools.", line: "what-a-client-lists .mcp.json" },
       {
-        said: "6. The others are found by what they do.",
+        said: "5. The others are found by what they do.",
         line: "pml search --limit 3 when are these people free",
       },
       {
-        said: "7. A call asks where no rule allows it.",
+        said: "6. A call asks where no rule allows it.",
         line: "pml call calendar:find_free_time people=ann,bob day=monday",
         typed: [RUN],
       },
