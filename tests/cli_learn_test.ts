@@ -152,15 +152,34 @@ Deno.test("pml learn calls no tool that the rules deny", async () => {
   assertError(ran, { code: "PERMISSION_DENIED", exit: 1 });
 });
 
-Deno.test("pml learn only shows what to write for a server of config.yaml", async () => {
+Deno.test("pml learn writes what a server of config.yaml needs there, and for no other of that name", async () => {
   await using at = await house();
-  const { ws } = at;
-  const own = "mcpServers:\n  mine: { command: npx, args: [-y, tiny] }\n";
-  await writeFile(join(ws.home, "config.yaml"), own);
-  const ran = await runPmlOnTerminal(ws, ["learn", "mine"], { ms: MS });
+  const { ws, secret } = at;
+  const path = join(ws.home, "config.yaml");
+  const server = "mcpServers:\n  mine: { command: npx, args: [-y, tiny] } # mine\n";
+  await writeFile(path, `permissions:\n  allow: [ "mine:*" ]\n${server}`);
+  const [tool = "", args = ""] = reading(secret);
+  const learned = ["learn", "mine", tool.replace("tiny", "mine"), args];
+  const ran = await runPmlOnTerminal(ws, learned, {
+    typed: [[/denied.*\?.*\[y\]/s, "yes"], [/Write this into .*config\.yaml\?.*\[N\] no/s, "yes"]],
+    ms: MS,
+  });
   assert.equal(ran.code, 0, ran.stdout);
-  assert.match(ran.stdout, /It starts\..*Its definition is not in .*"confine": true/s);
-  assert.equal(await Deno.readTextFile(join(ws.home, "config.yaml")), own);
+  const text = await Deno.readTextFile(path);
+  assert.match(text, /# mine/);
+  assert.match(text, /confine: true/);
+  assert.match(text, /grants:\n +mine:\n +read:/);
+  const read = () => runPml(ws, ["call", "mine:tell", "--args", args], { ms: MS });
+  const called = await read();
+  assert.match(called.stdout, /what lies outside/, called.stderr);
+  // A workspace that defines a server of that name gets none of it.
+  const other = { command: "npx", args: ["-y", "tiny"], confine: true };
+  await writeFile(
+    ws.file(".pml.json"),
+    JSON.stringify({ version: 1, permissions: { allow: ["mine:*"] }, mcpServers: { mine: other } }),
+  );
+  const denied = await read();
+  assert.match(denied.stderr, /Requires read access/, denied.stdout);
 });
 
 Deno.test("pml learn tries a data folder by its variable, and writes it on a yes", async () => {

@@ -14,7 +14,7 @@ import { serverSlug } from "../core/tool_id.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 import { type Change, changeOf } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { findTarget, presentServers } from "./_import_file.ts";
+import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -192,8 +192,6 @@ export async function remove(
     : `Removed with it, for nothing names it: ${pruned.join(", ")}`;
   return { value: { name, path: change.path, pruned }, text: `${change.path}: changed`, note };
 }
-
-const SECTIONS = ["mcpServers", "private_mcps"];
 
 /** Lists the servers: where each is defined, and whether it may run. Nothing is started. */
 export function list({ app }: CommandContext): Promise<Shown> {

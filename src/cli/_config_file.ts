@@ -11,7 +11,7 @@ import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import type { CommandContext, Shown } from "./_command_context.ts";
 import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
-import { changed } from "./_learn_file.ts";
+import { changed } from "./_files.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import type { Setting } from "./_yaml_text.ts";
 import { tell } from "./out.ts";

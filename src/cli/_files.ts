@@ -76,3 +76,17 @@ export function refused(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
   return unused(path, why instanceof Error ? why.message : String(why), UNCHANGED);
 }
+
+/** Returns the lines that are removed, and those that replace them. */
+export function changed(before: string, after: string): readonly string[] {
+  const [old, now] = [before.split("\n"), after.split("\n")];
+  let same = 0;
+  while (same < old.length && old[same] === now[same]) same++;
+  let end = 0;
+  const most = Math.min(old.length, now.length) - same;
+  while (end < most && old.at(-1 - end) === now.at(-1 - end)) end++;
+  return [
+    ...old.slice(same, old.length - end).map((line) => `- ${line}`),
+    ...now.slice(same, now.length - end).map((line) => `+ ${line}`),
+  ];
+}

@@ -35,7 +35,8 @@ interface ImportRecord {
 
 type Servers = Readonly<Record<string, unknown>>;
 
-const SECTIONS = ["private_mcps", "mcpServers"];
+/** The sections that define servers. */
+export const SECTIONS = ["private_mcps", "mcpServers"] as const;
 const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 
 /** Finds the person's `config.yaml`, or the workspace file. */

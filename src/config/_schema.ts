@@ -39,8 +39,7 @@ const RULE = `the rule ${GRAMMAR}`;
 
 /** Returns the schema of a `.pml.json`. */
 export function workspaceSchema(zod: Zod) {
-  const { object, text, list, filled, url } = words(zod);
-  const texts = list(filled, "strings");
+  const { object, text, url } = words(zod);
   return object({}, {
     version: zod.literal(1, "1"),
     $schema: text(),
@@ -48,12 +47,18 @@ export function workspaceSchema(zod: Zod) {
     ...shared(zod),
     ...serverSections(zod),
     cloud: object({}, { url: url("https://") }),
-    grants: zod.record(
-      text("the name of a server", { test: isServerName }),
-      object({}, { read: texts, write: texts, net: texts, run: texts, env: texts }),
-    ),
+    grants: grantsIn(zod),
     intent: text("at most 2000 characters", /^[^]{0,2000}$/),
   });
+}
+
+function grantsIn(zod: Zod) {
+  const { object, text, list, filled } = words(zod);
+  const texts = list(filled, "strings");
+  return zod.record(
+    text("the name of a server", { test: isServerName }),
+    object({}, { read: texts, write: texts, net: texts, run: texts, env: texts }),
+  );
 }
 
 /** Returns the schema of a `config.yaml`. */
@@ -73,6 +78,7 @@ export function personSchema(zod: Zod) {
     memory: zod.union([flag, object({}, { enabled: flag })], "true, false, or { enabled: false }"),
     sandbox: object({}, { os_layer: zod.enum(OS_LAYERS) }),
     mcpServers: serverSections(zod, true).mcpServers,
+    grants: grantsIn(zod),
     network: object({
       proxy: text("http://HOST:PORT or http://${USER}:${PASSWORD}@HOST:PORT", {
         test: (said) => PROXY.test(said) && URL.canParse(said),

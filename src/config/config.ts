@@ -13,6 +13,7 @@ import { countingEnvironment } from "./_counting.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
+import { grantsThatHold } from "./_grants.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Narrowing, Others } from "./identities.ts";
@@ -112,10 +113,6 @@ export interface Config {
   readonly warnings: readonly string[];
 }
 
-// Without a prototype, like the grants of a file, so that a server's name cannot match a built-in
-// property.
-const NO_GRANTS: Grants = Object.freeze(Object.create(null));
-
 /** Reads everything. Does not throw for a bad file: the problem is part of the result. */
 export async function loadConfig(
   environment: Environment,
@@ -146,7 +143,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
   const { environment, folder, file, person, warnings } = loaded;
   const believed = trusted ? file : undefined;
   const sections: Partial<Sections> = believed?.sections ?? {};
-  const { registries, cloud, grants = NO_GRANTS, intent } = sections;
+  const { registries, cloud, grants, intent } = sections;
   const gateway = gatewayFrom(person.gateway, sections.gateway);
   const servers = nearest(believed?.servers ?? [], person.servers);
   const narrowing = loaded.others?.narrowing(sections.gateway?.toolset);
@@ -159,7 +156,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     servers,
     registries: askedRegistries(environment, registries, person.registries),
     cloud,
-    grants,
+    grants: grantsThatHold(grants, { person, servers }),
     gateway,
     model: person.model,
     limits: person.limits,

@@ -17,6 +17,7 @@ import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
 import type { IdentitySections } from "./identities.ts";
 import type { SamplingSettings } from "./sampling.ts";
+import type { Grants } from "./file.ts";
 import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 
 /** Where questions go. */
@@ -44,6 +45,8 @@ export interface PersonConfig {
   readonly confidence: number;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
+  /** The grants of these servers. They are for no server that another file defines. */
+  readonly grants: Grants;
   /** The names of the servers that the file disables. */
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
@@ -98,6 +101,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     serve,
     oauth,
     network,
+    grants = {},
     mcpServers: _,
     ...later
   } = read?.said ?? {};
@@ -120,6 +124,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
     confidence: workflow?.confidence ?? 0.8,
     servers,
+    grants: Object.assign(Object.create(null), grants),
     disabled: read ? disabledIn(read) : [],
     registries: registriesOf(registries),
     oauth,

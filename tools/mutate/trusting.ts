@@ -46,6 +46,16 @@ export const TRUSTING: readonly Mutant[] = [
     filter: "pml approve offers no Always where another workspace or other rules hold",
   },
   {
+    name: "grants-own",
+    guard: "The person's grants are for no server of that name that a workspace defines",
+    file: "_grants.ts",
+    find: "one.name === name && servers.includes(one)",
+    put: "one.name === name",
+    test: "tests/cli_learn_test.ts",
+    filter:
+      "pml learn writes what a server of config.yaml needs there, and for no other of that name",
+  },
+  {
     name: "npm-content",
     guard: "A package of npm with other bytes has another hash",
     file: "_npm.ts",

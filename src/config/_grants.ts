@@ -1,0 +1,31 @@
+/**
+ * Puts the grants of the person's file and of the workspace file together.
+ *
+ * @module
+ */
+
+import type { Grants } from "./file.ts";
+import type { PersonConfig } from "./person.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+// Without a prototype, like the grants of a file, so that a server's name cannot match a built-in
+// property.
+const NO_GRANTS: Grants = Object.freeze(Object.create(null));
+
+/**
+ * Returns the grants of a trusted file, and those of the person for servers that the person defined:
+ * a file that defines a server of the same name gets none of them.
+ */
+export function grantsThatHold(
+  shared: Grants = NO_GRANTS,
+  { person, servers }: {
+    readonly person: PersonConfig;
+    readonly servers: readonly ServerDefinition[];
+  },
+): Grants {
+  const own = Object.entries(person.grants).filter(([name]) =>
+    person.servers.some((one) => one.name === name && servers.includes(one))
+  );
+  if (own.length === 0) return shared;
+  return Object.assign(Object.create(null), Object.fromEntries(own), shared);
+}
