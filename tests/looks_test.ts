@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { greeting } from "./cli_greeter.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -88,4 +89,21 @@ Deno.test("Progress is one line on a terminal, and a line each elsewhere", async
   for (const line of redrawn) assert.match(line, /^Install[^\n]*\r/);
   const plain = await runPmlOnTerminal(ws, ["call", "other:tell"], { ms });
   assert.match(plain.stdout, /^… Install[^\r\n]*\r?\n/m);
+});
+
+Deno.test("Lists and reports are broken between words to the width of the terminal, and not where they are piped", async () => {
+  await using ws = await makeWorkspace({ pml: { version: 1 } });
+  const command = ["sh", "-c", 'stty cols 60; exec "$@"', "sh", ...pmlCommand()] as const;
+  for (const args of [["tools", "filesystem"], ["doctor"]]) {
+    const piped = await runPml(ws, args);
+    assert.ok(piped.stdout.split("\n").some(({ length }) => length > 60), args.join(" "));
+    const shown = await runPmlOnTerminal(ws, args, { command });
+    const long = shown.stdout.split(/\r?\n/).filter((line) => line.length > 60);
+    assert.ok(long.every((line) => /^ *\S{40,}$|\S{50,}/.test(line)), long.join("\n"));
+    const words = (text: string) =>
+      text.replace(/✔|✘|→|!|^(?:ok {2}|warn|FAIL) /gm, " ").split(/\s+/);
+    const kept = new Set(words(shown.stdout));
+    const lost = words(piped.stdout).filter((word) => !kept.has(word));
+    assert.deepEqual(lost.filter((word) => !/\d/.test(word)), [], "no word is lost");
+  }
 });

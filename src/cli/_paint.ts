@@ -7,20 +7,20 @@
 
 import process from "node:process";
 import { styleText } from "node:util";
-import type { Paint } from "./out.ts";
+import { fitted, type Paint } from "./out.ts";
 
 type Colour = "green" | "yellow" | "red" | "bold" | "dim";
 
 /** Shows the marks of a report as signs. */
 export const paintReport: Paint = (text) =>
-  text.replace(/^(?:ok {2}|warn|FAIL)(?= )/gm, (mark) => {
+  fitted(text).replace(/^(?:ok {2}|warn|FAIL)(?= )/gm, (mark) => {
     if (mark === "FAIL") return styled("red", "✘");
     return mark === "warn" ? styled("yellow", "!") : styled("green", "✔");
   }).replace(/^ {5}(\S.*)$/gm, (_, hint) => `  ${styled("dim", `→ ${hint}`)}`);
 
 /** Colours what the rules say of each tool. */
 export const paintVerdicts: Paint = (text) =>
-  text.replace(/^( *\S+ +)(runs|asks|denied)(?= |$)/gm, (_, before, verdict) => {
+  fitted(text).replace(/^( *\S+ +)(runs|asks|denied)(?= |$)/gm, (_, before, verdict) => {
     const colour = verdict === "runs" ? "green" : verdict === "asks" ? "yellow" : "red";
     return before + styled(colour, verdict);
   });

@@ -43,7 +43,7 @@ export function tell(
 /** Tells how far something is: in one line that the next one replaces, or a line each in a file. */
 export function tellProgress(text: string): void {
   if (!Deno.stderr.isTerminal() || isPlain()) return tell(text);
-  const line = harmless(text).replaceAll("\n", " ").slice(0, columns() - 1);
+  const line = harmless(text).replaceAll("\n", " ").slice(0, columns(COLUMNS) - 1);
   write(Deno.stderr, `\r${ERASE}${line}\r`);
 }
 
@@ -70,11 +70,28 @@ function isPlain(): boolean {
   return styleText("bold", "x", { stream: process.stderr }) === "x";
 }
 
-function columns(): number {
+/**
+ * Breaks the lines of a list between words where the terminal is narrower: what follows stays in the
+ * last column.
+ */
+export function fitted(text: string, width: number = columns(Infinity)): string {
+  return text.split("\n").map((line) => {
+    const column = /^(?:.*\S {2,}| *)/.exec(line)?.[0].length ?? 0;
+    const indent = column < width / 2 ? column : 4;
+    let left = width;
+    return line.split(/(?<=\S )(?=\S)/).map((word, at) => {
+      const isOver = at > 0 && word.trimEnd().length > left;
+      left = (isOver ? width - indent : left) - word.length;
+      return isOver ? `\n${" ".repeat(indent)}${word}` : word;
+    }).join("").replace(/ +$/gm, "");
+  }).join("\n");
+}
+
+function columns(otherwise: number): number {
   try {
-    return Deno.consoleSize().columns || COLUMNS;
+    return Deno.consoleSize().columns || otherwise;
   } catch {
-    return COLUMNS;
+    return otherwise;
   }
 }
 
