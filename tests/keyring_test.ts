@@ -30,7 +30,7 @@ async function makeScene(far: Scripted): Promise<Workspace> {
   const ws = await makeWorkspace({
     files: { ".env": "SOME_KEY=of-dotenv\n" },
     pml: {
-      permissions: { allow: ["far:*"] },
+      permissions: { allow: ["far:*", "filesystem:*"] },
       mcpServers: { far: { type: "http", url: far.url, headers } },
     },
   });
@@ -73,7 +73,7 @@ Deno.test("pml key from has a program give a key, also to a PML that runs, and s
   const bin = join(ws.root, "bin");
   await mkdir(bin);
   const manager = join(bin, "manager");
-  await writeFile(manager, '#!/bin/sh\ncat "$1" || exit 3\n');
+  await writeFile(manager, '#!/bin/sh\necho >> "$1.runs"\ncat "$1" || exit 3\n');
   await chmod(manager, 0o755);
   const secret = join(ws.root, "secret");
   await writeFile(secret, "of-the-manager\n");
@@ -97,6 +97,15 @@ Deno.test("pml key from has a program give a key, also to a PML that runs, and s
     await call(pml, "far:t");
     return far.came.at(-1)?.headers.get("x-other") === "of-the-manager";
   });
+  // What needs no key asks nobody for one.
+  const runs = async () => (await readFile(`${secret}.runs`, "utf8")).length;
+  const before = await runs();
+  assert.equal(
+    (await runPml(ws, ["call", "filesystem:list_directory", "path=."], { env })).code,
+    0,
+  );
+  assert.equal((await runPml(ws, ["why", "filesystem:read_file"], { env })).code, 0);
+  assert.equal(await runs(), before);
   const listed = await runPml(ws, ["key", "list"], { env });
   assert.match(listed.stdout, /^OTHER_KEY +a command \(.*manager .*secret\) wanted by far$/m);
   assert.equal((await pml.close()).code, 0);

@@ -15,11 +15,7 @@ import { CallPath, type CallPathOptions } from "./call_path.ts";
 /** Opens the call path; nothing is started yet. */
 export async function callPathOf(app: App): Promise<CallPath> {
   const { servers, metrics, backlog, directory } = app;
-  const [pins, schemas] = await Promise.all([
-    app.pins(),
-    app.schemas(),
-    app.keys.useOutside(async () => await (await import("./outside_keys.ts")).lookUpKeys(app)),
-  ]);
+  const [pins, schemas] = await Promise.all([app.pins(), app.schemas()]);
   const path = new CallPath({
     ...app.parts,
     ...{ pins, schemas, servers, metrics, backlog, directory },

@@ -108,7 +108,8 @@ export class Kinds {
 
   /** Opens a server: the same one for the same listing. */
   async open(listing: Listing): Promise<Server> {
-    const { pins, registries } = this.#options;
+    const { pins, registries, keys } = this.#options;
+    if (listing.origin !== "builtin") await keys.looked();
     // Where a name was pinned decides whether it may be asked for in the cloud.
     if (listing.definition === undefined) await pins.state();
     const isMixed = listing.kind === "namespace";

@@ -18,7 +18,7 @@ import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { askReply, needPerson } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { fitted, tell } from "./out.ts";
 
 /** How many tools of a new server are shown. */
 const SHOWN_MAX = 20;
@@ -210,7 +210,7 @@ export function list({ app }: CommandContext): Promise<Shown> {
       path === undefined ? origin : visible(path)
     }${how}`;
   });
-  return Promise.resolve({ value: { servers }, text: lines.join("\n") });
+  return Promise.resolve({ value: { servers }, text: lines.join("\n"), paint: fitted });
 }
 
 /** Returns the name of a server for a package: `@scope/server-files@1` is `files`. */

@@ -60,6 +60,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
 
 async function rest(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
+  await app.keys.looked();
   return [
     await trust(app),
     await lock(app),

@@ -25,7 +25,7 @@ import { type CommandContext, record, type Shown, type Typed } from "./_command_
 import { usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { askReply, askSecret, isTerminal, needPerson } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { fitted, tell } from "./out.ts";
 
 /** The key of the cloud account, which has a file of its own. */
 const CLOUD = "PML_API_KEY";
@@ -195,7 +195,7 @@ async function edit(
 async function list({ app }: CommandContext): Promise<Shown> {
   const wanted = wantedKeys(app.config(), app.registryKeys());
   const sources = sourcesOf(app);
-  if (Object.keys(sources).length > 0) await app.callPath();
+  await app.keys.looked();
   const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
   for (const { name } of wanted) rest.delete(name);
   const keys = [
@@ -210,5 +210,5 @@ async function list({ app }: CommandContext): Promise<Shown> {
     const at = `${from ?? "not set"}${visible(command, 200)}`;
     return `${visible(name).padEnd(24)} ${at.padEnd(16)} wanted by ${who}`;
   });
-  return { value: { keys }, text: lines.join("\n") };
+  return { value: { keys }, text: lines.join("\n"), paint: fitted };
 }

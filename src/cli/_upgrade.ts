@@ -15,7 +15,7 @@ import { usage } from "./_failure.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { askReply, needPerson } from "./_terminal.ts";
-import { tell, tellProgress } from "./out.ts";
+import { fitted, tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 
@@ -49,6 +49,7 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
   return {
     value: { servers },
     text: lines.join("\n"),
+    paint: fitted,
     note: servers.length === 0
       ? "No server of yours is a package of npm"
       : old.length === 0

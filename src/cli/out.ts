@@ -74,7 +74,8 @@ function isPlain(): boolean {
  * Breaks the lines of a list between words where the terminal is narrower: what follows stays in the
  * last column.
  */
-export function fitted(text: string, width: number = columns(Infinity)): string {
+export function fitted(text: string): string {
+  const width = columns(Infinity);
   return text.split("\n").map((line) => {
     const column = /^(?:.*\S {2,}| *)/.exec(line)?.[0].length ?? 0;
     const indent = column < width / 2 ? column : 4;

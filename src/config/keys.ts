@@ -57,6 +57,7 @@ interface FileOfValues {
   readonly values: Values;
 }
 
+const NO_KEYS: OutsideKeys = new Map();
 const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
 
 /**
@@ -72,9 +73,10 @@ export class Keys {
   readonly #options: KeysOptions;
   readonly #filled = memoized((_: DefinitionTexts): FilledValues => ({}));
   readonly #files = new Map<string, FileOfValues>();
-  #outside: OutsideKeys = new Map();
+  #outside: OutsideKeys = NO_KEYS;
   #outsideStamp: string | undefined;
   #lookOutside: (() => Promise<OutsideKeys>) | undefined;
+  #looking: Promise<void> | undefined;
 
   /** Takes the options; reads nothing yet. */
   constructor(options: KeysOptions) {
@@ -151,18 +153,19 @@ export class Keys {
     return this.#options.environment().home;
   }
 
-  /**
-   * Has what is kept outside of PML looked up, now and when it changes. Until then it counts as not
-   * set.
-   */
-  async useOutside(look: () => Promise<OutsideKeys>): Promise<void> {
+  /** Takes what looks up the keys that are kept outside of PML. */
+  useOutside(look: () => Promise<OutsideKeys>): void {
     this.#lookOutside = look;
-    await this.#refreshed(stampAt(join(this.home, SOURCES_FILE)));
+  }
+
+  /** Resolves when the keys outside of PML were looked up; until then they count as not set. */
+  async looked(): Promise<void> {
+    await (this.#looking ??= this.#refreshed(stampAt(join(this.home, SOURCES_FILE))));
   }
 
   #outsideNow(): OutsideKeys {
-    const stamp = this.#lookOutside && stampAt(join(this.home, SOURCES_FILE));
-    if (stamp !== this.#outsideStamp) void this.#refreshed(stamp);
+    const stamp = this.#looking && stampAt(join(this.home, SOURCES_FILE));
+    if (stamp !== this.#outsideStamp) this.#looking = this.#refreshed(stamp);
     return this.#outside;
   }
 
@@ -170,7 +173,7 @@ export class Keys {
     this.#outsideStamp = stamp;
     const found = stamp === undefined ? undefined : await this.#lookOutside?.();
     // Another look may have begun meanwhile.
-    if (stamp === this.#outsideStamp) this.#outside = found ?? new Map();
+    if (stamp === this.#outsideStamp) this.#outside = found ?? NO_KEYS;
   }
 
   /** Returns the keys that `pml key set` keeps, by their names. */
