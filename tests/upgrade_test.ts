@@ -6,7 +6,9 @@
 
 import assert from "node:assert/strict";
 import { assertError } from "./cli_greeter.ts";
+import { newestIn } from "../tools/npm.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
+import { repoFile } from "./kit/pml_command.ts";
 import { type Ran, runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -106,4 +108,33 @@ Deno.test("pml outdated says what it cannot look up; pml upgrade wants a package
   assert.match(none.stderr, /Cannot install "filesystem": no file of yours defines it/);
   const script = await runPml(ws, ["upgrade", "nothing"]);
   assert.notEqual(script.code, 0);
+});
+
+Deno.test("pml update tells the newest PML, what changed in it, and the line that installs it", async () => {
+  const version = JSON.parse(await Deno.readTextFile(repoFile("deno.json"))).version;
+  const own = { [version]: { "package.json": "{}" } };
+  await using npm = new FakeNpm({ "@casys/pml": own });
+  await using ws = await makeWorkspace({ env: { NPM_CONFIG_USERCONFIG: npm.settings } });
+  const same = await runPml(ws, ["update"], MS);
+  assert.equal(same.stdout, `PML ${version} is the newest version\n`, same.stderr);
+  const changes = "- Calls are faster.\n- \u001b[31mred";
+  npm.publish({
+    "@casys/pml": { ...own, "9.0.0": { "package.json": JSON.stringify({ changes }) } },
+  });
+  const told = await runPml(ws, ["update"], MS);
+  assert.equal(told.code, 0, told.stderr);
+  assert.match(told.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is there\\.\\n`));
+  assert.match(told.stdout, /- Calls are faster\.\n +- \\u\{1b\}\[31mred/);
+  assert.match(told.stdout, /^Install it: deno install -gAf -n pml jsr:@casys\/pml$/m);
+  const shown = JSON.parse((await runPml(ws, ["update", "--json"], MS)).stdout);
+  assert.deepEqual([shown.newest, shown.changes], ["9.0.0", changes]);
+  npm.withhold();
+  npm.publish({});
+  assertError(await runPml(ws, ["update"], MS), { code: "UPSTREAM_DOWN", exit: 1 });
+});
+
+Deno.test("The package of npm says what changed in it", async () => {
+  const changes = newestIn(await Deno.readTextFile(repoFile("CHANGELOG.md")));
+  assert.match(changes, /^- /);
+  assert.doesNotMatch(changes, /^#/m);
 });

@@ -44,8 +44,15 @@ export async function makePackage(folder: string): Promise<void> {
     await copyFile(join(ROOT, from), join(folder, to));
   }
   await chmod(join(folder, STARTER), 0o755);
-  const manifest = manifestOf(settings, [...used].sort());
+  const changes = newestIn(await readFile(join(ROOT, "CHANGELOG.md"), "utf8"));
+  const manifest = { ...manifestOf(settings, [...used].sort()), changes };
   await writeFile(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** Returns what the changelog says of the newest version: `pml update` shows it. */
+export function newestIn(changelog: string): string {
+  const [, newest = ""] = changelog.split(/^## .*$/m);
+  return newest.trim();
 }
 
 /** Returns the name that a file has in the package. */

@@ -147,7 +147,7 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
 async function compared(at: CommandContext, name: string): Promise<boolean> {
   const { code, text = "" } = await lock(at, { words: ["update", name] });
   tell(text);
-  return code === undefined;
+  return (code ?? 0) === 0;
 }
 
 /** Finds where a server is defined: the workspace's file goes before the person's. */

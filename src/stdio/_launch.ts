@@ -45,6 +45,9 @@ export interface NewestPackage extends NewestVersion {
   readonly install: (tell: Tell) => Promise<InstalledPackage>;
 }
 
+/** A command that may name a package. */
+export type NamedPackage = Pick<StdioValues, "name" | "command" | "args" | "env" | "cwd">;
+
 /** Finds and installs the programs of servers. */
 export class Launch {
   readonly #options: StdioServersOptions;
@@ -113,7 +116,7 @@ export class Launch {
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
-  async newestOf(server: StdioValues): Promise<NewestPackage | undefined> {
+  async newestOf(server: NamedPackage): Promise<NewestPackage | undefined> {
     const wanted = packageCommand(server);
     if (wanted?.tool !== "npm") return undefined;
     const { groups, home } = this.#options;
@@ -246,7 +249,10 @@ export class Launch {
 /** The server that needs a program, and the command that it is searched beside. */
 type ProgramSearch = Pick<StdioValues, "command" | "name" | "cwd">;
 
-function besideOf({ name, cwd }: StdioValues, { command }: PackageCommand): ProgramSearch {
+function besideOf(
+  { name, cwd }: Pick<StdioValues, "name" | "cwd">,
+  { command }: PackageCommand,
+): ProgramSearch {
   return { name, cwd, command };
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { isObject, quoted } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { causeIn } from "./_cause.ts";
 import type { PackageCommand } from "./_package_command.ts";
@@ -20,6 +20,8 @@ export interface NewestVersion {
   /** The version that the command names, if it names one. */
   readonly named: string | undefined;
   readonly newest: string;
+  /** What the newest version says of its changes, if it says anything. */
+  readonly changes?: string | undefined;
 }
 
 /** Looks the newest version up, with the settings and tokens of the command. */
@@ -35,7 +37,7 @@ export async function newestVersion(
   const asked = spec.slice(name.length + 1);
   const named = EXACT.test(asked) ? asked : undefined;
   const wanted = named === undefined ? spec : name;
-  const args = ["view", ...settings, "--json", "--", wanted, "version"];
+  const args = ["view", ...settings, "--json", "--", wanted, "version", "changes"];
   let heard = "";
   const { code, stdout } = await runProgram(
     { file, args, cwd, env: { ...env, ...tokens, ...npm.environment }, kept: true },
@@ -47,18 +49,19 @@ export async function newestVersion(
     },
   );
   const newest = code === 0 ? lastOf(stdout) : undefined;
-  if (newest !== undefined) return { named, newest };
+  if (newest !== undefined) return { named, ...newest };
   throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(wanted)}${causeIn(heard)}`, {
     hint: "Check its name, and whether its registry can be reached",
   });
 }
 
-/** Reads what npm prints: one version, or a list for a range. */
-function lastOf(stdout: string): string | undefined {
+/** Reads what npm prints: a version, with what else it says of itself; or a list for a range. */
+function lastOf(stdout: string): Omit<NewestVersion, "named"> | undefined {
   try {
-    const said: unknown = JSON.parse(stdout);
-    const last = [said].flat().at(-1);
-    return typeof last === "string" && EXACT.test(last) ? last : undefined;
+    const last: unknown = [JSON.parse(stdout)].flat().at(-1);
+    const { version, changes } = isObject(last) ? last : { version: last };
+    if (typeof version !== "string" || !EXACT.test(version)) return undefined;
+    return { newest: version, ...(typeof changes === "string" && { changes }) };
   } catch {
     return undefined; // the caller throws its own error
   }

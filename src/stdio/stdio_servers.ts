@@ -10,7 +10,7 @@ import type { UpstreamServer, UpstreamsOptions } from "../mcp_client/upstreams.t
 import type { Grants } from "../permissions/grants.ts";
 import type { OsLayerChoice } from "../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";
-import { Launch, type NewestPackage, type ServerScripts } from "./_launch.ts";
+import { Launch, type NamedPackage, type NewestPackage, type ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
@@ -86,7 +86,7 @@ export class StdioServers {
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
-  async newestOf(server: StdioValues, closing: AbortSignal): Promise<NewestPackage | undefined> {
+  async newestOf(server: NamedPackage, closing: AbortSignal): Promise<NewestPackage | undefined> {
     return await this.#launching(closing).newestOf(server);
   }
 

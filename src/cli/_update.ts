@@ -1,0 +1,37 @@
+/**
+ * `pml update`: says whether there is a newer PML, what changed in it, and how to install it.
+ *
+ * @module
+ */
+
+import { inset, visible } from "../core/json.ts";
+import { VERSION } from "../core/version.ts";
+import type { CommandContext, Shown } from "./_command_context.ts";
+
+const PACKAGE = "@casys/pml";
+const MOST_CHARACTERS = 8_000;
+/** The package of npm has JavaScript files. */
+const IS_OF_NPM = import.meta.url.endsWith(".js");
+const INSTALL = IS_OF_NPM ? `npm install -g ${PACKAGE}` : `deno install -gAf -n pml jsr:${PACKAGE}`;
+
+/** Asks npm for the newest version. Installs nothing. */
+export async function update({ app }: CommandContext): Promise<Shown> {
+  const { machine } = await app.callPath();
+  const own = {
+    name: "pml",
+    command: "npx",
+    args: ["-y", PACKAGE],
+    env: {},
+    cwd: app.config().home,
+  };
+  const { newest = VERSION, changes = "" } =
+    await machine.programs.newestOf(own, machine.closing) ?? {};
+  const value = { version: VERSION, newest, changes, install: INSTALL };
+  if (newest === VERSION) return { value, text: `PML ${VERSION} is the newest version` };
+  const text = [
+    `PML ${VERSION} runs; ${visible(newest)} is there.`,
+    ...(changes === "" ? [] : ["", inset(changes, MOST_CHARACTERS), ""]),
+    `Install it: ${INSTALL}`,
+  ].join("\n");
+  return { value, text };
+}
