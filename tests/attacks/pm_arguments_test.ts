@@ -158,7 +158,8 @@ Deno.test("pml why tells which rule decides about a call", async () => {
   assert.equal(
     plain,
     `${WRITE}: asks\n  by "${allow}" in /WS/.pml.json\n` +
-      `  its arguments decide, by the rule "${deny}"\n  its arguments decide, by the rule "${allow}"\n`,
+      `  its arguments decide, by the rule "${deny}"\n  its arguments decide, by the rule "${allow}"\n` +
+      `  the server: ready\n  about 95 tokens where a client lists it\n`,
   );
   const table = {
     "src/a": ["runs", allow],
