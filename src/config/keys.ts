@@ -133,13 +133,13 @@ export class Keys {
   find(name: string): Key | undefined {
     if (isOwn(name)) return undefined;
     return this.#known(this.#options.environment().get(name), "the environment") ??
-      (isSteering(name) ? undefined : this.#known(this.#stored().get(name), "the key file") ??
+      (isSteering(name) ? undefined : this.#known(this.kept().get(name), "the key file") ??
         this.#known(this.#dotenv().get(name), ".env"));
   }
 
   /** Returns the keys that `pml key set` keeps, by their names. */
   kept(): Values {
-    return this.#stored();
+    return this.#valuesIn(join(this.#options.environment().home, KEYS_FILE));
   }
 
   /** Returns the key of the person's cloud account. Throws CONFIG_INVALID if it is not one word. */
@@ -156,16 +156,12 @@ export class Keys {
   }
 
   #sources(): readonly Values[] {
-    return [this.#stored(), this.#dotenv()];
+    return [this.kept(), this.#dotenv()];
   }
 
   #dotenv(): Values {
     const root = this.#options.trusted();
     return root === undefined ? NO_FILE.values : this.#valuesIn(join(root, ".env"));
-  }
-
-  #stored(): Values {
-    return this.#valuesIn(join(this.#options.environment().home, KEYS_FILE));
   }
 
   /** Returns the values of a file: the same map as long as the file is unchanged. */

@@ -20,6 +20,7 @@ import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
+import { forOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
@@ -35,6 +36,7 @@ import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
 import { failed, refusal } from "./results.ts";
+import { unknownTool } from "./unknown_tool.ts";
 
 /** How long a client may keep a list: rules change under it. */
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
@@ -215,10 +217,10 @@ export class Gateway implements Disposable {
       case "resources/read":
         if (isOwn(params.uri)) return await readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
-        return await forClient(request, await this.#requests.askAbout(request));
+        return forClient(request, await this.#requests.askAbout(request));
       case "prompts/get":
       case "completion/complete":
-        return await forClient(request, await this.#requests.askAbout(request));
+        return forClient(request, await this.#requests.askAbout(request));
       case "resources/subscribe":
         await this.#following.subscribe(request, text(params, "uri"));
         return {};
@@ -257,7 +259,7 @@ export class Gateway implements Disposable {
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
         return await meta.callTool(await this.#idOf(name), own);
       });
-      return await forClient(request, result);
+      return forClient(request, result);
     } catch (error) {
       return failed(error);
     }
@@ -294,16 +296,13 @@ export class Gateway implements Disposable {
     if (!prefix && find() === undefined) await servers.prepare();
     const id = find();
     if (id !== undefined) return id;
-    const { unknownTool } = await import("./unknown_tool.ts");
     throw unknownTool(name, servers);
   }
 }
 
-async function forClient(
+function forClient(
   { client: { isModern, server } }: ClientRequest,
   result: JsonObject,
-): Promise<JsonObject> {
-  if (isModern) return result;
-  const { forOlderClient } = await import("./_older_results.ts");
-  return forOlderClient(result, server.getNegotiatedProtocolVersion());
+): JsonObject {
+  return isModern ? result : forOlderClient(result, server.getNegotiatedProtocolVersion());
 }
