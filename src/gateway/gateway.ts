@@ -15,7 +15,7 @@ import type { Call, CallTool, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import type { Toolset } from "../core/toolset.ts";
+import { missingIn, type Toolset } from "../core/toolset.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
@@ -26,7 +26,6 @@ import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
-import { within } from "./_tool_sets.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
@@ -298,6 +297,13 @@ export class Gateway implements Disposable {
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
+}
+
+/** Returns the options for a client with a tool set: its judge denies all other tools. */
+function within(options: GatewayOptions, toolset: Toolset | undefined): GatewayOptions {
+  if (toolset === undefined) return options;
+  const { judge } = options;
+  return { ...options, judge: (id, args) => missingIn([toolset], id) ?? judge(id, args) };
 }
 
 function forClient(
