@@ -5,6 +5,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { keyIn } from "../core/schema_ref.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -120,7 +121,7 @@ function pointed(ref: string, root: JsonObject): unknown {
   if (!/^#(?:\/|$)/.test(ref)) return undefined;
   try {
     return decodeURIComponent(ref).split("/").slice(1)
-      .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+      .map(keyIn)
       .reduce<unknown>((from, part) => Object(from)[part], root);
   } catch {
     return undefined; // it is not a valid escape

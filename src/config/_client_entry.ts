@@ -6,7 +6,7 @@
  */
 
 import { basename, resolve } from "node:path";
-import { defined, isObject } from "../core/json.ts";
+import { defined, isObject, textsOf } from "../core/json.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { HttpDefinition } from "./servers.ts";
@@ -70,7 +70,7 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
 function stdioOf(said: ClientEntry["said"]): object {
   const { command, args, env, cwd, env_vars } = said;
   // Codex lists variables that are passed on unchanged.
-  const passed = texts(env_vars).map((name) => [name, `\${${name}}`]);
+  const passed = textsOf(env_vars).map((name) => [name, `\${${name}}`]);
   const all = { ...(isObject(env) ? env : {}), ...Object.fromEntries(passed) };
   return defined({
     command,
@@ -117,10 +117,6 @@ function toolsOf({ tools, enabled_tools, includeTools }: ClientEntry["said"]): u
   const named = enabled_tools ?? includeTools ?? tools;
   // Some clients write "*" for all tools.
   return Array.isArray(named) && !named.includes("*") ? named : undefined;
-}
-
-function texts(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function orNothing(value: object): object | undefined {

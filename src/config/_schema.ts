@@ -5,12 +5,12 @@
  */
 
 import type { z } from "zod";
+import { META_TOOLS } from "../core/exposure.ts";
 import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
 import { FORBIDDEN } from "./_company_file.ts";
-import { META_TOOLS } from "./gateway_options.ts";
 import { RATE } from "./identities.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
@@ -63,7 +63,7 @@ function grantsIn(zod: Zod) {
 
 /** Returns the schema of a `config.yaml`. */
 export function personSchema(zod: Zod) {
-  const { object, number, text, list, flag, filled, url } = words(zod);
+  const { object, number, part, text, list, flag, filled, url } = words(zod);
   const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
   const limits = LIMIT_NAMES.map((name) => {
     const [, least, most] = LIMITS[name];
@@ -86,7 +86,7 @@ export function personSchema(zod: Zod) {
     }, { no_proxy: list(text(EXCEPTION, EXCEPTIONS), "hosts") }),
     search: object({}, { model: folder }),
     workspaces: list(folder, "paths of folders"),
-    workflow: object({}, { confidence: zod.number(PART).min(0, PART).max(1, PART) }),
+    workflow: object({}, { confidence: part }),
     sampling: samplingSchema(zod),
     toolsets: toolsetsSchema(zod),
     client_toolsets: zod.record(filled, filled),
@@ -120,14 +120,14 @@ function toolsetsSchema(zod: Zod) {
 }
 
 function identitiesSchema(zod: Zod) {
-  const { object, text, flag, rules, tool } = words(zod);
+  const { object, text, flag, permissions, tool } = words(zod);
   const name = text(NAME, /^(?!local$)[\w.-]{1,64}$/);
   return zod.record(
     name,
     object({
       token: text("the SHA-256 of a token, which `pml token new` writes", /^[0-9a-f]{64}$/),
     }, {
-      permissions: object({}, { allow: rules, ask: rules, deny: rules }),
+      permissions,
       toolset: name,
       keys: flag,
       rates: zod.record(tool, text('a rate such as "60/minute"', RATE)),
@@ -159,14 +159,14 @@ function samplingSchema(zod: Zod) {
 
 /** Returns the schemas of the keys that both files may have. */
 function shared(zod: Zod) {
-  const { object, text, list, flag, filled, url, number, rules, tool } = words(zod);
+  const { object, text, list, flag, filled, url, number, part, permissions, tool } = words(zod);
   const token = text(TOKEN, /^(?!PML_)[A-Z_][A-Z0-9_]*$/i);
   const tools = list(tool, "names or patterns of tools");
   const registry = url(...REGISTRY_BEGINNINGS);
   const label = text(LABEL, /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u);
-  const metaTool = zod.enum([...META_TOOLS]);
+  const metaTool = zod.enum(META_TOOLS);
   return {
-    permissions: object({}, { allow: rules, ask: rules, deny: rules }),
+    permissions,
     gateway: object({}, {
       name: label,
       version: label,
@@ -179,7 +179,7 @@ function shared(zod: Zod) {
         expose_underlying_tools: flag,
         apply_semantic_filter: flag,
         max_underlying_tools: number(0, MOST_LISTED),
-        semantic_threshold: zod.number(PART).min(0, PART).max(1, PART),
+        semantic_threshold: part,
         max_tokens: number(0, MOST_TOKENS),
         whitelisted_tools: tools,
         blacklisted_tools: tools,
@@ -300,11 +300,14 @@ function words(zod: Zod) {
   }
   const list = <T extends z.ZodType>(item: T, what: string) =>
     zod.array(item, `an array of ${what}`);
+  const rules = list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules");
   return {
     object,
     text,
     list,
-    rules: list(text(RULE, { test: (value) => succeeds(() => parsePattern(value)) }), "rules"),
+    rules,
+    permissions: object({}, { allow: rules, ask: rules, deny: rules }),
+    part: zod.number(PART).min(0, PART).max(1, PART),
     tool: text(TOOLS, { test: isToolsPattern }),
     filled: text("a string that is not empty", /\S/),
     flag: zod.boolean("true or false"),

@@ -203,10 +203,10 @@ function foldersIn(folder: string): readonly string[] {
 function readText({ path, inside }: ClientFile): string {
   const real = join(realPathOf(dirname(path)), basename(path));
   try {
-    if (inside !== undefined && !isInside(inside, real)) throw bad(path, "it lies elsewhere");
-    if (Deno.lstatSync(real).isSymlink) throw bad(path, "it is a link");
+    if (inside !== undefined && !isInside(inside, real)) throw new Error("it lies elsewhere");
+    if (Deno.lstatSync(real).isSymlink) throw new Error("it is a link");
     const { bytes } = readRegular(real, { most: MOST_BYTES });
-    if (!isUtf8(bytes)) throw bad(path, "it is no UTF-8 text");
+    if (!isUtf8(bytes)) throw new Error("it is no UTF-8 text");
     return new TextDecoder().decode(bytes);
   } catch (error) {
     throw bad(path, whyUnread(error));

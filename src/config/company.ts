@@ -9,7 +9,7 @@ import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { plainCommand } from "../core/plain_command.ts";
+import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { PolicyFile } from "./_company_file.ts";
 import type { Config } from "./config.ts";
@@ -47,7 +47,6 @@ export interface Forbidding {
   readonly error: PmlError;
 }
 
-const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
 const HINT = "Ask whoever looks after this machine: only they can change the policy";
 
 /** The policies that hold on this machine, as one. Each can only narrow. */
@@ -157,7 +156,7 @@ function wordsOf(
   { kind, command = "", args = [], confine, isOfRegistry = false }: ServerLike,
 ): readonly string[] {
   const isProgram = kind === "stdio";
-  const isContainer = isProgram && CONTAINERS.test(plainCommand({ command, args }).command);
+  const isContainer = isProgram && runsContainers(plainCommand({ command, args }));
   return [
     kind,
     ...(isOfRegistry ? ["registry"] : []),

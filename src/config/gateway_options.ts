@@ -4,25 +4,16 @@
  * @module
  */
 
-import type { Exposure, HybridOptions } from "../core/exposure.ts";
+import { type Exposure, type HybridOptions, META_TOOLS, type MetaTool } from "../core/exposure.ts";
 import { defined, quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { keyOf } from "./limits.ts";
 
-export type { Exposure, HybridOptions } from "../core/exposure.ts";
+export type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
 
 /** All exposures, the smallest first. */
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];
-
-/** A tool of the gateway itself. */
-export type MetaTool =
-  | "search"
-  | "schema"
-  | "call"
-  | "batch"
-  | "execute_workflow"
-  | "execute_code";
 
 /** Which tools of its own and of its servers the gateway shows. */
 export interface GatewayOptions {
@@ -46,16 +37,6 @@ export interface GatewayOptions {
 export interface GatewayOverrides extends Partial<Omit<GatewayOptions, "hybrid">> {
   readonly hybrid?: Partial<HybridOptions>;
 }
-
-/** All meta-tools. */
-export const META_TOOLS: readonly MetaTool[] = [
-  "search",
-  "schema",
-  "call",
-  "batch",
-  "execute_workflow",
-  "execute_code",
-];
 
 /** The limits of the exposure `semantic`: how many tools it lists, and how well they must fit. */
 export const SEMANTIC = { most: 20, threshold: 0.7 };

@@ -9,6 +9,7 @@ import { quoted } from "../core/json.ts";
 import { parsePattern, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { missingIn, type Toolset } from "../core/toolset.ts";
+import { readCompany } from "./_company_file.ts";
 import type { Report } from "./_problem.ts";
 import type { Company } from "./company.ts";
 import type { Config } from "./config.ts";
@@ -149,7 +150,6 @@ export async function openOthers(
     if (set === undefined || toolsets.has(set)) continue;
     report.warnings.push(`There is no tool set ${quoted(set)}: clients with it have no tools`);
   }
-  const { readCompany } = await import("./_company_file.ts");
   const company = await readCompany(environment, report);
   const identity = identities.get(name ?? "");
   return {

@@ -144,7 +144,7 @@ export class Keys {
     const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
     return this.#known(this.#options.environment().get(name), "the environment") ??
       (isSteering(name) ? undefined : this.#known(value, from) ??
-        this.#known(this.#stored().get(name), "the key file") ??
+        this.#known(this.kept().get(name), "the key file") ??
         this.#known(this.#dotenv().get(name), ".env"));
   }
 
@@ -178,7 +178,7 @@ export class Keys {
 
   /** Returns the keys that `pml key set` keeps, by their names. */
   kept(): Values {
-    return this.#stored();
+    return this.#valuesIn(join(this.home, KEYS_FILE));
   }
 
   /** Returns the key of the person's cloud account. Throws CONFIG_INVALID if it is not one word. */
@@ -195,16 +195,12 @@ export class Keys {
   }
 
   #sources(): readonly object[] {
-    return [this.#outsideNow(), this.#stored(), this.#dotenv()];
+    return [this.#outsideNow(), this.kept(), this.#dotenv()];
   }
 
   #dotenv(): Values {
     const root = this.#options.trusted();
     return root === undefined ? NO_FILE.values : this.#valuesIn(join(root, ".env"));
-  }
-
-  #stored(): Values {
-    return this.#valuesIn(join(this.#options.environment().home, KEYS_FILE));
   }
 
   /** Returns the values of a file: the same map as long as the file is unchanged. */

@@ -6,6 +6,25 @@
 
 import type { Pattern } from "./pattern.ts";
 
+/** A tool of the gateway itself. */
+export type MetaTool =
+  | "search"
+  | "schema"
+  | "call"
+  | "batch"
+  | "execute_workflow"
+  | "execute_code";
+
+/** All meta-tools. */
+export const META_TOOLS: readonly MetaTool[] = [
+  "search",
+  "schema",
+  "call",
+  "batch",
+  "execute_workflow",
+  "execute_code",
+];
+
 /** The content of `tools/list`. */
 export type Exposure = "meta_only" | "semantic" | "hybrid" | "full_proxy";
 

@@ -28,6 +28,11 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** Returns the strings of an array, and nothing of any other value. */
+export function textsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
+}
+
 /**
  * Returns JSON text that is the same for equal values: keys are sorted. Throws `TypeError` for
  * values that JSON cannot hold. The package that makes digests does the same, but would have to be

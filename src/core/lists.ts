@@ -15,7 +15,7 @@ export interface ListKind {
   /** The MCP method. */
   readonly method: string;
   /** The capability that a server with such a list declares. */
-  readonly capability: string;
+  readonly capability: "tools" | "resources" | "prompts";
   /** The member, a string, that each item must have. */
   readonly key: string;
 }

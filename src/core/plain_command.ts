@@ -23,6 +23,13 @@ const LINE = /^(?:[ \t\w@%+:,./=^-]|(?<=[\w@%+,./^~-])~|'[^']*'|"[^"$`\\!]*")*$/
 const WORD = /(?:[^\s'"]|'[^']*'|"[^"]*")+/g;
 const ASSIGNMENT = /^([a-z_]\w*)=(.*)$/is;
 
+const CONTAINERS = /^(?:.*[\\/])?(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
+
+/** Returns whether a command is one of the programs that run containers. They read the same arguments. */
+export function runsContainers({ command }: Pick<PlainCommand, "command">): boolean {
+  return CONTAINERS.test(command);
+}
+
 /**
  * Returns the command that runs in the end. A command that shells do not read plainly stays
  * unchanged.

@@ -13,8 +13,12 @@ export function referredIn(root: unknown, ref: string): unknown {
   if (ref === "#") return root;
   const keys = ref.split("/");
   if (keys[0] !== "#" || keys.length > DEEPEST + 1) return undefined;
-  return keys.slice(1).map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"))
-    .reduce(schemaAt, root);
+  return keys.slice(1).map(keyIn).reduce(schemaAt, root);
+}
+
+/** Returns the key that a part of a JSON pointer stands for. */
+export function keyIn(part: string): string {
+  return part.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
 /** Returns what an object has under its own key. */

@@ -5,10 +5,11 @@
  */
 
 import type { Server } from "@modelcontextprotocol/server";
-import { type JsonObject, objectOf } from "../core/json.ts";
-import type { ListName } from "../core/lists.ts";
+import type { JsonObject } from "../core/json.ts";
+import { type ListName, LISTS } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
+import { canOpen } from "./asking.ts";
 
 /**
  * The party that tasks, questions and waiting requests belong to: a session, a process, or a person
@@ -18,6 +19,8 @@ export type Party = object;
 
 /** Somebody who follows resources. */
 export interface Follower {
+  /** Sends a notification. */
+  readonly tell: (method: string, params: JsonObject) => void;
   /** The resources that it follows, by the URIs that it knows. */
   readonly followed: Map<string, Place>;
   /** Resolves when the present change of what it follows is done. */
@@ -41,8 +44,6 @@ export interface Listener extends Follower {
   readonly party: Party;
   /** The ids of the tasks that it listens for. */
   tasks: readonly string[];
-  /** Sends a notification. */
-  readonly tell: (method: string, params: JsonObject) => void;
 }
 
 /** Tells the streams of clients over HTTP which list has changed. */
@@ -75,6 +76,8 @@ export class Clients {
       server,
       party,
       isModern,
+      tell: (method, params) =>
+        void server.notification({ method, params: params as never }).catch(this.#onError),
       level: USUAL_LEVEL,
       capabilities: {},
       followed: new Map(),
@@ -97,7 +100,7 @@ export class Clients {
   /** Sends a notification to all clients of a party that use the newest revision. */
   tellModern(party: Party, method: string, params: JsonObject): void {
     for (const client of this.#all) {
-      if (client.isModern && client.party === party) this.#tell(client.server, method, params);
+      if (client.isModern && client.party === party) client.tell(method, params);
     }
   }
 
@@ -109,27 +112,19 @@ export class Clients {
 
   /** Notifies all that a list has changed. */
   listChanged(list: ListName): void {
-    if (list === "tools") this.streams?.toolsChanged();
-    else if (list === "prompts") this.streams?.promptsChanged();
-    else this.streams?.resourcesChanged();
+    const { capability } = LISTS[list];
+    this.streams?.[`${capability}Changed`]();
     for (const { server } of this.#all) {
-      const told = list === "tools"
-        ? server.sendToolListChanged()
-        : list === "prompts"
-        ? server.sendPromptListChanged()
-        : server.sendResourceListChanged();
       // A client that has just gone needs no notification.
-      told.catch(this.#onError);
+      server.notification({ method: `notifications/${capability}/list_changed` })
+        .catch(this.#onError);
     }
   }
 
   /** Notifies those who follow a resource that it has changed. */
   updated(changed: Place): void {
     const method = "notifications/resources/updated";
-    for (const { server, followed } of this.#all) {
-      for (const uri of urisOf(followed, changed)) this.#tell(server, method, { uri });
-    }
-    for (const { tell, followed } of this.listeners) {
+    for (const { tell, followed } of [...this.#all, ...this.listeners]) {
       for (const uri of urisOf(followed, changed)) tell(method, { uri });
     }
   }
@@ -137,7 +132,7 @@ export class Clients {
   /** Notifies the client that began a task of its state, or the listeners of its party. */
   taskChanged({ client, params }: { readonly client: Client; readonly params: JsonObject }): void {
     if (!client.isModern) {
-      if (this.#all.has(client)) this.#tell(client.server, "notifications/tasks/status", params);
+      if (this.#all.has(client)) client.tell("notifications/tasks/status", params);
       return;
     }
     for (const { party, tasks, tell } of this.listeners) {
@@ -148,22 +143,17 @@ export class Clients {
 
   /** Notifies the clients that can open URLs that the work at one is done. */
   elicited(params: JsonObject): void {
-    for (const { server, isModern, capabilities } of this.#all) {
-      if (isModern || !("url" in objectOf(capabilities.elicitation))) continue;
-      this.#tell(server, "notifications/elicitation/complete", params);
+    for (const { tell, isModern, capabilities } of this.#all) {
+      if (isModern || !canOpen(capabilities)) continue;
+      tell("notifications/elicitation/complete", params);
     }
   }
 
   /** Passes a log message of a server on to the clients that want it. */
   logged(message: JsonObject): void {
-    for (const { server, isModern, level } of this.#all) {
-      if (isModern || !isAtLeast(message.level, level)) continue;
-      this.#tell(server, "notifications/message", message);
+    for (const { tell, isModern, level } of this.#all) {
+      if (!isModern && isAtLeast(message.level, level)) tell("notifications/message", message);
     }
-  }
-
-  #tell(server: Server, method: string, params: JsonObject): void {
-    server.notification({ method, params: params as never }).catch(this.#onError);
   }
 }
 

@@ -12,7 +12,7 @@ import type { Toolset } from "../core/toolset.ts";
 import { canonical, isObject, type JsonObject } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
-import { type AskClient, type Begun, type Pause, Runs } from "./_runs.ts";
+import { type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import { isAtLeast } from "../core/levels.ts";
 
@@ -82,11 +82,9 @@ export class Exchange implements Disposable {
   ): Promise<JsonObject> {
     const { client, context, params } = request;
     const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
-    const { capabilities, toolset } = request;
     const { _meta: _, ...same } = params;
     const of = () => canonical([method, same]);
-    const work = (begun: Begun<ServerContext>) =>
-      this.#answered({ ...begun, first: context, client, capabilities, toolset, of }, run);
+    const work = (begun: Begun<ServerContext>) => this.#answered({ ...begun, request, of }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
@@ -109,19 +107,14 @@ export class Exchange implements Disposable {
   }
 
   async #answered(
-    from: {
-      readonly ask: AskClient;
-      readonly client: Client;
-      readonly capabilities: JsonObject;
-      readonly toolset: Toolset | undefined;
-      readonly signal: AbortSignal;
-      readonly latest: () => ServerContext | undefined;
-      readonly first: ServerContext;
+    from: Begun<ServerContext> & {
+      readonly request: ClientRequest;
       readonly of: () => string;
     },
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { ask: askClient, client, capabilities, toolset, signal } = from;
+    const { ask: askClient, signal, latest, of } = from;
+    const { context, client, capabilities, toolset } = from.request;
     const { isModern, party } = client;
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
@@ -135,17 +128,17 @@ export class Exchange implements Disposable {
       if (said === undefined) throw await leave(question);
       return said;
     };
-    const request = JSON.stringify(from.first.mcpReq.id);
+    const request = JSON.stringify(context.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
     const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
       ? (page, signal) => openPage(page, { client, askClient, signal })
       : undefined;
     const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
-    const working = { signal, ...ways, ...told(from.first, from.latest) };
+    const working = { signal, ...ways, ...told(context, latest) };
     const replica = isModern ? this.#options.replica() : undefined;
-    const said = answerOf(from.first);
+    const said = answerOf(context);
     let answer = said && replica
-      ? { ...said, handle: await replica.open(said.handle, from.of()) }
+      ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
@@ -155,7 +148,7 @@ export class Exchange implements Disposable {
       if (round > MOST_ROUNDS) throw await leave(question);
       if (isModern && asks(question)) {
         if (replica !== undefined) {
-          return ask({ ...question, handle: await replica.seal(question.handle, from.of()) });
+          return ask({ ...question, handle: await replica.seal(question.handle, of()) });
         }
         this.#note(question.handle, party);
         return ask(question);

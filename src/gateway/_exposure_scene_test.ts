@@ -16,7 +16,7 @@ import type { SearchOptions } from "../search/search.ts";
 import type { HybridOptions } from "../core/exposure.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
 import type { GatewayOptions } from "./options.ts";
-import { META_TOOLS } from "./meta_tools.ts";
+import { META_TOOLS } from "../core/exposure.ts";
 import { Servers } from "./servers.ts";
 
 /** The tools of each server. */

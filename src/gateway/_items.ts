@@ -21,7 +21,8 @@ export const items: Readonly<Record<string, Make>> = {
   prefixItems: (said, around) => Array.isArray(said) ? each(said, around) : undefined,
   items: (said, around) => {
     if (Array.isArray(said)) return each(said, around);
-    return after(said, lengthOf(around.schema.prefixItems), around);
+    const { prefixItems } = around.schema;
+    return after(said, Array.isArray(prefixItems) ? prefixItems.length : 0, around);
   },
   additionalItems: (said, around) =>
     Array.isArray(around.schema.items)
@@ -34,10 +35,6 @@ export const items: Readonly<Record<string, Make>> = {
 
 function ofArray(check: (value: Items, spot: Spot) => Grade): Rule {
   return (value, spot) => Array.isArray(value) ? check(value, spot) : FITS;
-}
-
-function lengthOf(list: unknown): number {
-  return Array.isArray(list) ? list.length : 0;
 }
 
 /** Checks each item by the schema at its index. */
@@ -75,7 +72,10 @@ function eachItem(nodeAt: (at: number, seen: Seen) => Rule | undefined): Rule {
 function contains(said: unknown, around: Around): Rule {
   const node = around.node(said);
   const { minContains: min, maxContains: max } = around.schema;
-  const [least, most] = [typeof min === "number" ? min : 1, typeof max === "number" ? max : NONE];
+  const [least, most] = [
+    typeof min === "number" ? min : 1,
+    typeof max === "number" ? max : Infinity,
+  ];
   return ofArray((value, spot) => {
     const { at, run, seen } = spot;
     const found = [0, 0, 0];
@@ -92,8 +92,6 @@ function contains(said: unknown, around: Around): Rule {
     return sure < least || sure + perhaps > most ? UNKNOWN : FITS;
   });
 }
-
-const NONE = Infinity;
 
 function unique(value: Items, { at, run }: Spot): Grade {
   const seen = new Map<string, number>();

@@ -7,6 +7,7 @@
  */
 
 import { isObject, type JsonObject, visible } from "../core/json.ts";
+import { keyIn } from "../core/schema_ref.ts";
 import { KEYWORDS } from "./_keywords.ts";
 import { type LinearEngine, type Pattern, readPattern } from "./_patterns.ts";
 import { subschemas } from "./_safe_schema.ts";
@@ -71,7 +72,9 @@ export class JsonSchema {
       }
       const grade = this.#root(value, { at: undefined, run, seen: undefined });
       if (grade === FITS) return { kind: "fits" };
-      if (grade === FAILS) return { kind: "wrong", why: visible(textOf(run.errors), 500) };
+      if (grade === FAILS) {
+        return { kind: "wrong", why: visible([...new Set(run.errors)].join("; "), 500) };
+      }
       const { unchecked: keyword = "" } = run;
       return { kind: "unchecked", keyword, why: `${keyword} cannot be checked` };
     } catch (error) {
@@ -94,10 +97,6 @@ export class JsonSchema {
       return false; // it would take too long
     }
   }
-}
-
-function textOf(errors: readonly string[]): string {
-  return [...new Set(errors)].join("; ");
 }
 
 /** Makes rules of a schema's keywords, once for each subschema. */
@@ -189,7 +188,7 @@ export class SchemaReader {
     const parts = unescaped(pointer).split("/").slice(1);
     this.#refer(parts.length);
     for (const part of parts) {
-      const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+      const name = keyIn(part);
       if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) {
         return undefined;
       }

@@ -91,11 +91,9 @@ export class Offers {
   /** Finds whose prompt a name is. */
   async prompt(name: string): Promise<Place> {
     const { servers } = this.#options;
-    const known = this.#promptOf(name);
+    const find = () => this.#promptOf(name);
+    const known = find() ?? await servers.prepare("prompts").then(find);
     if (known !== undefined) return known;
-    await servers.prepare("prompts");
-    const listed = this.#promptOf(name);
-    if (listed !== undefined) return listed;
     const id = parseToolId(name);
     const place = id && splitToolId(id);
     if (place !== undefined && servers.has(place.server)) {

@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
+import { otherRequest } from "./results.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {
@@ -121,14 +122,12 @@ export class Runs<C> implements Disposable {
     // Other states are those of PML's own questions.
     if (state === undefined || !state.startsWith(RUN)) return undefined;
     const run = this.#waiting.get(state);
-    if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw gone(true);
+    if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw goneElsewhere();
     if (run === undefined || run.party !== party) throw gone();
     this.#waiting.delete(state);
     clearTimeout(run.timer);
     if (run.of() !== of()) {
-      const error = new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
-        hint: "Send the request again as it was, without requestState",
-      });
+      const error = otherRequest();
       run.abort.abort(error);
       throw error;
     }
@@ -202,15 +201,16 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
   return run;
 }
 
+/** Makes the error for an answer to work of another process. It had begun. */
+function goneElsewhere(): PmlError {
+  return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
+    hint: "Look what was done before you make the request again",
+    detail: { may_have_run: true },
+  });
+}
+
 /** Makes the error for an answer to nobody. What it was for had begun. */
-function gone(isElsewhere = false): PmlError {
-  if (isElsewhere) {
-    const message = "Cannot go on: the process that worked on it has ended";
-    return new PmlError("UPSTREAM_DOWN", message, {
-      hint: "Look what was done before you make the request again",
-      detail: { may_have_run: true },
-    });
-  }
+function gone(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
     hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
   });

@@ -34,7 +34,7 @@ export function subschemas(schema: Readonly<Record<string, unknown>>): readonly 
 
 /** Says why a schema cannot be used; undefined for a good one. */
 export function unsafeSchema(schema: object): string | undefined {
-  return tooLarge(schema) ?? unsafe([schema]);
+  return tooLarge(schema) ?? tooNested(schema);
 }
 
 /** Finds the tools that cannot be used for their schemas, and says why; however many there are. */
@@ -67,11 +67,10 @@ function unusable(tool: ToolDefinition): string | undefined {
   const { inputSchema, outputSchema = {} } = tool;
   const large = tooLarge(tool);
   if (large !== undefined) return large;
-  for (const schema of [inputSchema, outputSchema]) {
-    const why = isObject(schema) ? unsafeSchema(schema) : "it is no object";
-    if (why !== undefined) return `its schema cannot be used: ${why}`;
-  }
-  return undefined;
+  const why = [inputSchema, outputSchema]
+    .map((schema) => isObject(schema) ? tooNested(schema) : "it is no object")
+    .find((each) => each !== undefined);
+  return why && `its schema cannot be used: ${why}`;
 }
 
 /** All that is done with a tool's definition takes as long as it is large. */
@@ -95,8 +94,8 @@ function tooLarge(value: object): string | undefined {
   return undefined;
 }
 
-function unsafe(schemas: readonly unknown[]): string | undefined {
-  let level = schemas.filter(isObject);
+function tooNested(schema: object): string | undefined {
+  let level = [schema].filter(isObject);
   let left = MOST_SUBSCHEMAS;
   for (let depth = DEEPEST; level.length > 0; depth--) {
     if (depth === 0) return "it is nested too deep";

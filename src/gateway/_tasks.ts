@@ -156,16 +156,16 @@ export class Tasks {
     const { context: { mcpReq: { method, inputResponses } }, params } = request;
     if (method === "tasks/list") return { tasks: await this.#list(request) };
     const own = text(params, "taskId");
+    const begun = this.#all.get(own);
+    if (begun === undefined || !isOf(begun, request)) throw invalid("no task of this id is known");
     // The SDK takes them out; what was not asked is not answered either.
-    const said = Object.entries(inputResponses ?? {})
-      .filter(([key]) => this.#all.get(own)?.asked.has(key));
+    const said = Object.entries(inputResponses ?? {}).filter(([key]) => begun.asked.has(key));
     const answers = method === "tasks/update" && { inputResponses: Object.fromEntries(said) };
     const all = { ...params, ...answers } as JsonObject; // parsed JSON
-    if (!this.#isOf(own, request)) throw unknownTask();
-    const result = await this.#ask(request, { own, method, params: all });
+    const result = await this.#ask(request, { own, begun, method, params: all });
     const inputRequests = result.inputRequests === undefined
       ? undefined
-      : await this.#asked(own, { request, asked: objectOf(result.inputRequests) });
+      : await this.#asked(begun, { request, asked: objectOf(result.inputRequests) });
     return { ...result, ...defined({ inputRequests }) };
   }
 
@@ -206,18 +206,13 @@ export class Tasks {
     );
   }
 
-  /** Returns whether the party of a request began a task. */
-  #isOf(own: string, { client: { party } }: ClientRequest): boolean {
-    const { client } = this.#all.get(own) ?? {};
-    return client !== undefined && client.party === party;
-  }
-
   async #ask(
     request: ClientRequest,
-    { own, method, params }: Omit<Wanted, "door" | "server"> & { readonly own: string },
+    { own, begun, method, params }: Omit<Wanted, "door" | "server"> & {
+      readonly own: string;
+      readonly begun: Begun;
+    },
   ): Promise<JsonObject> {
-    const begun = this.#all.get(own);
-    if (begun === undefined) throw unknownTask();
     const { server, tool } = splitToolId(begun.tool);
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
     const { client, context: { mcpReq: { signal, id } } } = request;
@@ -239,9 +234,9 @@ export class Tasks {
 
   /** Asks the servers how their tasks stand; one that its server does not know any more is left out. */
   async #list(request: ClientRequest): Promise<JsonObject[]> {
-    const own = [...this.#all.keys()].filter((own) => this.#isOf(own, request));
-    const states = own.map((own) =>
-      this.#ask(request, { own, method: "tasks/get", params: { taskId: own } })
+    const all = [...this.#all].filter(([, begun]) => isOf(begun, request));
+    const states = all.map(([own, begun]) =>
+      this.#ask(request, { own, begun, method: "tasks/get", params: {} })
         .then((state) => [state], () => [])
     );
     return (await Promise.all(states)).flat();
@@ -249,11 +244,9 @@ export class Tasks {
 
   /** Has what a task asks judged and worded as any question of a server; what may not be asked is left out. */
   async #asked(
-    own: string,
+    begun: Begun,
     { request, asked }: { readonly request: ClientRequest; readonly asked: JsonObject },
   ): Promise<JsonObject> {
-    const begun = this.#all.get(own);
-    if (begun === undefined) return {};
     const { asked: known } = begun;
     for (const key of known.keys()) if (!(key in asked)) known.delete(key);
     for (const [key, one] of Object.entries(asked)) {
@@ -293,8 +286,9 @@ function takes({ capabilities: { extensions } }: ClientRequest): boolean {
   return TASKS in objectOf(extensions);
 }
 
-function unknownTask(): Error {
-  return invalid("no task of this id is known");
+/** Returns whether the party of a request began a task. */
+function isOf({ client }: Begun, request: ClientRequest): boolean {
+  return client?.party === request.client.party;
 }
 
 function keyOf({ tool, there }: Begun): string {

@@ -27,6 +27,8 @@ const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
 const FORM_MAX = 64_000;
+/** What answers in place of a client that has no model. */
+const MODEL = "name a model in `sampling` of config.yaml in the PML home";
 /** Takes anything as it is. */
 export const ANY = {
   "~standard": {
@@ -158,27 +160,15 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
 }
 
 function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject): void {
-  const isForm = params.mode !== "url";
-  const able = method === "sampling/createMessage"
-    ? isObject(can.sampling)
-    : isForm
-    ? canAsk(can)
-    : canOpen(can);
-  if (able) return;
-  const what = method === "sampling/createMessage"
-    ? "have its model asked"
-    : isForm
-    ? "ask its person"
-    : "open a page";
-  throw new PmlError(
-    "BAD_REQUEST",
-    `Cannot do what ${quoted(server)} asks: the client cannot ${what}`,
-    {
-      hint: method === "sampling/createMessage"
-        ? "Use a client that can, or name a model in `sampling` of config.yaml in the PML home"
-        : "Use a client that can, or another tool",
-    },
-  );
+  const another = "another tool";
+  const [isAble, what, instead] = method === "sampling/createMessage"
+    ? [isObject(can.sampling), "have its model asked", MODEL]
+    : params.mode === "url"
+    ? [canOpen(can), "open a page", another]
+    : [canAsk(can), "ask its person", another];
+  if (isAble) return;
+  const message = `Cannot do what ${quoted(server)} asks: the client cannot ${what}`;
+  throw new PmlError("BAD_REQUEST", message, { hint: `Use a client that can, or ${instead}` });
 }
 
 /** A server's question says whose it is, and can be taken for none of PML's. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Exposure, HybridOptions } from "../core/exposure.ts";
+import type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
@@ -13,7 +13,7 @@ import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
 import { serverLine } from "./instructions.ts";
-import { type MetaTool, metaTools } from "./meta_tools.ts";
+import { metaTools } from "./meta_tools.ts";
 
 /** What a list of tools depends on beside the tools that there are. */
 export interface ExposureSettings {

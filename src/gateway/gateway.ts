@@ -15,17 +15,17 @@ import type { Call, CallTool, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import type { Toolset } from "../core/toolset.ts";
+import { missingIn, type Toolset } from "../core/toolset.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
+import { forOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { takeTasks, Tasks } from "./_tasks.ts";
-import { within } from "./_tool_sets.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
@@ -35,6 +35,7 @@ import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
 import { failed, refusal } from "./results.ts";
+import { unknownTool } from "./unknown_tool.ts";
 
 /** How long a client may keep a list: rules change under it. */
 const FRESH = { ttlMs: 5_000, cacheScope: "private" };
@@ -215,10 +216,10 @@ export class Gateway implements Disposable {
       case "resources/read":
         if (isOwn(params.uri)) return await readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
-        return await forClient(request, await this.#requests.askAbout(request));
+        return forClient(request, await this.#requests.askAbout(request));
       case "prompts/get":
       case "completion/complete":
-        return await forClient(request, await this.#requests.askAbout(request));
+        return forClient(request, await this.#requests.askAbout(request));
       case "resources/subscribe":
         await this.#following.subscribe(request, text(params, "uri"));
         return {};
@@ -257,7 +258,7 @@ export class Gateway implements Disposable {
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
         return await meta.callTool(await this.#idOf(name), own);
       });
-      return await forClient(request, result);
+      return forClient(request, result);
     } catch (error) {
       return failed(error);
     }
@@ -294,16 +295,20 @@ export class Gateway implements Disposable {
     if (!prefix && find() === undefined) await servers.prepare();
     const id = find();
     if (id !== undefined) return id;
-    const { unknownTool } = await import("./unknown_tool.ts");
     throw unknownTool(name, servers);
   }
 }
 
-async function forClient(
+/** Returns the options for a client with a tool set: its judge denies all other tools. */
+function within(options: GatewayOptions, toolset: Toolset | undefined): GatewayOptions {
+  if (toolset === undefined) return options;
+  const { judge } = options;
+  return { ...options, judge: (id, args) => missingIn([toolset], id) ?? judge(id, args) };
+}
+
+function forClient(
   { client: { isModern, server } }: ClientRequest,
   result: JsonObject,
-): Promise<JsonObject> {
-  if (isModern) return result;
-  const { forOlderClient } = await import("./_older_results.ts");
-  return forOlderClient(result, server.getNegotiatedProtocolVersion());
+): JsonObject {
+  return isModern ? result : forOlderClient(result, server.getNegotiatedProtocolVersion());
 }

@@ -19,9 +19,10 @@ import {
 } from "../core/json.ts";
 import { assertSameHeaders } from "../core/marked_arguments.ts";
 import { outputOf } from "../core/output.ts";
+import type { MetaTool } from "../core/exposure.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import { type CatalogEntry, WHOLE_SERVER } from "../search/catalog.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
@@ -29,7 +30,7 @@ import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./options.ts";
-import { type MetaTool, metaTools } from "./meta_tools.ts";
+import { metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
@@ -146,14 +147,13 @@ export class MetaCalls {
 
   async #search(args: JsonObject): Promise<ToolResult> {
     const { servers, search, judge, settings } = this.#options;
-    const { actor } = settings();
+    const { actor, metaTools } = settings();
     await servers.prepare();
     const { server, limit = 10 } = args as { server?: string; limit?: number };
     const texts = textsIn(args);
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
-    const { metaTools } = this.#options.settings();
     // Only who looks for several things at once has several calls to make.
     const isMany = texts.length > 1 && lines.length > 1;
     const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
@@ -256,13 +256,12 @@ export class MetaCalls {
   /** Lists the tools of a server, which is a use of it like any other. */
   async #toolsOf(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
     const { callTool, catalog, judge, servers } = this.#options;
+    const { server } = splitToolId(id);
     const outcome = await callTool({ ...asCall(id, request), arguments: {}, method: "tools/list" });
     if (outcome.kind === "ask") return outcome;
-    await servers.prepare("tools", { only: splitToolId(id).server });
-    const shown = (entry: CatalogEntry) => judge(entry.id).kind !== "deny";
-    const lines = await Promise.all(
-      catalog.toolsOf(splitToolId(id).server).filter(shown).map((entry) => this.#line(entry)),
-    );
+    await servers.prepare("tools", { only: server });
+    const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
+    const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     return { kind: "result", result: textResult(lines.join("\n") || "It has no tools") };
   }
 

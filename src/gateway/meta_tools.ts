@@ -4,21 +4,9 @@
  * @module
  */
 
+import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-
-/** The meta-tools that work. */
-export const META_TOOLS = [
-  "search",
-  "schema",
-  "call",
-  "batch",
-  "execute_workflow",
-  "execute_code",
-] as const;
-
-/** The name of a meta-tool. */
-export type MetaTool = (typeof META_TOOLS)[number];
 
 /** Tells whether a wire name is a meta-tool's. */
 export function isMetaTool(name: string): name is MetaTool {

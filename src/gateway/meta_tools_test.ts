@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import { instructions, serverLine } from "./instructions.ts";
-import { META_TOOLS, metaTools } from "./meta_tools.ts";
+import { META_TOOLS } from "../core/exposure.ts";
+import { metaTools } from "./meta_tools.ts";
 import type { ServerState } from "./servers.ts";
 
 const MOST_TOKENS = 700;

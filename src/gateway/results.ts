@@ -6,7 +6,7 @@
 
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { ToolResult } from "../core/call.ts";
-import { asPmlError, audienceOf, type PmlError } from "../core/errors.ts";
+import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 
 /** What a failure tells a program, whichever way it leaves. */
@@ -40,6 +40,13 @@ export function failed(error: unknown): JsonObject {
   const known = asPmlError(error);
   if (audienceOf(known.code) === "client") throw refusal(known);
   return errorResult(known) as unknown as JsonObject; // plain JSON
+}
+
+/** Makes the error of an answer that comes with another request than the one it is for. */
+export function otherRequest(): PmlError {
+  return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
+    hint: "Send the request again as it was, without requestState",
+  });
 }
 
 /** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */

@@ -188,11 +188,6 @@ export class Servers implements Disposable {
     return this.#entries.has(server);
   }
 
-  /** Tells whether a server checks arguments itself; what runs a module does not. */
-  isChecked(server: string): boolean {
-    return this.#entries.get(server)?.source.checksArguments !== false;
-  }
-
   /**
    * Reads the name of a tool, as a list or a person writes it. Where the person gave the tool
    * another name, its id has the name that its server gave it, as rules have.

@@ -29,13 +29,19 @@ export function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string
   return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");
 }
 
-/** Returns the stamp of a path, of a link itself; undefined if nothing can be seen there. */
-export function stampAt(path: string): string | undefined {
+/** Returns what is at a path, of a link itself; undefined if nothing can be seen there. */
+export function infoAt(path: string): Deno.FileInfo | undefined {
   try {
-    return stampOf(Deno.lstatSync(path));
+    return Deno.lstatSync(path);
   } catch {
     return undefined;
   }
+}
+
+/** Returns the stamp of a path, of a link itself; undefined if nothing can be seen there. */
+export function stampAt(path: string): string | undefined {
+  const info = infoAt(path);
+  return info && stampOf(info);
 }
 
 /** The most links on one path. The system does not follow more, either. */
@@ -72,8 +78,8 @@ export function staysInside(folder: string, path: string): boolean {
 
 function linkAt(path: string): string | undefined {
   try {
-    return Deno.lstatSync(path).isSymlink ? Deno.readLinkSync(path) : undefined;
+    return infoAt(path)?.isSymlink ? Deno.readLinkSync(path) : undefined;
   } catch {
-    return undefined; // nothing exists here, so there is no link
+    return undefined; // it was removed meanwhile
   }
 }

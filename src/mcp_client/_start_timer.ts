@@ -7,11 +7,12 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { after } from "../io/waiting.ts";
 
 /** The longest start that `limits.start_ms` allows. */
 const LONGEST_MS = 600_000;
 
-/** The options of `StartTimer`. */
+/** The options of `startTimer`. */
 export interface StartTimerOptions {
   readonly ms: number;
   /** The PML home, where the limit can be raised. */
@@ -20,26 +21,20 @@ export interface StartTimerOptions {
   readonly closing: AbortSignal;
 }
 
-/** Limits the time until a server answers for the first time. */
-export class StartTimer implements Disposable {
+/** A limit that counts until it is disposed. */
+export interface StartTimer extends Disposable {
   /** Aborts with `TIMED_OUT`, or with the reason of `closing`. */
   readonly signal: AbortSignal;
-  readonly #abort = new AbortController();
-  readonly #timer: ReturnType<typeof setTimeout>;
+}
 
-  /** Starts the timer. */
-  constructor(name: string, { ms, home, closing }: StartTimerOptions) {
-    this.signal = AbortSignal.any([this.#abort.signal, closing]);
-    const file = quoted(join(home, "config.yaml"), 400);
-    const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
-      hint: `Start it in a terminal. If it only needs more time, set start_ms under limits in ` +
-        `${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
-    });
-    this.#timer = setTimeout(() => this.#abort.abort(late), ms);
-  }
-
-  /** Stops the timer. */
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
+/** Limits the time until a server answers for the first time. */
+export function startTimer(name: string, { ms, home, closing }: StartTimerOptions): StartTimer {
+  const file = quoted(join(home, "config.yaml"), 400);
+  const late = new PmlError("TIMED_OUT", `Cannot start ${quoted(name)}: no answer in ${ms} ms`, {
+    hint: `Start it in a terminal. If it only needs more time, set start_ms under limits in ` +
+      `${file}, such as "start_ms: ${Math.min(ms * 4, LONGEST_MS)}"`,
+  });
+  const abort = new AbortController();
+  const timer = after(ms, () => abort.abort(late));
+  return { ...timer, signal: AbortSignal.any([abort.signal, closing]) };
 }

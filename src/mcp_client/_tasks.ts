@@ -8,6 +8,7 @@
 import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
+import { MISSING_CAPABILITY } from "./_answers.ts";
 import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
@@ -15,7 +16,6 @@ import type { Connection } from "./connection.ts";
 export const TASKS = "io.modelcontextprotocol/tasks";
 
 const CALL = "tools/call";
-const MISSING_CAPABILITY = -32021;
 /** The least, the most and the default time between two `tasks/get` requests. */
 const [POLL_MIN_MS, POLL_MAX_MS, POLL_MS] = [50, 5_000, 500];
 /** How long a server is kept running for a task without a `ttl`, and the most for any task. */

@@ -10,7 +10,7 @@ import { isObject, type Json, type JsonObject, quoted, visible } from "../core/j
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { aborted, pause } from "../io/waiting.ts";
-import { StartTimer } from "./_start_timer.ts";
+import { startTimer } from "./_start_timer.ts";
 import type { Living } from "../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
@@ -110,7 +110,7 @@ export class Connection implements Living {
   /** Connects to a server and makes the handshake. */
   static async start(options: ConnectionOptions): Promise<Connection> {
     const { name, limits, home, closing } = options;
-    using late = new StartTimer(name, { ms: limits.startMs, home, closing });
+    using late = startTimer(name, { ms: limits.startMs, home, closing });
     const connection = new Connection(options);
     try {
       await connection.#shakeHands(late.signal);

@@ -29,7 +29,7 @@ import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
-import { StartTimer } from "./_start_timer.ts";
+import { startTimer } from "./_start_timer.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
@@ -145,7 +145,7 @@ export class Upstreams implements AsyncDisposable {
       const all = await this.#use(server, async (connection) => {
         const { limits, home } = this.#options;
         const { signal: closing } = this.#closing;
-        using late = new StartTimer(name, { ms: limits().startMs, home, closing });
+        using late = startTimer(name, { ms: limits().startMs, home, closing });
         const items = await connection.list(list, late.signal).catch((error) => {
           throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
         });
@@ -190,10 +190,11 @@ export class Upstreams implements AsyncDisposable {
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
-    const params = method === "tools/call" ? { name: nameThere(), arguments: args } : args;
-    const meta = call.meta && { _meta: call.meta };
-    const all = { ...params, ...meta };
-    const result = await this.#request(server, { method, params: all, call, owner });
+    const params = {
+      ...method === "tools/call" ? { name: nameThere(), arguments: args } : args,
+      ...defined({ _meta: call.meta }),
+    };
+    const result = await this.#request(server, { method, params, call, owner });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
     const checked = resultOf(result, { name, method });

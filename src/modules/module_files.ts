@@ -67,8 +67,8 @@ export class ModuleFiles {
     maxBytes: number,
   ): string | undefined {
     try {
-      return this.identify({ kind: "file", name: module.name, path: module.path }, maxBytes)
-        .integrity;
+      const { name, path } = module;
+      return this.identify({ kind: "file", name, path }, maxBytes).integrity;
     } catch {
       // There is nothing to approve. Loading the module reports why it cannot be read.
       return undefined;
@@ -80,13 +80,9 @@ function readable<T>(path: string, look: () => T): T {
   try {
     return look();
   } catch (cause) {
-    throw unreadable(path, whyUnread(cause), cause);
+    const hint = "Fix the file, or its path in private_mcps of .pml.json";
+    throw unloadable(path, whyUnread(cause), { code: "UPSTREAM_DOWN", hint, cause });
   }
-}
-
-function unreadable(path: string, why: string, cause?: unknown): PmlError {
-  const hint = "Fix the file, or its path in private_mcps of .pml.json";
-  return unloadable(path, why, { code: "UPSTREAM_DOWN", hint, cause });
 }
 
 /** Returns the error of a module that cannot be loaded. */

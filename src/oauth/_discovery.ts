@@ -5,7 +5,7 @@
  */
 
 import type { AuthorizationServer } from "oauth4webapi";
-import { isObject, quoted, textOf } from "../core/json.ts";
+import { isObject, quoted, textOf, textsOf } from "../core/json.ts";
 import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
 import type { Protocol } from "./_protocol.ts";
 
@@ -92,8 +92,8 @@ async function resourceOf(
     const why = `its metadata are those of ${quoted(textOf(resource))}`;
     throw protocol.error("UPSTREAM_PROTOCOL", why);
   }
-  const [issuer] = texts(servers);
-  return { resource: textOf(resource), issuer, scopes: texts(scopes) };
+  const [issuer] = textsOf(servers);
+  return { resource: textOf(resource), issuer, scopes: textsOf(scopes) };
 }
 
 async function authorizationServer(
@@ -129,10 +129,6 @@ async function first(
     if (isObject(json)) return { response, json };
   }
   return undefined;
-}
-
-function texts(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function plain(url: string): string {

@@ -32,15 +32,13 @@ const MOST_MS = 15_000;
 export class Protocol {
   readonly server: Server;
   readonly library: Library;
-  readonly #fetch: Fetch;
-  readonly #clean: Way["clean"];
+  readonly #way: Way;
   readonly #isHere: boolean;
 
-  private constructor(server: Server, library: Library, { fetch, clean }: Way) {
+  private constructor(server: Server, library: Library, way: Way) {
     this.server = server;
     this.library = library;
-    this.#fetch = fetch;
-    this.#clean = clean;
+    this.#way = way;
     this.#isHere = isLoopback(new URL(server.url).hostname);
   }
 
@@ -53,7 +51,7 @@ export class Protocol {
   async ask(url: string, options: Omit<FetchOptions, "named">): Promise<Response> {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(MOST_MS)]);
     const way = { named: this.#namedFor(url), certificates: this.server.certificates };
-    const { body, status, headers } = await this.#fetch(url, { ...options, ...way, signal });
+    const { body, status, headers } = await this.#way.fetch(url, { ...options, ...way, signal });
     const bytes = new Uint8Array(await readBytes(body, { limits: LIMITS }));
     return new Response(body && bytes, { status, headers });
   }
@@ -107,7 +105,7 @@ export class Protocol {
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       const failure = this.#failure(error);
-      throw this.#clean?.(failure) ?? failure;
+      throw this.#way.clean?.(failure) ?? failure;
     }
   }
 

@@ -8,6 +8,8 @@ import type { Authorization, OAuthSettings } from "../core/authorization.ts";
 import type { Certificates } from "../core/fetch.ts";
 import { SignedInServer } from "./_authorization.ts";
 import type { Way } from "./_protocol.ts";
+import { beginSignIn } from "./_sign_in.ts";
+import { endSignIn } from "./_sign_out.ts";
 import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
 import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
 
@@ -102,7 +104,6 @@ export class SignIns {
     server: OAuthServer,
     { scopes = [], signal }: { readonly scopes?: readonly string[]; readonly signal: AbortSignal },
   ): Promise<SignIn> {
-    const { beginSignIn } = await import("./_sign_in.ts");
     return await beginSignIn({
       ...this.#options,
       store: this.#store,
@@ -118,7 +119,6 @@ export class SignIns {
     const store = this.#store;
     const kept = store.read(key);
     if (kept === undefined) return "none";
-    const { endSignIn } = await import("./_sign_out.ts");
     return await endSignIn(kept, { ...this.#options, key, store, server, signal });
   }
 

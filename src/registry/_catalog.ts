@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isObject, textOf } from "../core/json.ts";
+import { defined, isObject, textOf } from "../core/json.ts";
 import type { Manifest, ManifestTool } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
@@ -164,11 +164,11 @@ function rowOf(said: unknown): CatalogRow | undefined {
 
 function shortened(definition: ToolDefinition): ToolDefinition {
   const { name, title, description, inputSchema, annotations } = definition;
-  return {
+  return defined({
     name,
-    ...(title === undefined ? {} : { title: shownText(title) ?? "" }),
+    title: shownText(title),
     description: shownText(description) ?? "",
     inputSchema,
-    ...(annotations && { annotations }),
-  };
+    annotations,
+  });
 }

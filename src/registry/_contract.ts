@@ -45,7 +45,7 @@ export function contractSource(url: string, options: ContractOptions): RegistryS
       if (answered.kind !== "found") return answered;
       const json = client.json(answered.bytes);
       if (!isObject(json)) throw client.bad(`its entry of "${entryName(name)}" is no object`);
-      return { kind: "found", json: objectOf(json), etag: answered.etag };
+      return { ...answered, json: objectOf(json) };
     },
     async code({ fqdn, version }, { signal, onProgress }) {
       const answered = await client.get(`/${fqdn}@${encodeURIComponent(version)}`, {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { objectOf, quoted, textOf } from "../core/json.ts";
+import { defined, objectOf, quoted, textOf } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
 import { type ClientOptions, RegistryClient } from "./client.ts";
 import type { Fqdn } from "./fqdn.ts";
@@ -61,7 +61,7 @@ export class Official implements RegistrySource {
     options: LookOptions & { readonly cursor?: string | undefined },
   ): Promise<CatalogPage> {
     const { cursor } = options;
-    const { servers, next } = await this.#list({ ...cursor !== undefined && { cursor } }, options);
+    const { servers, next } = await this.#list(defined({ cursor }), options);
     const items = servers.flatMap((response) => {
       const offer = offerOf(response);
       if (offer.kind !== "entry") return [];

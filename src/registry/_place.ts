@@ -76,26 +76,20 @@ export class Place {
   readonly host: string;
   readonly isSecure: boolean;
   readonly isSigned: boolean;
-  readonly #publicKey: string | undefined;
-  readonly #named: (server: string) => readonly string[];
-  readonly #isQuiet: boolean;
+  readonly #place: RegistryPlace;
   readonly #options: PlaceOptions;
   readonly #kept = new Map<string, CachedAnswer>();
   readonly #reads = new Map<string, (kept: KeptEntry) => ParsedEntry>();
 
   /** Takes the registry; asks and reads nothing yet. */
-  constructor(
-    { source, publicKey, named = () => [], isQuiet = false }: RegistryPlace,
-    options: PlaceOptions,
-  ) {
+  constructor(place: RegistryPlace, options: PlaceOptions) {
+    const { source, publicKey } = place;
     const { host, protocol } = new URL(source.url.replace(/^mcp\+/, ""));
     this.source = source;
     this.host = host;
     this.isSecure = protocol === "https:";
     this.isSigned = publicKey !== undefined;
-    this.#publicKey = publicKey;
-    this.#named = named;
-    this.#isQuiet = isQuiet;
+    this.#place = place;
     this.#options = options;
   }
 
@@ -135,7 +129,7 @@ export class Place {
     } catch (error) {
       if (!(error instanceof PmlError)) throw error;
       const isAway = error.code === "REGISTRY_OFFLINE";
-      if (isAway && !this.isDown && !this.#isQuiet) {
+      if (isAway && !this.isDown && !this.#place.isQuiet) {
         warn(`${error.message}; PML uses what it has cached`);
       }
       if (isAway) outages.note(url, error);
@@ -218,14 +212,14 @@ export class Place {
   }
 
   #parse(fqdn: Fqdn, json: JsonObject): { readonly read: ParsedEntry; readonly issued: number } {
+    const { named, publicKey } = this.#place;
     const leftOut: LeftOut[] = [];
     const manifest = parseManifest(json, {
       url: this.source.url,
       asked: fqdn,
-      named: new Set([this.host, ...this.#named(fqdn.name)]),
+      named: new Set([this.host, ...named?.(fqdn.name) ?? []]),
       onLeftOut: (name, reason) => leftOut.push({ name, reason }),
     });
-    const publicKey = this.#publicKey;
     const issued = publicKey === undefined
       ? 0
       : verifyManifest(json, { registry: this.source.url, publicKey });

@@ -35,14 +35,12 @@ const INSTALLERS: Readonly<Record<string, PackageInstaller | undefined>> = {
   npm: {
     home: "npmjs",
     runs: { npx: ["npx", "-y"], bunx: ["bunx"] },
-    usual: "npx",
     name: NPM_NAME,
     version: NPM_VERSION,
   },
   pypi: {
     home: "pypi",
     runs: { uvx: ["uvx"] },
-    usual: "uvx",
     name: PYPI_NAME,
     version: PYPI_VERSION,
   },
@@ -50,8 +48,8 @@ const INSTALLERS: Readonly<Record<string, PackageInstaller | undefined>> = {
 
 interface PackageInstaller {
   readonly home: string;
+  /** The commands by the hint of the package. The first one is the usual one. */
   readonly runs: Readonly<Record<string, readonly [string, ...string[]] | undefined>>;
-  readonly usual: string;
   readonly name: RegExp;
   readonly version: RegExp;
 }
@@ -117,7 +115,7 @@ function packaged(said: JsonObject): JsonObject {
   if (base !== "" && homeOf(base) !== installer.home) {
     throw unfit(`${package_} comes from ${quoted(base)}, where PML does not look`);
   }
-  const hint = textOf(said.runtimeHint ?? installer.usual);
+  const hint = textOf(said.runtimeHint ?? Object.keys(installer.runs)[0]);
   const command = Object.hasOwn(installer.runs, hint) ? installer.runs[hint] : undefined;
   if (command === undefined) throw unfit(`${package_} is run by ${quoted(hint)}`);
   const odd = listOf(said.runtimeArguments).map((one) => {

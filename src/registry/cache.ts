@@ -5,12 +5,12 @@
  * @module
  */
 
-import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
-import { stampAt } from "../io/place.ts";
+import { joined } from "../io/lines.ts";
+import { infoAt, stampAt } from "../io/place.ts";
 import { privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "./integrity.ts";
@@ -108,7 +108,7 @@ export class Cache {
     const path = join(this.#folder, name);
     try {
       privateFolder(this.#folder);
-      keepFile(path, Buffer.concat(parts));
+      keepFile(path, joined(parts));
       for (const { length } of parts) this.#written += length;
       if (this.#written >= LOOK_BYTES) this.#prune();
     } catch (error) {
@@ -135,8 +135,10 @@ export class Cache {
     const { bytes: most = KEPT_BYTES } = this.#options;
     const files = [...Deno.readDirSync(this.#folder)].flatMap(({ name }) => {
       const path = join(this.#folder, name);
-      const { isDirectory, size, mtime } = statIfAny(path) ?? { isDirectory: true };
-      return isDirectory ? [] : [{ path, size, used: mtime?.getTime() ?? 0 }];
+      const info = infoAt(path);
+      // Another process may have removed the file meanwhile.
+      if (info === undefined || info.isDirectory) return [];
+      return [{ path, size: info.size, used: info.mtime?.getTime() ?? 0 }];
     }).sort((a, b) => b.used - a.used);
     let kept = 0;
     for (const { path, size, used } of files) {
@@ -169,14 +171,5 @@ function touch(path: string, now: number): void {
     Deno.utimeSync(path, now / 1000, now / 1000);
   } catch {
     // A home that cannot be written can still be read.
-  }
-}
-
-function statIfAny(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch {
-    // Another process removed the file meanwhile.
-    return undefined;
   }
 }

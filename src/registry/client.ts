@@ -7,7 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
-import { quoted, visible } from "../core/json.ts";
+import { defined, quoted, visible } from "../core/json.ts";
 import { excessOf } from "../core/json_bounds.ts";
 import { joined } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
@@ -138,11 +138,8 @@ export class RegistryClient {
         hint: "Look at the variable that token_env names: it holds characters that no token has",
       });
     }
-    return {
-      "accept": type,
-      ...(token === undefined ? {} : { "authorization": `Bearer ${token}` }),
-      ...(etag === undefined ? {} : { "if-none-match": etag }),
-    };
+    const authorization = token && `Bearer ${token}`;
+    return defined({ "accept": type, authorization, "if-none-match": etag });
   }
 
   async #answer(response: Response, attempt: GetAttempt): Promise<GetResult> {

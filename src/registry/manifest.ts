@@ -100,7 +100,10 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   const version = read("version", entry.version, VERSION);
   read("fqdn", entry.fqdn, nameKind(asked, version));
   // A number is an exact version. Anything else after the `@` is a tag.
-  if (/^\d+\.\d/.test(asked.version ?? "")) read("version", version, exactly(asked.version));
+  const { version: exact = "" } = asked;
+  if (/^\d+\.\d/.test(exact)) {
+    read("version", version, { wanted: quoted(exact), is: (value) => value === exact });
+  }
   const listed = toolsOf(read("tools", entry.tools, TOOLS) ?? [], { asked, onLeftOut });
   const base = {
     fqdn: entryName(asked),
@@ -154,12 +157,11 @@ function kindOf(
         proxyTo: address("proxy_to", entry.proxy_to, { read, options }),
       } as const;
     default:
-      return read<never>("type", entry.type, { wanted: "deno, stdio, http or cloud", is: never });
+      return read<never>("type", entry.type, {
+        wanted: "deno, stdio, http or cloud",
+        is: () => false,
+      });
   }
-}
-
-function never(): boolean {
-  return false;
 }
 
 /**
@@ -264,10 +266,6 @@ function nameKind(asked: Fqdn, version: string): MemberKind<string> {
         (said.version === undefined || said.version === version);
     },
   };
-}
-
-function exactly(wanted = ""): MemberKind<string> {
-  return { wanted: quoted(wanted), is: (value) => value === wanted };
 }
 
 function refused({ url, asked }: ManifestOptions, why: string): PmlError {

@@ -122,26 +122,19 @@ export class Registries {
     const known = this.known(name);
     if (known !== undefined) return known;
     const finding = this.#finding.get(name) ??
-      this.#ask(name, AGAIN_MS).finally(() => this.#finding.delete(name));
+      this.#ask(name).finally(() => this.#finding.delete(name));
     this.#finding.set(name, finding);
     return await inTime(finding, signal);
   }
 
   /** Asks for an entry now, whatever is known of it. */
   async refresh(name: string, { signal }: Waiting): Promise<Found | undefined> {
-    return await inTime(this.#ask(name, 0, true), signal);
+    return await inTime(this.#ask(name, true), signal);
   }
 
   /** Gives the registries that would be told a name if it were looked up, in order. */
   asked(name: string): readonly string[] {
     return this.#order(parseFqdn(name)).map(({ source }) => source.url);
-  }
-
-  /** Gives the registries that are known to have a name, in order. */
-  sources(name: string): readonly string[] {
-    const fqdn = parseFqdn(name);
-    return this.#places.filter((place) => place.kept(fqdn)?.kind === "found")
-      .map(({ source }) => source.url);
   }
 
   /** Tells whether the code of an entry is here. */
@@ -193,7 +186,12 @@ export class Registries {
 
   #seen(place: Place, at: number): void {
     const { catalogMs = CATALOG_MS } = this.#options;
-    if (Date.now() - at >= catalogMs) this.#refreshCatalogBehind(place);
+    if (Date.now() - at < catalogMs) return;
+    const work = async () => {
+      await this.#catalogs.load(place);
+      this.#options.onCatalog?.();
+    };
+    this.#workBehind(place, { key: "", isForced: false, work });
   }
 
   /** Asks every registry for its catalog now. */
@@ -213,13 +211,13 @@ export class Registries {
    * Asks in order. A registry that cannot answer ends it: the next might have something else under
    * this name, and would learn a name that is none of its own.
    */
-  async #ask(name: string, missingMs: number, again = false): Promise<Found | undefined> {
+  async #ask(name: string, again = false): Promise<Found | undefined> {
     const fqdn = parseFqdn(name);
     const without: Place[] = [];
     for (const place of this.#order(fqdn)) {
       const before = place.kept(fqdn);
       const isUsed = !again && before !== undefined &&
-        (before.kind === "found" || Date.now() - before.at < missingMs);
+        (before.kind === "found" || Date.now() - before.at < AGAIN_MS);
       const kept = isUsed
         ? before
         : await place.briefly(() => place.look(fqdn, this.#options.closing));
@@ -270,17 +268,6 @@ export class Registries {
         const is = (kept = before) =>
           kept?.kind === "found" ? `${place.read(fqdn, kept).hash} ${kept.gone}` : "missing";
         if (is(before) !== is(after)) this.#options.onChange?.(name);
-      },
-    });
-  }
-
-  #refreshCatalogBehind(place: Place): void {
-    this.#workBehind(place, {
-      key: "",
-      isForced: false,
-      work: async () => {
-        await this.#catalogs.load(place);
-        this.#options.onCatalog?.();
       },
     });
   }

@@ -49,7 +49,7 @@ Deno.test("Registries asks once for an entry and its code, and never again while
   const later = new Scene(home, [registry]).registries;
   const known = later.known("hello");
   assert.equal(known?.hash, found.hash);
-  assert.deepEqual(later.sources("hello"), [registry.url]);
+  assert.equal(known?.source, registry.url);
   assert.equal(new TextDecoder().decode(await later.code(known ?? found, never)), ONE);
   assert.equal(registry.asked.length, 2);
 });
@@ -268,7 +268,6 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
   pins.hello = open.url;
   const pinned = new Scene(home, [company, open], { pinned: (name) => pins[name] });
   assert.equal(await pinned.version("hello"), "9.9.9");
-  assert.deepEqual(pinned.registries.sources("hello"), [company.url, open.url]);
   const before = company.asked.length + open.asked.length;
   const ill = ["../x", "a/b", "a%2fb", "a?b", "A", "", "a".repeat(300), "a\0", "con", "nul.txt"];
   for (const name of [...ill, "__proto__", "hеllo", "hello.", "fs:../x", "fs:a/b", "hello@../1"]) {

@@ -39,27 +39,21 @@ export function unreached(
   });
 }
 
-/**
- * Returns the error for a message that is too long. For an error that names only the host, returns
- * it with the server's name.
- */
-function ownError(server: Named, error: TooLong | PmlError): PmlError {
-  const { message } = error;
-  const name = quoted(server.name);
-  if (error instanceof PmlError) {
-    if (message.includes(name)) return error;
-    const { code, hint = "", detail = {} } = error;
-    const why = message.replace(/^C/, "c");
-    return new PmlError(code, `Cannot use ${name}: ${why}`, { hint, detail, cause: error });
-  }
-  if (error.of === "message") return unusable(server, message);
-  return tooLarge(`what ${name} answered`, { why: message });
-}
-
 /** Returns the error for a request that failed while it was sent, or while its answer came. */
 export function failureOf(server: Named, error: unknown): PmlError {
-  const isOwn = error instanceof TooLong || error instanceof PmlError;
-  return isOwn ? ownError(server, error) : unreached(server, "the connection broke");
+  const name = quoted(server.name);
+  if (error instanceof TooLong) {
+    const { message: why } = error;
+    return error.of === "message"
+      ? unusable(server, why)
+      : tooLarge(`what ${name} answered`, { why });
+  }
+  if (!(error instanceof PmlError)) return unreached(server, "the connection broke");
+  const { code, message, hint = "", detail = {} } = error;
+  if (message.includes(name)) return error;
+  // It names only the host.
+  const why = message.replace(/^C/, "c");
+  return new PmlError(code, `Cannot use ${name}: ${why}`, { hint, detail, cause: error });
 }
 
 /** Returns the error for the status of an answer. */

@@ -95,7 +95,7 @@ export class HttpRequest {
     let stream: Response | undefined = response;
     for (let tries = 0; !this.#isAnswered;) {
       const before = this.#last;
-      const broke = stream && await this.#events(stream).then(() => undefined, asIs);
+      const broke = stream && await this.#events(stream).catch((error) => error);
       if (this.#isAnswered) return;
       if (broke instanceof TooLong || this.abort.signal.aborted) throw broke;
       // Only the older revisions keep what was not heard, and only where they said so.
@@ -155,8 +155,4 @@ function parsed(bytes: Uint8Array): unknown {
   const why = excessOf(bytes);
   if (why === undefined) return parsedJson(bytes);
   throw new TooLong(why, "result");
-}
-
-function asIs(error: unknown): unknown {
-  return error;
 }

@@ -7,7 +7,7 @@
 import type { Authorization } from "../core/authorization.ts";
 import type { Certificates, Fetch } from "../core/fetch.ts";
 import type { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { defined, isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
@@ -159,14 +159,19 @@ export class HttpSession {
     { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
     const { url, fetch, headers, keyHeaders, named, certificates } = this.#options;
+    const all = {
+      ...headers,
+      ...(message?.method === "tools/call" && keyHeaders),
+    };
     const own = {
-      ...lowered(headers),
-      ...(token !== undefined && { authorization: token }),
-      ...(message?.method === "tools/call" && lowered(keyHeaders ?? {})),
-      "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
-      ...(this.id !== undefined && { "mcp-session-id": this.id }),
-      ...(this.version !== undefined && { "mcp-protocol-version": this.version }),
-      ...(last !== undefined && { "last-event-id": last }),
+      ...Object.fromEntries(new Headers(all)),
+      ...defined({
+        "authorization": token,
+        "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,
+        "mcp-session-id": this.id,
+        "mcp-protocol-version": this.version,
+        "last-event-id": last,
+      }),
     };
     const way = { method, signal, named, certificates };
     if (message === undefined) return fetch(url, { ...way, headers: own });
@@ -182,10 +187,4 @@ export class HttpSession {
 export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
   if (id === undefined) return before;
   return PLACE.test(id) ? id : undefined;
-}
-
-function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-  );
 }

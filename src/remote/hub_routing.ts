@@ -52,14 +52,12 @@ export class HubRouting implements Disposable {
 
   /** Returns whether the hub says that a server runs in the cloud. */
   has(server: string): boolean {
-    // The list of another hub does not count.
-    return this.#kept?.url === this.#options.hub().url && this.#kept.names.has(server);
+    return this.#current?.names.has(server) === true;
   }
 
   /** Requests the list if it is older than an hour. It never throws, and nobody waits for it. */
   refresh(): Promise<void> {
-    const { url } = this.#options.hub();
-    const age = Date.now() - (this.#kept?.url === url ? this.#kept.at : 0);
+    const age = Date.now() - (this.#current?.at ?? 0);
     if (age >= 0 && age < FRESH_MS) return Promise.resolve();
     this.#asking ??= this.#ask().catch((error) => {
       if (this.#closing.signal.aborted) return;
@@ -75,6 +73,11 @@ export class HubRouting implements Disposable {
     this.#closing.abort();
   }
 
+  /** The kept list. That of another hub does not count. */
+  get #current(): KeptList | undefined {
+    return this.#kept?.url === this.#options.hub().url ? this.#kept : undefined;
+  }
+
   async #ask(): Promise<void> {
     const { file, fetch, hub } = this.#options;
     const { url, isNamed } = hub();
@@ -82,8 +85,7 @@ export class HubRouting implements Disposable {
     const named = new Set(isNamed ? [new URL(url).host] : []);
     // Counted from now, so that a failing request is tried again after a while and not with each
     // call.
-    const { names: before = new Set<string>() } = this.#kept?.url === url ? this.#kept : {};
-    this.#kept = { url, names: before, at: Date.now() };
+    this.#kept = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
       headers: { accept: "application/json" },
       signal,

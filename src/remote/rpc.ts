@@ -130,9 +130,10 @@ export class Cloud {
   }
 
   #placeOf({ manifest }: CloudEntry): CloudAddress {
-    const hub = this.#options.url() ?? CLOUD_URL;
+    const said = this.#options.url();
+    const hub = said ?? CLOUD_URL;
     // Only an address that the person gave may be in a private network.
-    const named = new Set(this.#options.url() === undefined ? [] : [new URL(hub).host]);
+    const named = new Set(said === undefined ? [] : [new URL(said).host]);
     const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
   }

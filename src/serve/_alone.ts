@@ -8,17 +8,16 @@
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
 import { failed } from "../gateway/results.ts";
-import { joined, LineReader } from "../io/lines.ts";
+import { LineReader } from "../io/lines.ts";
 import type { ReadLine } from "./_json_rpc.ts";
 import type { Pipes } from "./_pipes.ts";
-import { type Left, lineOf } from "./window.ts";
+import { type Left, lineOf, withEnd } from "./window.ts";
 
 /** How the ids begin of requests that the client did not make. */
 const REPEATED = "pml-window-";
 /** The meta-tools that can be called again. */
 const ONLY_READ = ["search", "schema"];
 const LONGEST = 1 << 30;
-const NEWLINE = new Uint8Array([10]);
 const PROTOCOL = "io.modelcontextprotocol/protocolVersion";
 
 /** Returns the pipes of the client for a PML of this process. */
@@ -29,11 +28,10 @@ export function alone(left: Left): Pipes {
   const lines = new LineReader(LONGEST);
   return {
     open: (take) => {
-      const said = (line: Uint8Array) => take(joined([line, NEWLINE]));
       for (const message of repeated(left)) take(lineOf(message));
       redirect((line, read) => {
         const answer = read === undefined ? undefined : answerIn(read);
-        if (answer === undefined) return said(line);
+        if (answer === undefined) return take(withEnd(line));
         const id = asked.get(String(answer.id));
         asked.delete(String(answer.id));
         if (id !== undefined) take(lineOf({ ...answer, id }));
@@ -104,8 +102,4 @@ function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undef
   if (id === undefined) return withEnd(line);
   asked.set(own(id), id);
   return lineOf({ ...message, id: own(id) });
-}
-
-function withEnd(line: Uint8Array): Uint8Array {
-  return joined([line, NEWLINE]);
 }

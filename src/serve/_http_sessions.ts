@@ -148,19 +148,7 @@ export class Sessions implements AsyncDisposable {
 
 /** Returns the same response. Calls `done` when its body is over or broke, or nobody reads it. */
 function whenOver({ body, status, headers }: Response, done: () => void): Response {
-  if (body === null) {
-    done();
-    return new Response(null, { status, headers });
-  }
-  const reader = body.getReader();
-  reader.closed.then(done, done);
-  const passed = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const { done: isOver, value } = await reader.read();
-      if (isOver) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
+  if (body === null) done();
+  const passed = body?.pipeThrough(new TransformStream({ flush: done, cancel: done }));
   return new Response(passed, { status, headers });
 }

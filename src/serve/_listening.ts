@@ -6,7 +6,7 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, textsOf } from "../core/json.ts";
 import type { ReadLine } from "./_json_rpc.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
@@ -32,7 +32,7 @@ export class Listening {
     const { method, params } = message;
     if (method !== "subscriptions/listen" || !isObject(params)) return undefined;
     const { resourceSubscriptions, taskIds } = objectOf(params.notifications);
-    const [uris, tasks] = [textsIn(resourceSubscriptions), textsIn(taskIds)];
+    const [uris, tasks] = [textsOf(resourceSubscriptions), textsOf(taskIds)];
     if (uris.length + tasks.length === 0) return undefined;
     this.#open.set(id, { uris, tasks });
     return this.#all();
@@ -73,8 +73,4 @@ export class Listening {
 
 function metaOf({ _meta }: JsonObject): JsonObject {
   return objectOf(_meta);
-}
-
-function textsIn(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }

@@ -36,7 +36,7 @@ export interface Pipes {
 
 const PIECE = 1 << 16;
 /** How long writing the last answers may take, in milliseconds. */
-const LAST_WRITE_MS = 1_500;
+export const LAST_WRITE_MS = 1_500;
 
 /** Returns standard input and standard output. */
 export function standardPipes(): Pipes {
@@ -68,11 +68,19 @@ export function openInput(take: (piece: Uint8Array) => void): Input {
   const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
   if (socket === undefined) return openFile(take);
   socket.on("error", reject).on("close", resolve).resume();
+  return inputOf(socket, { over, close: () => void socket.destroy() });
+}
+
+/** Returns the input that a socket is. */
+export function inputOf(
+  socket: Socket,
+  { over, close }: { readonly over: Promise<void>; readonly close: () => void },
+): Input {
   return {
     over,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
-    close: () => Promise.resolve(void socket.destroy()),
+    close: () => Promise.resolve(close()),
   };
 }
 

@@ -4,11 +4,12 @@
  * @module
  */
 
-import { Buffer } from "node:buffer";
+import { joined } from "../io/lines.ts";
 
 const UTF_8 = new TextEncoder();
 const AES = "AES-GCM";
 const IV_BYTES = 12;
+const URL_SAFE = { alphabet: "base64url" } as const;
 
 /** Seals values, and opens what was sealed with the same secret for the same purpose. */
 export class Sealer {
@@ -29,14 +30,14 @@ export class Sealer {
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
     const bytes = UTF_8.encode(JSON.stringify(value));
     const sealed = await crypto.subtle.encrypt(optionsOf(iv, bound), await this.#key, bytes);
-    return Buffer.concat([iv, new Uint8Array(sealed)]).toString("base64url");
+    return joined([iv, new Uint8Array(sealed)]).toBase64({ ...URL_SAFE, omitPadding: true });
   }
 
   /** Opens what was sealed; undefined if it was not sealed so. */
   async open(sealed: string, bound: readonly unknown[]): Promise<unknown> {
-    const bytes = Uint8Array.from(Buffer.from(sealed, "base64url"));
-    const options = optionsOf(bytes.subarray(0, IV_BYTES), bound);
     try {
+      const bytes = Uint8Array.fromBase64(sealed, URL_SAFE);
+      const options = optionsOf(bytes.subarray(0, IV_BYTES), bound);
       const rest = bytes.subarray(IV_BYTES);
       const opened = await crypto.subtle.decrypt(options, await this.#key, rest);
       return JSON.parse(new TextDecoder().decode(opened));

@@ -8,9 +8,9 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, objectOf } from "../core/json.ts";
+import { otherRequest } from "../gateway/results.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener } from "../io/listener.ts";
 import { readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
@@ -112,7 +112,7 @@ export class Replica {
       },
       open: async (state: string, request: string) => {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
-        if (!isObject(opened)) throw foreign();
+        if (!isObject(opened)) throw otherRequest();
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
         // Nobody knows this handle, so the person is asked again.
         if (Date.now() >= question.expires) return crypto.randomUUID();
@@ -284,10 +284,4 @@ function isLive(path: string): boolean {
   } catch (error) {
     return unlessGone(error) ?? false;
   }
-}
-
-function foreign(): PmlError {
-  return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
-    hint: "Send the request again as it was, without requestState",
-  });
 }

@@ -4,7 +4,8 @@
  * @module
  */
 
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { sha256 } from "../core/hash.ts";
 import { locked, readPlain, writeWhole } from "../io/private_files.ts";
 
 const BYTES = 32;
@@ -28,7 +29,7 @@ export function tokenIn(authorization: string): string {
 
 /** Returns the SHA-256 of a token, in hexadecimal digits. */
 export function tokenHash(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
+  return sha256(token);
 }
 
 /** Returns a new token. */

@@ -11,7 +11,7 @@ import { NOT_BEGUN } from "../core/window.ts";
 import { endsOf, joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
 import { type ReadLine, readMessage, refusalMessage } from "./_json_rpc.ts";
-import { type Input, type Output, type Pipes, standardPipes } from "./_pipes.ts";
+import { type Input, LAST_WRITE_MS, type Output, type Pipes, standardPipes } from "./_pipes.ts";
 import { pipesOf } from "./window_socket.ts";
 
 /** The options of `passOn`. */
@@ -46,9 +46,6 @@ const MOST_WAITING = 4 << 20;
 const LONGEST = 1 << 30;
 /** Of longer messages only the ends are read. */
 const MOST_READ = 1 << 16;
-/** How long the last answers may take, in milliseconds. */
-const LAST_MS = 1_500;
-const NEWLINE = new Uint8Array([10]);
 const UTF_8 = new TextDecoder();
 
 /**
@@ -105,7 +102,7 @@ class Window {
       this.#take = keep;
       return this.#left(input);
     }
-    using _ = after(LAST_MS, () => socket.destroy());
+    using _ = after(LAST_WRITE_MS, () => socket.destroy());
     await back.over;
     await input.close();
     if (toClient.size > 0) this.#client.giveUp();
@@ -186,7 +183,7 @@ class Flow {
   }
 
   write(line: Uint8Array): void {
-    const bytes = joined([line, NEWLINE]);
+    const bytes = withEnd(line);
     this.#size += bytes.length;
     if (this.#size > MOST_WAITING) this.#from.pause();
     const done = () => {
@@ -196,6 +193,11 @@ class Flow {
     // Who is gone is told by the input of that side.
     this.#to.write(bytes).then(done, done);
   }
+}
+
+/** Returns a line with its end. */
+export function withEnd(line: Uint8Array): Uint8Array {
+  return joined([line, new Uint8Array([10])]);
 }
 
 /** Returns the line of a message. */

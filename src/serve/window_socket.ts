@@ -4,14 +4,14 @@
  * @module
  */
 
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
+import { sha256 } from "../core/hash.ts";
 import { type Line, LineReader } from "../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../io/private_files.ts";
 import { soon } from "../io/waiting.ts";
-import { outputOf, type Pipes } from "./_pipes.ts";
+import { inputOf, LAST_WRITE_MS, outputOf, type Pipes } from "./_pipes.ts";
 
 /** Systems allow few more bytes in the path of a socket. */
 const LONGEST = 100;
@@ -19,8 +19,6 @@ const LONGEST = 100;
 const ANSWER_MS = 1_000;
 /** The most bytes of a line before MCP begins. */
 const MOST_SAID = 1 << 20;
-/** How long writing the last answers may take, in milliseconds. */
-const LAST_WRITE_MS = 1_500;
 
 /** Returns the folder of the sockets in a PML home. */
 export function socketFolder(home: string): string {
@@ -29,8 +27,7 @@ export function socketFolder(home: string): string {
 
 /** Returns the socket for a workspace. */
 export function socketOf(home: string, workspace: string): string {
-  const name = createHash("sha256").update(workspace).digest("hex").slice(0, 16);
-  return join(socketFolder(home), name);
+  return join(socketFolder(home), sha256(workspace).slice(0, 16));
 }
 
 /**
@@ -133,12 +130,7 @@ export function pipesOf(socket: Socket): Pipes {
     open: (take) => {
       const { promise: over, resolve } = Promise.withResolvers<void>();
       socket.on("data", take).once("end", resolve).once("close", resolve).resume();
-      return {
-        over,
-        pause: () => void socket.pause(),
-        resume: () => void socket.resume(),
-        close: () => Promise.resolve(void socket.end()),
-      };
+      return inputOf(socket, { over, close: () => void socket.end() });
     },
     output: outputOf(socket),
     giveUp: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
@@ -147,5 +139,5 @@ export function pipesOf(socket: Socket): Pipes {
 
 /** Returns a hash of the value of a variable, which tells nothing but whether another is equal. */
 export function hashed(nonce: string, value: string | undefined): string {
-  return createHash("sha256").update(`${nonce} ${value ?? ""}`).digest("hex");
+  return sha256(`${nonce} ${value ?? ""}`);
 }

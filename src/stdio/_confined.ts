@@ -70,13 +70,18 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
   ];
 }
 
+/** Returns the pattern of a name in which a star stands for any characters. */
+export function starred(name: string): RegExp {
+  return new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
+}
+
 /**
  * Returns the present entries of the workspace that a name with a star matches. Deeper folders are
  * not searched.
  */
 function matching(name: string, workspace: string): readonly string[] {
   if (!name.includes("*")) return [];
-  const like = new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
+  const like = starred(name);
   return [...Deno.readDirSync(workspace)].map((entry) => entry.name).filter((one) =>
     like.test(one)
   );

@@ -5,13 +5,10 @@
  * @module
  */
 
-import { basename } from "node:path";
-import { type PlainCommand, plainCommand } from "../core/plain_command.ts";
+import { type PlainCommand, plainCommand, runsContainers } from "../core/plain_command.ts";
 import { soon } from "../io/waiting.ts";
 import { type Process, type Program, startProcess } from "../sandbox/process.ts";
 
-/** Programs that start containers and have the same arguments. */
-const PROGRAMS = /^(?:docker|podman(?:-remote)?|nerdctl)(?:\.exe)?$/i;
 /** Options before the command that take no value. */
 const ALONE = /=|^-[^-].|^(?:-[Dr]|--(?:debug|tls|tlsverify|remote|syslog|noout|transient-store))$/;
 /**
@@ -59,7 +56,7 @@ export function containerRun({ file, args }: Pick<Program, "file" | "args">):
   | ContainerRun
   | undefined {
   const plain = plainCommand({ command: file, args });
-  if (!PROGRAMS.test(basename(plain.command))) return undefined;
+  if (!runsContainers(plain)) return undefined;
   const words = plain.args;
   let at = 0;
   while (words[at]?.startsWith("-")) at += ALONE.test(words[at] ?? "") ? 1 : 2;

@@ -71,23 +71,30 @@ export class Launch {
   /** Returns the program of a server. Installs the package first if it is missing. */
   async programOf(server: StdioValues): Promise<LaunchedProgram> {
     const { name, command, args, cwd, trial } = server;
-    const env = { ...server.env, ...this.#tried(server) };
+    // The variables of a trial may name the folder of the server's data.
+    const tried = withDataFolder(trial?.env ?? {}, this.#dataFolder(name));
+    const env = { ...server.env, ...tried };
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
     this.#makeData(server, confine);
     const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
     const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
-    if (confine && wanted?.tool !== "npm") throw unconfinable(name, command);
+    if (confine && wanted?.tool !== "npm") {
+      const instead = "Start it with npx";
+      throw unconfinable(name, command, { why: "is not an npm package", instead });
+    }
     if (wanted === undefined) {
       return { program: { file: this.#found(command, server), args, cwd, env: own } };
     }
     // These options are for node, but Deno would run a confined server.
     if (confine && wanted.env.NODE_OPTIONS !== undefined) {
-      throw unconfinable(name, "--node-options");
+      throw unconfinable(name, "--node-options", { why: "works only with node" });
     }
     const steering = Object.keys(env).find((each) => STEERS_DENO.test(each));
-    if (confine && steering !== undefined) throw unconfinable(name, steering);
+    if (confine && steering !== undefined) {
+      throw unconfinable(name, steering, { why: "changes its permissions" });
+    }
     const present = await this.#installed(server, wanted);
     const hint = () => scriptsHint(name, present.waiting());
     return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
@@ -109,7 +116,7 @@ export class Launch {
       waiting,
       layer: confining.layer,
       run: async (scripted, tell) => {
-        const find = (program: string) => this.#beside(program, besideOf(server, wanted));
+        const find = this.#finder(server, wanted);
         await this.#installs.runScripts(present, { scripted, tell, find, confining });
       },
     };
@@ -120,7 +127,7 @@ export class Launch {
     const wanted = packageCommand(server);
     if (wanted?.tool !== "npm") return undefined;
     const { groups, home } = this.#options;
-    const find = (program: string) => this.#beside(program, besideOf(server, wanted));
+    const find = this.#finder(server, wanted);
     const env = this.#installerEnvironment();
     const where = { file: find("npm"), cwd: home, env, signal: this.#closing, groups };
     const found = await newestVersion(wanted, where);
@@ -145,7 +152,7 @@ export class Launch {
     const { starts, packages } = this.#options;
     const { name, definition } = server;
     const present = await this.#installs.fileOf(wanted, {
-      find: (program) => this.#beside(program, besideOf(server, wanted)),
+      find: this.#finder(server, wanted),
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(definition),
     });
@@ -175,7 +182,7 @@ export class Launch {
       return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
     }
     // The command asked for this runtime by its name: packages of npm are written for node.
-    const run = this.#beside(runtime, besideOf(server, wanted));
+    const run = this.#finder(server, wanted)(runtime);
     return { program: { file: run, args: [file, ...args], cwd, env } };
   }
 
@@ -202,10 +209,9 @@ export class Launch {
     };
   }
 
-  /** Returns the variables of a server that is tried. */
-  #tried({ name, trial }: StdioValues): StdioValues["env"] {
+  #dataFolder(name: string): string {
     const { home, workspace } = this.#options;
-    return withDataFolder(trial?.env ?? {}, dataFolder({ home, workspace: workspace(), name }));
+    return dataFolder({ home, workspace: workspace(), name });
   }
 
   /**
@@ -213,19 +219,23 @@ export class Launch {
    * folder.
    */
   #makeData({ name, args, env }: StdioValues, confine: boolean): void {
-    const { home, workspace } = this.#options;
-    const folder = dataFolder({ home, workspace: workspace(), name });
+    const folder = this.#dataFolder(name);
     const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
     if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Finds a program in the folder of the command, if the command is a path, otherwise on PATH. */
-  #beside(program: string, { command, name, cwd }: ProgramSearch): string {
-    const beside = resolve(cwd, join(dirname(command), program));
-    const path = [dirname(beside)];
-    const isThere = /[\\/]/.test(command) &&
-      findProgram(program, { path, workspace: this.#options.workspace() }) !== undefined;
-    return isThere ? beside : this.#found(program, { name, cwd });
+  /**
+   * Returns what finds a program in the folder of the command, if the command is a path, otherwise
+   * on PATH.
+   */
+  #finder({ name, cwd }: NamedPackage, { command }: PackageCommand): (program: string) => string {
+    return (program) => {
+      const beside = resolve(cwd, join(dirname(command), program));
+      const path = [dirname(beside)];
+      const isThere = /[\\/]/.test(command) &&
+        findProgram(program, { path, workspace: this.#options.workspace() }) !== undefined;
+      return isThere ? beside : this.#found(program, { name, cwd });
+    };
   }
 
   #found(command: string, { name, cwd }: Pick<StdioValues, "name" | "cwd">): string {
@@ -246,29 +256,19 @@ export class Launch {
   }
 }
 
-/** The server that needs a program, and the command that it is searched beside. */
-type ProgramSearch = Pick<StdioValues, "command" | "name" | "cwd">;
-
-function besideOf(
-  { name, cwd }: Pick<StdioValues, "name" | "cwd">,
-  { command }: PackageCommand,
-): ProgramSearch {
-  return { name, cwd, command };
-}
-
 /** Variables that could remove the permissions of a server. Those for certificates cannot. */
 const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
 
-function unconfinable(name: string, what: string): PmlError {
-  const isSteering = STEERS_DENO.test(what);
-  const why = isSteering
-    ? "changes its permissions"
-    : what === "--node-options"
-    ? "works only with node"
-    : "is not an npm package";
+function unconfinable(
+  name: string,
+  what: string,
+  { why, instead = "Remove it from the definition" }: {
+    readonly why: string;
+    readonly instead?: string;
+  },
+): PmlError {
   const message = `Cannot confine ${quoted(name)}: ${quoted(what, 300)} ${why}`;
-  const hint = isSteering || what === "--node-options"
-    ? "Remove it from the definition, or remove `confine`: then it runs with your rights"
-    : "Start it with npx, or remove `confine`: then it runs with your rights";
-  return new PmlError("UPSTREAM_DOWN", message, { hint });
+  return new PmlError("UPSTREAM_DOWN", message, {
+    hint: `${instead}, or remove \`confine\`: then it runs with your rights`,
+  });
 }

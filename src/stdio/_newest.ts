@@ -8,12 +8,12 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { causeIn } from "./_cause.ts";
+import { EXACT } from "./installed.ts";
 import type { PackageCommand } from "./_package_command.ts";
 import { npm } from "./_npm.ts";
 
 const LOOK_MS = 30_000;
 const WRITTEN_MAX = 100_000;
-const EXACT = /^\d[\w.+-]*$/;
 
 /** The version that is there of a package, and the newest one. */
 export interface NewestVersion {

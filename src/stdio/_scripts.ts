@@ -9,6 +9,7 @@ import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts";
 import type { Installing } from "../io/installing.ts";
+import { infoAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import {
   confinedProgram,
@@ -44,11 +45,10 @@ const TAIL = 2_000;
 
 /** Returns the packages of an installation that have install scripts. */
 export function scriptedIn(folder: string): readonly ScriptedPackage[] {
-  const lock = objectIn(folder, "package-lock.json");
-  return Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
-    const { hasInstallScript, version, integrity = "none" } = objectOf(said);
-    const isBuilt = path !== "" && isThere(join(folder, path, "binding.gyp"));
-    if (path === "" || hasInstallScript !== true && !isBuilt) return [];
+  return packagesIn(folder).flatMap(({ path, spec, said }) => {
+    const { hasInstallScript, version, integrity = "none" } = said;
+    const isBuilt = infoAt(join(folder, path, "binding.gyp"))?.isFile === true;
+    if (hasInstallScript !== true && !isBuilt) return [];
     // A package for another system was not installed.
     const own = objectIn(folder, path, "package.json");
     if (own === undefined) return [];
@@ -59,7 +59,6 @@ export function scriptedIn(folder: string): readonly ScriptedPackage[] {
       if (typeof script === "string") scripts[event] = script;
     }
     if (Object.keys(scripts).length === 0) return [];
-    const spec = `${path.split("node_modules/").at(-1)}@${version}`;
     return [{
       id: `${path} ${version} ${integrity}`,
       path,
@@ -84,23 +83,31 @@ interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
  * installed yet.
  */
 export function announcedIn(folder: string): readonly string[] {
-  const lock = objectIn(folder, "package-lock.json");
-  const named = Object.entries(objectOf(lock?.packages)).flatMap(([path, said]) => {
-    const { hasInstallScript, version, os } = objectOf(said);
+  const named = packagesIn(folder).filter(({ said: { hasInstallScript, os } }) =>
     // A package for another system is not installed.
-    const isForeign = Array.isArray(os) && !os.includes(process.platform);
-    if (path === "" || hasInstallScript !== true || isForeign) return [];
-    return [`${path.split("node_modules/").at(-1)}@${version}`];
+    hasInstallScript === true && (!Array.isArray(os) || os.includes(process.platform))
+  );
+  return [...new Set(named.map(({ spec }) => spec))];
+}
+
+/** Returns what the lock file says of each package, by its path in the installation. */
+function packagesIn(folder: string) {
+  const { packages } = objectIn(folder, "package-lock.json") ?? {};
+  return Object.entries(objectOf(packages)).filter(([path]) => path !== "").map(([path, one]) => {
+    const said = objectOf(one);
+    return { path, said, spec: `${path.split("node_modules/").at(-1)}@${said.version}` };
   });
-  return [...new Set(named)];
 }
 
 /** Returns a text, shown before an installation, that names packages whose scripts will not run. */
 export function announcement(named: readonly string[]): string {
-  const first = named.slice(0, 5).map((spec) => quoted(spec)).join(", ");
-  const more = named.length > 5 ? ` and ${named.length - 5} more` : "";
-  return `${first}${more} ${named.length === 1 ? "has" : "have"} install scripts, which PML does ` +
-    "not run by itself";
+  return `${scriptsOf(named)}, which PML does not run by itself`;
+}
+
+function scriptsOf(specs: readonly string[]): string {
+  const first = specs.slice(0, 5).map((spec) => quoted(spec)).join(", ");
+  const more = specs.length > 5 ? ` and ${specs.length - 5} more` : "";
+  return `${first}${more} ${specs.length === 1 ? "has" : "have"} install scripts`;
 }
 
 /** Runs the scripts of these packages with npm, as confined as this system can. */
@@ -176,10 +183,8 @@ export function scriptsHint(
   waiting: readonly ScriptedPackage[],
 ): string | undefined {
   if (waiting.length === 0) return undefined;
-  const first = waiting.slice(0, 5).map(({ spec }) => quoted(spec)).join(", ");
-  const more = waiting.length > 5 ? ` and ${waiting.length - 5} more` : "";
-  return `${first}${more} ${waiting.length === 1 ? "has" : "have"} install scripts that did not ` +
-    `run: if it needs them, a person runs \`pml install ${server}\` on a terminal`;
+  return `${scriptsOf(waiting.map(({ spec }) => spec))} that did not run: if it needs them, ` +
+    `a person runs \`pml install ${server}\` on a terminal`;
 }
 
 function objectIn(...path: readonly string[]): JsonObject | undefined {
@@ -187,13 +192,5 @@ function objectIn(...path: readonly string[]): JsonObject | undefined {
     return objectOf(JSON.parse(readRegularText(join(...path))));
   } catch {
     return undefined; // it does not exist, or is not JSON
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.lstatSync(path).isFile;
-  } catch {
-    return false;
   }
 }

@@ -10,22 +10,22 @@ import { type PackageCommand, packageCommand, type WrittenCommand } from "./_pac
 import { type InstalledPackage, type InstallRecord, packageOf, recordOf } from "./_record.ts";
 import { scriptedIn, type ScriptedPackage } from "./_scripts.ts";
 
+/** The PML home, and the pinned version if there is one. */
+interface Where {
+  readonly home: string;
+  readonly version: string | undefined;
+}
+
 /** An exact version, such as `1.2.3`. */
-const EXACT = /^\d[\w.+-]*$/;
+export const EXACT = /^\d[\w.+-]*$/;
 
 /** Returns the installed package of a command, without installing or running anything. */
 export function installedPackage(
   written: WrittenCommand,
-  from: { readonly home: string; readonly version: string | undefined },
+  from: Where,
 ): InstalledPackage | undefined {
-  try {
-    const asked = packageCommand(written);
-    const known = asked && recordOf(folderOf(from.home, pinnedCommand(asked, from)));
-    return known && packageOf(known);
-  } catch {
-    // Starting the server reports why it cannot be used.
-    return undefined;
-  }
+  const found = installedOf(written, from);
+  return found && packageOf(found.known);
 }
 
 /**
@@ -33,15 +33,24 @@ export function installedPackage(
  */
 export function waitingScripts(
   written: WrittenCommand,
-  from: { readonly home: string; readonly version: string | undefined },
+  from: Where,
 ): readonly ScriptedPackage[] {
+  const found = installedOf(written, from);
+  return found === undefined || found.asked.isScriptless
+    ? []
+    : waitingIn(found.folder, found.known);
+}
+
+function installedOf(written: WrittenCommand, from: Where) {
   try {
     const asked = packageCommand(written);
-    const folder = asked && folderOf(from.home, pinnedCommand(asked, from));
-    const known = folder && recordOf(folder);
-    return !known || asked.isScriptless ? [] : waitingIn(folder, known);
+    if (asked === undefined) return undefined;
+    const folder = folderOf(from.home, pinnedCommand(asked, from));
+    const known = recordOf(folder);
+    return known && { asked, folder, known };
   } catch {
-    return []; // starting the server reports why it cannot be used
+    // Starting the server reports why it cannot be used.
+    return undefined;
   }
 }
 
@@ -51,7 +60,7 @@ export function waitingScripts(
  */
 export function pinnedCommand(
   wanted: PackageCommand,
-  { home, version = "" }: { readonly home: string; readonly version: string | undefined },
+  { home, version = "" }: Where,
 ): PackageCommand {
   const { tool, spec, name } = wanted;
   const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
@@ -71,13 +80,4 @@ export function folderOf(home: string, wanted: PackageCommand): string {
 /** Returns the packages in a folder whose install scripts did not run. */
 export function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
   return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
-}
-
-/** Tells whether a folder is there. */
-export function isThere(folder: string): boolean {
-  try {
-    return Deno.lstatSync(folder).isDirectory;
-  } catch {
-    return false;
-  }
 }

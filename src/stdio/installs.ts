@@ -11,9 +11,10 @@ import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { lockFolder } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
+import { infoAt } from "../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
-import { folderOf, isThere, pinnedCommand, waitingIn } from "./installed.ts";
+import { folderOf, pinnedCommand, waitingIn } from "./installed.ts";
 import { causeIn } from "./_cause.ts";
 import { npm } from "./_npm.ts";
 import type { PackageCommand } from "./_package_command.ts";
@@ -202,7 +203,7 @@ export class Installs {
       Deno.renameSync(fresh, folder);
       Deno.removeSync(old, { recursive: true });
     } catch (error) {
-      if (isThere(fresh)) Deno.removeSync(fresh, { recursive: true });
+      if (infoAt(fresh)?.isDirectory) Deno.removeSync(fresh, { recursive: true });
       throw error;
     }
   }
@@ -231,7 +232,9 @@ export class Installs {
         wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing, named }));
         if (at > 0 || wanted.isScriptless) continue;
         named = announcedIn(fresh);
-        if (named.length > 0) this.#announce(named, tell);
+        if (named.length === 0) continue;
+        onLog("info", announcement(named));
+        tell(announcement(named));
       }
       const foreign = installer.foreign(fresh, wrote);
       if (foreign !== undefined) {
@@ -262,12 +265,6 @@ export class Installs {
       if (others === undefined) throw error;
       return others;
     }
-  }
-
-  /** Names the packages with install scripts before they are fetched. */
-  #announce(named: readonly string[], tell: Tell): void {
-    this.#options.onLog("info", announcement(named));
-    tell(announcement(named));
   }
 
   async #run(

@@ -13,7 +13,7 @@ import { isInside, realPathIfAny } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
-import { confinedAccess, type Confinement } from "./_confined.ts";
+import { confinedAccess, type Confinement, starred } from "./_confined.ts";
 import { DATA_FOLDER } from "./data_folder.ts";
 
 /** The options of a trial. */
@@ -196,7 +196,7 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
   const parts = path.split(sep);
   const names = [...protection.readProtected, ...protection.writeProtected];
   const found = names.find((name) => {
-    const like = new RegExp(`^${name.split("*").map(RegExp.escape).join(".*")}$`, "i");
+    const like = starred(name);
     const wide = name.split("/").length;
     return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
   });

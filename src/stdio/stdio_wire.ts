@@ -6,16 +6,16 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted, visibleLines } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import type { Room } from "../io/backlog.ts";
 import { soon } from "../io/waiting.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
 import { type Process, type Program, StartedProgram } from "../sandbox/process.ts";
+import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
-import { downError } from "./_down.ts";
 import { Outbox } from "./_outbox.ts";
 import type { ServerLog } from "./server_log.ts";
 
@@ -45,6 +45,8 @@ const EOF_MS = 300;
 const TERM_MS = 700;
 /** The most characters of a line on stderr. A longer line is dropped. */
 const LINE_MAX = 256_000;
+/** How many characters are shown of what a server printed last. */
+const TAIL = 4_000;
 
 /** A process that speaks MCP on its pipes. */
 export class StdioWire implements Wire {
@@ -97,8 +99,13 @@ export class StdioWire implements Wire {
    */
   down(why: string, mayHaveRun: boolean): PmlError {
     const { name, hint } = this.#options;
-    const said = { why, mayHaveRun, stderr: this.#said };
-    return downError(name, { ...said, denial: this.denial(""), more: hint?.() });
+    const [stderr, denial] = [this.#said, this.denial("")];
+    const what = denial?.why ?? `${why}${causeIn(stderr)}`;
+    const again = ["Nothing was sent twice; the next call starts it again", hint?.()];
+    return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${what}`, {
+      hint: denial?.hint ?? again.filter(Boolean).join(". "),
+      detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
+    });
   }
 
   /** Returns the permission that the server lacks, from `text` or from what it printed. */

@@ -7,6 +7,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { keyIn } from "../core/schema_ref.ts";
 
 /** What a reference takes: a part of the output of a task, or of another source. */
 export interface Ref {
@@ -73,7 +74,7 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
   let value = whole;
   let path = "";
   for (const part of pointer.slice(1).split("/")) {
-    const next = memberOf(value, part.replaceAll("~1", "/").replaceAll("~0", "~"));
+    const next = memberOf(value, keyIn(part));
     if (next === undefined) {
       const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
       throw new Missing(

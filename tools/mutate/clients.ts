@@ -87,9 +87,8 @@ export const CLIENTS: readonly Mutant[] = [
     name: "task-client",
     guard: "What a server tells of a task comes to the client that began it, and to no other",
     file: "_clients.ts",
-    find: 'this.#tell(client.server, "notifications/tasks/status", params);',
-    put:
-      'for (const { server } of this.#all) this.#tell(server, "notifications/tasks/status", params);',
+    find: 'client.tell("notifications/tasks/status", params);',
+    put: 'for (const { tell } of this.#all) tell("notifications/tasks/status", params);',
     test: "src/gateway/tasks_told_test.ts",
     filter: "What is told of a task comes to the client that began it alone",
   },

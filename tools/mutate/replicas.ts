@@ -152,7 +152,8 @@ export const REPLICAS: readonly Mutant[] = [
     name: "passed-on-gone",
     guard: "What waited in a process that has ended is told with may_have_run",
     file: "_runs.ts",
-    find: "if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw gone(true);",
+    find:
+      "if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw goneElsewhere();",
     put: "",
     test: PASSED_ON,
     filter: "What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run",

@@ -54,7 +54,7 @@ export const SIGN_IN_ATTACKS: readonly Mutant[] = [
     name: "sign-in-echo",
     guard: "Errors of a sign-in show no secret that a server says back",
     file: "_protocol.ts",
-    find: "throw this.#clean?.(failure) ?? failure;",
+    find: "throw this.#way.clean?.(failure) ?? failure;",
     put: "throw failure;",
     test: ANSWERS,
     filter: "What a server says back of secrets shows nowhere (SX5)",
