@@ -308,7 +308,7 @@ Deno.test("pml import keeps servers that want a sign-in, and what clients say of
   assert.match(stdout, /it needs CURSOR_CLIENT_SECRET, which is not set/);
   assert.ok(!stdout.includes(secret));
   const ran = await runPmlOnTerminal(ws, ["import", "clients.json"], {
-    typed: [[/Import .*\[N\] no/, "y"]],
+    typed: [[/Import .*\[N\] no/, "y"], [/Keep CURSOR_CLIENT_SECRET .*\[N\] no/, "n"]],
   });
   assert.equal(ran.code, 0, ran.stdout);
   const written = await readFile(join(ws.home, "config.yaml"), "utf8");

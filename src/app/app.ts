@@ -260,8 +260,8 @@ export class App implements AsyncDisposable {
   }
 
   /** What a client is told when it opens a connection. */
-  hello(): Hello {
-    return helloOf(this.servers.states(), this.config().gateway);
+  hello(isModern = false): Hello {
+    return helloOf(this.servers.states(), { ...this.config().gateway, isModern });
   }
 
   /** What servers and tools were when they were first seen, or approved. */

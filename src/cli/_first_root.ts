@@ -4,11 +4,12 @@
  * @module
  */
 
-import type { McpServerFactory, Server } from "@modelcontextprotocol/server";
+import type { Server } from "@modelcontextprotocol/server";
 import { fileURLToPath } from "node:url";
 import type { App } from "../app/app.ts";
 import type { Environment } from "../config/env.ts";
 import { projectFolder } from "../config/own_folder.ts";
+import type { Face } from "../gateway/connection.ts";
 import { soon } from "../io/waiting.ts";
 
 /** How long calls wait for the client's roots, in milliseconds. */
@@ -32,14 +33,17 @@ export class FirstRoot implements Disposable {
     else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#keep());
   }
 
-  /** Returns a factory whose servers ask the client as soon as it can be asked. */
-  asking(factory: McpServerFactory): McpServerFactory {
-    return async (about) => {
-      const server = await factory(about) as Server; // the gateway makes no other
-      // In the newest revision, a client can be asked only within a call.
-      if (about.era === "modern") this.#keep();
-      else server.oninitialized = () => void this.#ask(server);
-      return server;
+  /** Returns a face whose servers ask the client as soon as it can be asked. */
+  asking({ connect, factory }: Face): Face {
+    return {
+      connect,
+      factory: async (...about) => {
+        const server = await factory(...about);
+        // In the newest revision, a client can be asked only within a call.
+        if (about[0].era === "modern") this.#keep();
+        else server.oninitialized = () => void this.#ask(server);
+        return server;
+      },
     };
   }
 

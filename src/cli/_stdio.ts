@@ -56,7 +56,7 @@ async function serveAlone(
       const { followCost, logStart } = await import("./_cost.ts");
       void app.ready.then(() => logStart(app, "stdio"));
       if (!serving.disposed) serving.use(followCost(app));
-      return rooting?.asking(gateway.factory) ?? gateway.factory;
+      return rooting?.asking(gateway) ?? gateway;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
@@ -64,7 +64,8 @@ async function serveAlone(
     await serveStdio(face, {
       ...app.config().limits,
       pipes,
-      greeting: () => app.hello(),
+      hello: (isModern) => app.hello(isModern),
+      bySdk: rooting !== undefined,
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => {

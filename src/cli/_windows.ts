@@ -126,17 +126,17 @@ class Windows {
     const { inputBytes, queuedBytes, unreadMs } = app.config().limits;
     talk.end();
     talk.say({ inputBytes });
-    const { factory, listen, end } = this.#gateway.apart();
-    const own: Attached = { socket, end, unread: 0 };
-    this.#attached.add(own);
+    const { listen, end, ...own } = this.#gateway.apart();
+    const attached: Attached = { socket, end, unread: 0 };
+    this.#attached.add(attached);
     let listening: Listening | undefined;
-    await serveStdio(() => Promise.resolve(factory), {
+    await serveStdio(() => Promise.resolve(own), {
       pipes: pipesOf(socket),
-      greeting: () => app.hello(),
+      hello: (isModern) => app.hello(isModern),
       ...{ inputBytes, queuedBytes, unreadMs },
       // One window holds no server up that others use.
       onWaiting: (size) => {
-        own.unread = size;
+        attached.unread = size;
         if (this.#unread() > MOST_ANSWERS * queuedBytes) this.#shed();
       },
       onLost: app.lost,
@@ -146,7 +146,7 @@ class Windows {
       signal: this.#closing.signal,
       onError: (error) => app.log.debug(error.message),
     });
-    this.#attached.delete(own);
+    this.#attached.delete(attached);
     listening?.[Symbol.dispose]();
   }
 

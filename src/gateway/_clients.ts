@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Server } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
 import { canOpen } from "./asking.ts";
+import type { Peer } from "./connection.ts";
 
 /**
  * The party that tasks, questions and waiting requests belong to: a session, a process, or a person
@@ -29,7 +29,7 @@ export interface Follower {
 
 /** A client. One over HTTP in the newest revision lives for one request. */
 export interface Client extends Follower {
-  readonly server: Server;
+  readonly peer: Peer;
   readonly party: Party;
   /** Whether it uses the newest revision, which has no sessions. */
   readonly isModern: boolean;
@@ -71,13 +71,13 @@ export class Clients {
   }
 
   /** Adds a client. */
-  add(server: Server, isModern: boolean, party: Party = server): Client {
+  add(peer: Peer, isModern: boolean, party: Party = peer): Client {
     const client: Client = {
-      server,
+      peer,
       party,
       isModern,
       tell: (method, params) =>
-        void server.notification({ method, params: params as never }).catch(this.#onError),
+        void peer.notification({ method, params: params as never }).catch(this.#onError),
       level: USUAL_LEVEL,
       capabilities: {},
       followed: new Map(),
@@ -114,9 +114,9 @@ export class Clients {
   listChanged(list: ListName): void {
     const { capability } = LISTS[list];
     this.streams?.[`${capability}Changed`]();
-    for (const { server } of this.#all) {
+    for (const { peer } of this.#all) {
       // A client that has just gone needs no notification.
-      server.notification({ method: `notifications/${capability}/list_changed` })
+      peer.notification({ method: `notifications/${capability}/list_changed` })
         .catch(this.#onError);
     }
   }

@@ -5,7 +5,6 @@
  * @module
  */
 
-import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Toolset } from "../core/toolset.ts";
@@ -14,12 +13,13 @@ import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
 import { type Begun, type Pause, Runs } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
+import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
 
 /** A request of a client. */
 export interface ClientRequest {
   readonly client: Client;
-  readonly context: ServerContext;
+  readonly context: RequestContext;
   readonly params: JsonObject;
   /** What the client says with it that it can do. */
   readonly capabilities: JsonObject;
@@ -62,7 +62,7 @@ const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 /** Works on the requests of clients. */
 export class Exchange implements Disposable {
   readonly #options: ExchangeOptions;
-  readonly #runs: Runs<ServerContext>;
+  readonly #runs: Runs<RequestContext>;
   /** The parties that were asked, by the handles of their questions. */
   readonly #asked = new Map<string, Party>();
 
@@ -84,7 +84,7 @@ export class Exchange implements Disposable {
     const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
     const { _meta: _, ...same } = params;
     const of = () => canonical([method, same]);
-    const work = (begun: Begun<ServerContext>) => this.#answered({ ...begun, request, of }, run);
+    const work = (begun: Begun<RequestContext>) => this.#answered({ ...begun, request, of }, run);
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
@@ -107,7 +107,7 @@ export class Exchange implements Disposable {
   }
 
   async #answered(
-    from: Begun<ServerContext> & {
+    from: Begun<RequestContext> & {
       readonly request: ClientRequest;
       readonly of: () => string;
     },
@@ -173,7 +173,7 @@ export class Exchange implements Disposable {
 }
 
 /** Tells a client of progress and log messages, as far as it asked for them. */
-function told(first: ServerContext, latest: () => ServerContext | undefined): Meanwhile {
+function told(first: RequestContext, latest: () => RequestContext | undefined): Meanwhile {
   const { _meta, envelope } = first.mcpReq;
   const level: unknown = (envelope as JsonObject | undefined)?.[LOG_LEVEL];
   const notify = (method: string, params: object) => {

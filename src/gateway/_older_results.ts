@@ -1,5 +1,5 @@
 /**
- * Results for clients of older revisions, which refuse what these do not have.
+ * Results as clients of each revision take them. They refuse what theirs does not have.
  *
  * @module
  */
@@ -31,6 +31,19 @@ export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
   // They take no other structured content than an object.
   if (blocks.length > 0) return same;
   return { ...rest, content: [{ type: "text", text: JSON.stringify(structuredContent) }] };
+}
+
+/** Returns a tool as clients of older revisions take it: its structured output is an object. */
+export function toolForOlderClient(tool: JsonObject): JsonObject {
+  const { outputSchema, ...rest } = tool;
+  return outputSchema === undefined || objectOf(outputSchema).type === "object" ? tool : rest;
+}
+
+/** Returns a tool as clients of the newest revision take it: they ask for tasks otherwise. */
+export function toolForModernClient(tool: JsonObject): JsonObject {
+  if (!("execution" in tool)) return tool;
+  const { execution: _, ...rest } = tool;
+  return rest;
 }
 
 function olderBlock(block: Json, revision: string): Json {

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { ProtocolError, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
@@ -14,7 +13,8 @@ import type { Client } from "./_clients.ts";
 import type { ClientRequest, Replica } from "./_exchange.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
-import { ANY, relay } from "./asking.ts";
+import { relay } from "./asking.ts";
+import { RpcError } from "./results.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";
@@ -51,17 +51,6 @@ interface Begun {
   isOver: boolean;
   /** What it asks now, as it was told. */
   readonly asked: Map<string, JsonObject>;
-}
-
-/** What the SDK takes for the tasks of an older revision, unless it is told how to read it. */
-const REUSED = ["tasks/get", "tasks/cancel"];
-
-/** Has a server of the newest revision take requests about tasks. */
-export function takeTasks(
-  server: Server,
-  serve: (params: unknown, context: ServerContext) => Promise<JsonObject>,
-): void {
-  for (const method of REUSED) server.setRequestHandler(method, { params: ANY }, serve);
 }
 
 /** Knows the tasks. */
@@ -149,7 +138,7 @@ export class Tasks {
   /** Answers a request about a task. */
   async serve(request: ClientRequest): Promise<JsonObject> {
     if (request.client.isModern && !takes(request)) {
-      throw new ProtocolError(-32021, "The client did not declare tasks", {
+      throw new RpcError(-32021, "The client did not declare tasks", {
         requiredCapabilities: { extensions: { [TASKS]: {} } },
       });
     }

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { ServerContext } from "@modelcontextprotocol/server";
 import { NOT_BEGUN } from "../core/window.ts";
+import type { RequestContext } from "./connection.ts";
 
 /** Counts the requests that are worked on. */
 export class Work {
@@ -14,7 +14,7 @@ export class Work {
   #isEnding = false;
 
   /** Works on a request. When the work is to end, the client is told that this was not begun. */
-  async on<T>({ mcpReq }: ServerContext, work: () => Promise<T>): Promise<T> {
+  async on<T>({ mcpReq }: RequestContext, work: () => Promise<T>): Promise<T> {
     if (this.#isEnding) {
       await mcpReq.notify({ method: NOT_BEGUN, params: { requestId: mcpReq.id } });
       return await new Promise(() => {}); // whoever takes over answers it

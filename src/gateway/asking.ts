@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Server, ServerContext } from "@modelcontextprotocol/server";
 import type { Answer, CallTool, Page, Question, Reply, ServerRequest } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import {
@@ -18,6 +17,7 @@ import {
 } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
+import type { Peer, RequestContext } from "./connection.ts";
 import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
 const ROUNDS = 3;
@@ -49,7 +49,7 @@ export function ask(question: Question): Pause {
 }
 
 /** Asks a client of the older protocol, whose request waits meanwhile. */
-export function askNow({ mcpReq }: ServerContext, ms: () => number): AskClient {
+export function askNow({ mcpReq }: RequestContext, ms: () => number): AskClient {
   return ({ method, params, signal }) =>
     mcpReq.send({ method, params }, ANY, { signal, timeout: ms() }) as Promise<JsonObject>;
 }
@@ -71,7 +71,7 @@ export async function askMeanwhile(
 }
 
 /** Reads the answer that a request carries; undefined for a first request. */
-export function answerOf({ mcpReq }: ServerContext): Answer | undefined {
+export function answerOf({ mcpReq }: RequestContext): Answer | undefined {
   const handle = mcpReq.requestState<unknown>();
   if (typeof handle !== "string") return undefined;
   const said: unknown = mcpReq.inputResponses?.[APPROVAL_KEY];
@@ -79,15 +79,15 @@ export function answerOf({ mcpReq }: ServerContext): Answer | undefined {
 }
 
 /** Gives what the client that sent a request can do. */
-export function capabilitiesOf(context: ServerContext, declared: unknown): JsonObject {
+export function capabilitiesOf(context: RequestContext, declared: unknown): JsonObject {
   const envelope: Readonly<Record<string, unknown>> | undefined = context.mcpReq.envelope;
   return objectOf(envelope?.[CAPABILITIES] ?? declared);
 }
 
 /** Returns the name that the client which sent a request says it has. */
-export function clientNameOf({ mcpReq }: ServerContext, server: Server): string {
+export function clientNameOf({ mcpReq }: RequestContext, peer: Peer): string {
   const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;
-  return textOf(objectOf(envelope?.[CLIENT] ?? server.getClientVersion()).name);
+  return textOf(objectOf(envelope?.[CLIENT] ?? peer.getClientVersion()).name);
 }
 
 /** Tells whether a client can put a form to its person. */
@@ -113,10 +113,10 @@ export async function openPage(
   },
 ): Promise<boolean> {
   const elicitationId = crypto.randomUUID();
-  const { isModern, server } = client;
+  const { isModern, peer } = client;
   const over = { method: "notifications/elicitation/complete", params: { elicitationId } };
   // A page that was given up is never complete.
-  if (!isModern) done.then(() => server.notification(over)).catch(() => {});
+  if (!isModern) done.then(() => peer.notification(over)).catch(() => {});
   const id: JsonObject = isModern ? {} : { elicitationId };
   const params = { mode: "url", message, url, ...id };
   return (await askClient({ method: "elicitation/create", params, signal })).action === "accept";

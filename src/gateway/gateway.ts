@@ -4,15 +4,8 @@
  * @module
  */
 
-import {
-  type McpServerFactory,
-  ProtocolError,
-  ProtocolErrorCode,
-  Server,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
 import type { Call, CallTool, Outcome } from "../core/call.ts";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingIn, type Toolset } from "../core/toolset.ts";
@@ -20,21 +13,22 @@ import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
-import { forOlderClient } from "./_older_results.ts";
+import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { pageOf } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
-import { takeTasks, Tasks } from "./_tasks.ts";
+import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
+import { type Face, faceOf } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
-import { failed, refusal } from "./results.ts";
+import { failed, METHOD_NOT_FOUND, refusal, RpcError } from "./results.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
 /** How long a client may keep a list: rules change under it. */
@@ -48,8 +42,8 @@ export interface Listening extends Disposable {
   set(wanted: { readonly uris: readonly string[]; readonly tasks: readonly string[] }): void;
 }
 
-/** Serves MCP requests; every connection gets its own SDK server from the factory. */
-export class Gateway implements Disposable {
+/** Serves the requests of clients, whoever reads their messages. */
+export class Gateway implements Face, Disposable {
   /** The clients that are connected. */
   readonly clients: Clients;
   /** The tasks that clients began. */
@@ -82,45 +76,32 @@ export class Gateway implements Disposable {
     this.#following = new Following(all);
   }
 
-  /** Makes the server of one connection, for either era. */
-  readonly factory: McpServerFactory = (about) => this.#serverOf(about);
+  readonly factory: Face["factory"] = (...about) => this.#face().factory(...about);
+  readonly connect: Face["connect"] = (...of) => this.#face().connect(...of);
 
   /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
-  apart(): Pick<Gateway, "factory" | "listen"> & Pick<Work, "end"> {
+  apart(): Face & Pick<Gateway, "listen"> & Pick<Work, "end"> {
     const party = new Work();
     return {
-      factory: (about) => this.#serverOf(about, party),
+      ...this.#face(party),
       listen: () => this.listen({ party }),
       end: () => party.end(),
     };
   }
 
-  #serverOf({ era, requestInfo }: Parameters<McpServerFactory>[0], party?: Work): Server {
+  #face(party?: Work): Face {
     const { onError, servers, settings } = this.#options;
-    const isModern = era === "modern";
-    const { serverInfo, ...hello } = helloOf(servers.states(), { ...settings(), isModern });
-    const server = new Server(serverInfo, {
-      ...hello,
-      debouncedNotificationMethods: ["tools", "resources", "prompts"]
-        .map((list) => `notifications/${list}/list_changed`),
+    return faceOf({
+      clients: this.clients,
+      party: party ?? this.#here,
+      hello: (isModern) => helloOf(servers.states(), { ...settings(), isModern }),
+      serve: (request) => {
+        const answered = () => this.#serve(request);
+        return party?.on(request.context, answered) ?? answered();
+      },
+      onLeft: (client) => this.#following.leave(client),
+      onError,
     });
-    // In the newest revision, requests over HTTP have no session.
-    const isAlone = requestInfo !== undefined && !isModern;
-    const client = this.clients.add(server, isModern, party ?? (isAlone ? server : this.#here));
-    server.onerror = onError;
-    server.onclose = () => {
-      this.clients.remove(client);
-      this.#following.leave(client);
-    };
-    server.removeRequestHandler("logging/setLevel");
-    // What is registered by its method loses the fields that the SDK does not know.
-    const serve = (given: unknown, context: ServerContext) => {
-      const answered = () => this.#serve({ client, context, params: objectOf(given) });
-      return party?.on(context, answered) ?? answered();
-    };
-    server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
-    if (client.isModern) takeTasks(server, serve);
-    return server;
   }
 
   /** Tells the client that began it how a task of a server stands. */
@@ -178,8 +159,8 @@ export class Gateway implements Disposable {
   async #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
     const { client, context, params } = request;
     const { exposure, toolsetFor } = this.#options.settings();
-    const capabilities = capabilitiesOf(context, client.server.getClientCapabilities());
-    const toolset = toolsetFor?.(clientNameOf(context, client.server));
+    const capabilities = capabilitiesOf(context, client.peer.getClientCapabilities());
+    const toolset = toolsetFor?.(clientNameOf(context, client.peer));
     client.capabilities = capabilities;
     try {
       const answer = await this.#answer({ ...request, capabilities, toolset });
@@ -203,7 +184,8 @@ export class Gateway implements Disposable {
         // Not of MCP: a client may say what its tools are to be for.
         return page(
           "tools",
-          await this.exposed({}, { query: optionalText(params, "query"), toolset }),
+          (await this.exposed({}, { query: optionalText(params, "query"), toolset }))
+            .map(client.isModern ? toolForModernClient : toolForOlderClient),
         );
       case "resources/list":
         return page("resources", await this.#listed("resources", toolset));
@@ -235,7 +217,7 @@ export class Gateway implements Disposable {
       case "tasks/update":
         return await this.tasks.serve(request);
       default:
-        throw new ProtocolError(ProtocolErrorCode.MethodNotFound, "Method not found");
+        throw new RpcError(METHOD_NOT_FOUND, "Method not found");
     }
   }
 
@@ -307,8 +289,8 @@ function within(options: GatewayOptions, toolset: Toolset | undefined): GatewayO
 }
 
 function forClient(
-  { client: { isModern, server } }: ClientRequest,
+  { client: { isModern, peer } }: ClientRequest,
   result: JsonObject,
 ): JsonObject {
-  return isModern ? result : forOlderClient(result, server.getNegotiatedProtocolVersion());
+  return isModern ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());
 }

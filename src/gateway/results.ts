@@ -4,7 +4,6 @@
  * @module
  */
 
-import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { ToolResult } from "../core/call.ts";
 import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
@@ -34,9 +33,32 @@ export function errorResult(error: unknown): ToolResult {
   };
 }
 
+/** The codes of JSON-RPC errors. */
+export const METHOD_NOT_FOUND = -32601;
+const [INVALID_PARAMS, INTERNAL_ERROR] = [-32602, -32603];
+
+/** An error as JSON-RPC has it. The SDK's own errors have the same fields. */
+export class RpcError extends Error {
+  override name = "RpcError";
+  /** A whole number. */
+  readonly code: number;
+  readonly data: unknown;
+
+  /** Makes the error that a client is told. */
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+function isRpcError(error: unknown): error is RpcError {
+  return error instanceof RpcError || error instanceof Error && error.name === "ProtocolError";
+}
+
 /** Gives a failed call the way out that its code names: to the model as a result, or thrown. */
 export function failed(error: unknown): JsonObject {
-  if (error instanceof ProtocolError) throw error;
+  if (isRpcError(error)) throw error;
   const known = asPmlError(error);
   if (audienceOf(known.code) === "client") throw refusal(known);
   return errorResult(known) as unknown as JsonObject; // plain JSON
@@ -50,16 +72,14 @@ export function otherRequest(): PmlError {
 }
 
 /** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
-export function refusal(error: unknown): ProtocolError {
-  if (error instanceof ProtocolError) return error;
+export function refusal(error: unknown): RpcError {
+  if (isRpcError(error)) return error;
   const known = asPmlError(error);
   const answered = objectOf(known.detail?.answered);
   if (typeof answered.code === "number") {
-    return new ProtocolError(answered.code, String(answered.message), answered.data);
+    return new RpcError(answered.code, String(answered.message), answered.data);
   }
-  const code = known.code === "BUG"
-    ? ProtocolErrorCode.InternalError
-    : ProtocolErrorCode.InvalidParams;
+  const code = known.code === "BUG" ? INTERNAL_ERROR : INVALID_PARAMS;
   const hint = known.hint === undefined ? "" : `. ${known.hint}`;
-  return new ProtocolError(code, `${known.message}${hint}`, errorBody(known));
+  return new RpcError(code, `${known.message}${hint}`, errorBody(known));
 }

@@ -6,7 +6,7 @@
 
 import { textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, objectOf, visible } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, visible } from "../core/json.ts";
 import type { PassGate } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -74,7 +74,6 @@ export class Schemas {
 
 /** Refuses a call whose arguments do not fit the tool's schema, and a result that does not. */
 export function schemaGate(schemas: Schemas): PassGate {
-  let sdk: Promise<typeof import("@modelcontextprotocol/server")> | undefined;
   return (next) => async (call) => {
     // What is no tool's is between the client and the server.
     if (call.method !== undefined) return await next(call);
@@ -85,10 +84,10 @@ export function schemaGate(schemas: Schemas): PassGate {
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
-    // Kept, because even the import of what is there takes time.
-    const { isCallToolResult } = await (sdk ??= import("@modelcontextprotocol/server"));
-    // The SDK would refuse it too, but as if the client had asked wrongly.
-    if (!isResult(outcome.result, isCallToolResult)) throw badResult(id, "it is no result of MCP");
+    // A client would refuse all of it.
+    if (!isPlain(outcome.result) && !await isResult(outcome.result)) {
+      throw badResult(id, "it is no result of MCP");
+    }
     const { outputSchema } = definition;
     const { structuredContent, isError } = outcome.result;
     if (outputSchema === undefined || isError === true) return outcome;
@@ -122,8 +121,21 @@ function remarked(result: ToolResult, unfit: PmlError): ToolResult {
   };
 }
 
+/** Returns whether a result is only text, so that the SDK need not be loaded to look at it. */
+export function isPlain({ content, isError = false, _meta = {} }: ToolResult): boolean {
+  return typeof isError === "boolean" && isObject(_meta) && Array.isArray(content) &&
+    content.every(isPlainText);
+}
+
+function isPlainText(block: unknown): boolean {
+  if (!isObject(block) || "annotations" in block) return false;
+  const { type, text, _meta = {} } = block;
+  return type === "text" && typeof text === "string" && isObject(_meta);
+}
+
 /** Looks at one block after the other: the SDK says all that is wrong with all of them, which takes long. */
-function isResult({ content, ...rest }: ToolResult, is: (value: unknown) => boolean): boolean {
+async function isResult({ content, ...rest }: ToolResult): Promise<boolean> {
+  const { isCallToolResult: is } = await import("@modelcontextprotocol/server");
   return is({ ...rest, content: [] }) &&
     (!Array.isArray(content) ? is({ content }) : content.every((one) => is({ content: [one] })));
 }

@@ -1,14 +1,11 @@
 /**
- * Answers `initialize` before the SDK is loaded, because loading it takes most of the start.
+ * Answers `initialize` without the SDK, because loading it takes most of the start.
  *
  * @module
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-
-/** The result of `initialize` without the revision. */
-export type Greeting = object;
 
 /**
  * The revisions that begin with `initialize`, newest first. A test compares them with the SDK's.
@@ -38,7 +35,7 @@ export function capabilitiesIn(message: JSONRPCMessage): JsonObject | undefined 
  * Returns the result of an `initialize` request, equal to the SDK's. Returns undefined if the
  * request is not plainly valid; then the SDK answers.
  */
-export function greet(message: JSONRPCMessage, greeting: Greeting): object | undefined {
+export function greet(message: JSONRPCMessage, greeting: object): JsonObject | undefined {
   if (!("method" in message) || message.method !== "initialize") return undefined;
   const { params } = message;
   if (!isObject(params) || "_meta" in params || !isObject(params.capabilities)) return undefined;
@@ -47,6 +44,9 @@ export function greet(message: JSONRPCMessage, greeting: Greeting): object | und
   if (typeof clientInfo.name !== "string" || typeof clientInfo.version !== "string") {
     return undefined;
   }
-  const known = REVISIONS.includes(protocolVersion);
-  return { protocolVersion: known ? protocolVersion : REVISIONS[0], ...greeting };
+  const [newest = ""] = REVISIONS;
+  return {
+    protocolVersion: REVISIONS.includes(protocolVersion) ? protocolVersion : newest,
+    ...greeting,
+  };
 }

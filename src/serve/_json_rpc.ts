@@ -22,7 +22,12 @@ export interface Refusal {
 export type ReadLine =
   | Refusal
   | { readonly kind: "request"; readonly message: JSONRPCMessage; readonly id: string }
-  | { readonly kind: "cancel"; readonly message: JSONRPCMessage; readonly request: string }
+  | {
+    readonly kind: "cancel";
+    readonly message: JSONRPCMessage;
+    readonly request: string;
+    readonly reason: unknown;
+  }
   | { readonly kind: "other"; readonly message: JSONRPCMessage };
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -72,7 +77,8 @@ function classify(value: unknown): ReadLine {
   if (!("id" in value)) {
     if (method === undefined) return refusal(-32600, "Invalid request: no method");
     if (method !== "notifications/cancelled") return { kind: "other", message };
-    return { kind: "cancel", message, request: JSON.stringify(params?.requestId) ?? "" };
+    const { requestId, reason } = params ?? {};
+    return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
   }
   if (typeof id !== "string" && !Number.isSafeInteger(id)) {
     return refusal(-32600, "Invalid request: the id is neither a string nor a whole number");

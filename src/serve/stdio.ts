@@ -8,10 +8,13 @@
  * @module
  */
 
-import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../core/json.ts";
+import type { Face } from "../gateway/connection.ts";
+import type { Hello } from "../gateway/hello.ts";
 import { type Line, LineReader } from "../io/lines.ts";
-import { capabilitiesIn, greet, type Greeting } from "./_greeting.ts";
+import type { Direct, Ends, Greeted, Message } from "./_direct.ts";
+import { capabilitiesIn, greet } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
@@ -20,7 +23,7 @@ import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
 /** How many bytes may wait for a client before notifications are dropped. */
 const NOTES_BYTES = 8_000_000;
 
-/** How long PML waits for a first request before it loads the SDK, in milliseconds. */
+/** How long PML waits for a first request before it loads what serves it, in milliseconds. */
 const FIRST_REQUEST_MS = 50;
 
 /** The options of `serveStdio`. */
@@ -37,8 +40,10 @@ export interface StdioOptions {
   readonly onWaiting: (size: number) => void;
   /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
   readonly onLost: (requests: readonly string[]) => void;
-  /** Returns the result of `initialize`. */
-  readonly greeting: () => Greeting;
+  /** Returns what PML says of itself. */
+  readonly hello: (isModern: boolean) => Hello;
+  /** Whether the SDK has to serve everything; not if left out. */
+  readonly bySdk?: boolean;
   /** Is called with the client's capabilities whenever it declares them. */
   readonly onAble: (capabilities: JsonObject) => void;
   /** Is called with everything that the client listens for, when that changes. */
@@ -52,31 +57,28 @@ export interface StdioOptions {
 }
 
 /**
- * Serves one client over stdin and stdout. Calls `load` at the first request, for the MCP server.
+ * Serves one client over stdin and stdout. Calls `load` at the first request, for what serves it.
  * Resolves when the client disconnects or `signal` aborts.
  */
 export async function serveStdio(
-  load: () => Promise<McpServerFactory>,
+  load: () => Promise<Face>,
   options: StdioOptions,
 ): Promise<void> {
   // A signal may come while the app is still being opened.
   if (options.signal.aborted) return;
-  const transport = new StdioTransport(options);
-  if (await transport.listen() === "closed") return;
-  const [{ serveStdio: serve }, factory] = await Promise.all([
-    import("@modelcontextprotocol/server/stdio"),
-    load(),
-  ]);
-  const handle = serve(factory, { transport, onerror: options.onError });
-  await transport.closed;
-  await handle.close();
+  const connection = new StdioConnection(options);
+  if (await connection.listen() === "closed") return;
+  const face = load();
+  face.catch(() => {}); // it is awaited below
+  const { Direct } = await import("./_direct.ts");
+  await using direct = new Direct(face, connection);
+  connection.serve(direct);
+  await face;
+  await connection.closed;
 }
 
-/** The transport: reads lines, answers invalid ones itself, and writes each message as one line. */
-class StdioTransport implements Transport {
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: Transport["onmessage"];
+/** Reads lines, answers invalid ones itself, and writes each message as one line. */
+class StdioConnection implements Ends {
   readonly #options: StdioOptions;
   readonly #pipes: Pipes;
   #input: Input | undefined;
@@ -85,10 +87,11 @@ class StdioTransport implements Transport {
   readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
   readonly #asked = Promise.withResolvers<"asked">();
-  /** The messages that came before the SDK was loaded. */
-  #waiting: JSONRPCMessage[] | undefined = [];
-  /** The id of the request that was answered here. The SDK's answer to it is dropped. */
-  #greeted: string | undefined;
+  #direct: Direct | undefined;
+  /** The messages that came before there was what serves them. */
+  readonly #waiting: Message[] = [];
+  /** The first request, if it was answered here. */
+  #greeted: Greeted | undefined;
   #isDropping = false;
   #open = true;
 
@@ -120,11 +123,23 @@ class StdioTransport implements Transport {
     }
   }
 
-  start(): Promise<void> {
-    const waiting = this.#waiting ?? [];
-    this.#waiting = undefined;
-    for (const message of waiting) this.onmessage?.(message);
-    return Promise.resolve();
+  get bySdk(): boolean {
+    return this.#options.bySdk === true;
+  }
+
+  hello(isModern: boolean): Hello {
+    return this.#options.hello(isModern);
+  }
+
+  onError(error: Error): void {
+    this.#options.onError(error);
+  }
+
+  /** Has the messages served that came and come. */
+  serve(direct: Direct): void {
+    this.#direct = direct;
+    if (this.#greeted !== undefined) direct.greeted(this.#greeted);
+    for (const message of this.#waiting.splice(0)) direct.take(message);
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -134,9 +149,7 @@ class StdioTransport implements Transport {
     const id = JSON.stringify(message.id);
     this.#inFlight.delete(id);
     this.#listens(this.#listening.end(id));
-    if (id !== this.#greeted) return this.#write(message, id);
-    this.#greeted = undefined;
-    return Promise.resolve();
+    return this.#write(message, id);
   }
 
   async close(): Promise<void> {
@@ -144,7 +157,6 @@ class StdioTransport implements Transport {
     this.#open = false;
     // A pending read would keep the process alive.
     await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
-    this.onclose?.();
     this.#closed.resolve("closed");
     if (this.#output.size > 0) this.#pipes.giveUp();
   }
@@ -180,10 +192,10 @@ class StdioTransport implements Transport {
       const declared = capabilitiesIn(read.message);
       if (declared !== undefined) this.#options.onAble(declared);
       this.#listens(this.#listening.take(read));
-      this.#greet(read);
+      if (this.#greets(read)) return;
     }
-    if (this.#waiting === undefined) this.onmessage?.(read.message);
-    else this.#waiting.push(read.message);
+    if (this.#direct === undefined) this.#waiting.push(read);
+    else this.#direct.take(read);
   }
 
   #listens(listened: Subscriptions | undefined): void {
@@ -207,13 +219,16 @@ class StdioTransport implements Transport {
   }
 
   /** Answers the first request at once if it is `initialize`. */
-  #greet({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): void {
+  #greets({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): boolean {
     this.#asked.resolve("asked");
-    if (this.#waiting?.length !== 0) return;
-    const result = greet(message, this.#options.greeting());
-    if (result === undefined) return;
-    this.#greeted = id;
-    void this.#write({ result, jsonrpc: "2.0", id: JSON.parse(id) });
+    if (this.#direct !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
+      return false;
+    }
+    const result = greet(message, this.hello(false));
+    if (result === undefined) return false;
+    this.#greeted = { message, result };
+    void this.send({ result, jsonrpc: "2.0", id: JSON.parse(id) });
+    return true;
   }
 
   #refuse({ id, ...refusal }: Refusal): void {

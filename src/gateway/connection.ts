@@ -1,0 +1,99 @@
+/**
+ * The connection of a client and the requests on it, whoever reads its messages: the SDK, or PML
+ * itself, which serves usual requests without the SDK.
+ *
+ * @module
+ */
+
+import type { McpServerFactory, Server, ServerContext } from "@modelcontextprotocol/server";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Client, Clients, Party } from "./_clients.ts";
+import type { Hello } from "./hello.ts";
+
+/** How a client is reached, and what it said of itself when it connected. */
+export type Peer = Pick<
+  Server,
+  "notification" | "getClientCapabilities" | "getClientVersion" | "getNegotiatedProtocolVersion"
+>;
+
+/** What came with a request. The context that the SDK makes is one. */
+export interface RequestContext {
+  readonly mcpReq: Pick<
+    ServerContext["mcpReq"],
+    | "id"
+    | "method"
+    | "_meta"
+    | "envelope"
+    | "inputResponses"
+    | "requestState"
+    | "signal"
+    | "send"
+    | "notify"
+  >;
+  readonly http?: ServerContext["http"];
+}
+
+/** The connection of one client, until it is closed. */
+export interface Connection {
+  readonly isModern: boolean;
+  /** Returns the result of a request. Throws the JSON-RPC error that the client is told. */
+  serve(params: unknown, context: RequestContext): Promise<JsonObject>;
+  close(): void;
+}
+
+/** What serves the connections of one party. */
+export interface Face {
+  /** Has the SDK serve a connection. What was opened of it before goes on. */
+  readonly factory: (
+    about: Parameters<McpServerFactory>[0],
+    opened?: Connection,
+  ) => Promise<Server>;
+  /** Opens a connection without the SDK. */
+  readonly connect: (peer: Peer, isModern: boolean) => Connection;
+}
+
+/** What `faceOf` needs. */
+export interface FaceOptions {
+  readonly clients: Clients;
+  readonly party: Party;
+  readonly hello: (isModern: boolean) => Hello;
+  readonly serve: (
+    request: {
+      readonly client: Client;
+      readonly context: RequestContext;
+      readonly params: JsonObject;
+    },
+  ) => Promise<JsonObject>;
+  /** Is called with a client that has gone. */
+  readonly onLeft: (client: Client) => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** Makes what serves the connections of a party. A session over HTTP is a party of its own. */
+export function faceOf(options: FaceOptions): Face {
+  const { clients, serve, onLeft } = options;
+  const connect = (peer: Peer, isModern: boolean, party = options.party): Connection => {
+    const client = clients.add(peer, isModern, party);
+    return {
+      isModern,
+      serve: (params, context) => serve({ client, context, params: objectOf(params) }),
+      close: () => {
+        clients.remove(client);
+        onLeft(client);
+      },
+    };
+  };
+  return {
+    connect,
+    factory: async ({ era, requestInfo }, opened) => {
+      const { sdkServer } = await import("./_sdk_server.ts");
+      const isModern = era === "modern";
+      // In the newest revision, requests over HTTP have no session.
+      const isSession = requestInfo !== undefined && !isModern;
+      return sdkServer(options.hello(isModern), {
+        onError: options.onError,
+        open: (server) => opened ?? connect(server, isModern, isSession ? server : options.party),
+      });
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * Has the SDK serve what PML does not serve without it.
+ *
+ * @module
+ */
+
+import type { JSONRPCMessage, Server, Transport } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import type { Face } from "../gateway/connection.ts";
+
+/** The id of `initialize` where the SDK is only told of it. Its answer is dropped. */
+export const TOLD = `pml-${crypto.randomUUID()}`;
+
+/** The options of `BySdk`. */
+export interface BySdkOptions {
+  readonly factory: (about: Parameters<Face["factory"]>[0]) => Promise<Server>;
+  readonly send: (message: JSONRPCMessage) => Promise<void>;
+  readonly close: () => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** The messages of one connection that the SDK answers. */
+export class BySdk implements Transport, AsyncDisposable {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: Transport["onmessage"];
+  readonly #options: BySdkOptions;
+  readonly #handle: ReturnType<typeof serveStdio>;
+
+  /** Connects the SDK. */
+  constructor(options: BySdkOptions) {
+    const { factory, onError: onerror } = this.#options = options;
+    this.#handle = serveStdio(factory, { transport: this, onerror });
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    if (!("method" in message) && message.id === TOLD) return Promise.resolve();
+    return this.#options.send(message);
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve(this.#options.close());
+  }
+
+  /** Ends what the SDK works on. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.onclose?.();
+    await this.#handle.close();
+  }
+}

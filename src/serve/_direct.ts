@@ -1,0 +1,303 @@
+/**
+ * Serves the usual requests of a connection without the SDK. Loading it takes most of a start, and
+ * each message costs it several checks. All that is not plainly usual goes to the SDK, which is
+ * loaded by the first such message and told what the connection is bound to.
+ *
+ * @module
+ */
+
+import type { Implementation, JSONRPCMessage, Server } from "@modelcontextprotocol/server";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import type { Connection, Face, Peer, RequestContext } from "../gateway/connection.ts";
+import type { Hello } from "../gateway/hello.ts";
+import { type Era, eraOf, hasFitToken, lift, MODERN, modernResult } from "./_envelope.ts";
+import { greet } from "./_greeting.ts";
+import type { ReadLine, Refusal } from "./_json_rpc.ts";
+
+type Request = Extract<ReadLine, { readonly kind: "request" }>;
+
+/** A message of the client. */
+export type Message = Exclude<ReadLine, Refusal>;
+
+/** The ends of a connection. */
+export interface Ends {
+  send(message: JSONRPCMessage): Promise<void>;
+  close(): void;
+  /** Returns what PML says of itself. */
+  hello(isModern: boolean): Hello;
+  /** Whether the SDK has to serve everything. */
+  readonly bySdk: boolean;
+  onError(error: Error): void;
+}
+
+/** The first message of a connection, and its answer, if it is answered already. */
+export interface Greeted {
+  readonly message: JSONRPCMessage;
+  readonly result: JsonObject;
+}
+
+const LISTS = ["tools", "prompts", "resources", "resources/templates"].map((one) => `${one}/list`);
+const USUAL = [...LISTS, "tools/call", "prompts/get", "resources/read", "completion/complete"];
+/** The requests that are served here. */
+const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
+  modern: new Set(USUAL),
+  legacy: new Set([
+    ...USUAL,
+    ...["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
+    ...["get", "result", "list", "cancel"].map((what) => `tasks/${what}`),
+  ]),
+};
+const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
+const INITIALIZED = "notifications/initialized";
+const [RESOURCE_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR] = [-32002, -32602, -32603];
+
+/** Serves one connection. */
+export class Direct implements AsyncDisposable {
+  readonly #face: Promise<Face>;
+  readonly #ends: Ends;
+  /** What is worked on here, by the ids of the requests. */
+  readonly #running = new Map<string, AbortController>();
+  /** What the connection is bound to, as the SDK is told it. */
+  #bound: { readonly era: Era; readonly by: readonly JSONRPCMessage[] } | undefined;
+  #connection: Promise<Connection> | undefined;
+  #greeted: Greeted | undefined;
+  #serverInfo: object | undefined;
+  #sdk: Promise<SdkSide> | undefined;
+  #server: Server | undefined;
+  /** Whether the SDK serves everything. */
+  #isLeft: boolean;
+  readonly #changed = new Set<string>();
+
+  /** Takes what serves the requests, and the ends of the connection. */
+  constructor(face: Promise<Face>, ends: Ends) {
+    this.#face = face;
+    this.#ends = ends;
+    this.#isLeft = ends.bySdk;
+  }
+
+  /** Takes note of `initialize`, which was answered. */
+  greeted(greeted: Greeted): void {
+    this.#greeted = greeted;
+    this.#bound = { era: "legacy", by: [greeted.message] };
+  }
+
+  /** Serves a message. */
+  take(message: Message): void {
+    if (message.kind === "cancel") this.#running.get(message.request)?.abort(message.reason);
+    if (message.kind === "request" && this.#serves(message)) return;
+    if (message.kind !== "request" && this.#ignores(message.message)) return;
+    this.#sdk ??= this.#loadSdk();
+    this.#sdk.then(({ take }) => take(message.message), (error) => {
+      this.#ends.onError(error);
+      this.#ends.close();
+    });
+  }
+
+  /** Gives everything up. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const abort of this.#running.values()) abort.abort(new Error("Connection closed"));
+    const [connection, sdk] = await Promise.allSettled([this.#connection, this.#sdk]);
+    if (sdk.status === "fulfilled") await sdk.value?.end();
+    if (connection.status === "fulfilled") connection.value?.close();
+  }
+
+  /** Begins to serve a request. Returns false for one that is the SDK's. */
+  #serves({ message, id }: Request): boolean {
+    if (!("method" in message)) return false;
+    const { method } = message;
+    const params = objectOf(message.params);
+    if (!hasFitToken(params)) {
+      // The SDK would never answer it.
+      this.#answer(id, { error: { code: INVALID_PARAMS, message: BAD_TOKEN } });
+      return true;
+    }
+    if (this.#isLeft) return false;
+    const era = eraOf(params);
+    if (this.#bound === undefined) {
+      if (method === "initialize") return this.#greets(message, id);
+      this.#isLeft = era === undefined;
+    }
+    if (era === undefined || era !== (this.#bound?.era ?? era)) return false;
+    if (era === "modern" && method === "server/discover") {
+      this.#answer(id, { result: this.#discovered() });
+      return true;
+    }
+    this.#bound ??= { era, by: [binding(params)] };
+    if (!METHODS[era].has(method)) return false;
+    void this.#serve(params, { id, method, era });
+    return true;
+  }
+
+  #greets(message: JSONRPCMessage, id: string): boolean {
+    const result = greet(message, this.#ends.hello(false));
+    this.#isLeft = result === undefined;
+    if (result === undefined) return false;
+    this.greeted({ message, result });
+    this.#answer(id, { result });
+    return true;
+  }
+
+  /** Returns whether the SDK needs no notification and no answer of the client. */
+  #ignores(message: JSONRPCMessage): boolean {
+    const bound = this.#bound;
+    // What comes first may bind the connection.
+    this.#isLeft ||= bound === undefined;
+    if (bound === undefined || this.#isLeft || this.#sdk !== undefined) return false;
+    if ("method" in message && message.method === INITIALIZED) {
+      this.#bound = { ...bound, by: [...bound.by, message] };
+    }
+    return true;
+  }
+
+  async #serve(
+    given: JsonObject,
+    { id, method, era }: { readonly id: string; readonly method: string; readonly era: Era },
+  ): Promise<void> {
+    const abort = new AbortController();
+    this.#running.set(id, abort);
+    const { signal } = abort;
+    let said: object;
+    try {
+      const { params, ...lifted } = lift(given);
+      const context = this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
+      const served = method === "ping"
+        ? {}
+        : await (await (this.#connection ??= this.#connect(era))).serve(params, context);
+      said = { result: era === "modern" ? this.#modern(method, served) : served };
+    } catch (error) {
+      said = { error: errorOf(error) };
+    }
+    this.#running.delete(id);
+    // A client that cancelled a request waits for no answer.
+    if (!signal.aborted) this.#answer(id, said);
+  }
+
+  #contextOf(
+    { envelope, inputResponses, requestState }: Omit<ReturnType<typeof lift>, "params">,
+    { id, ...request }: {
+      readonly id: string;
+      readonly method: string;
+      readonly signal: AbortSignal;
+      readonly _meta: unknown;
+    },
+  ): RequestContext {
+    const send = async (...asked: readonly unknown[]) => {
+      const { server } = await (this.#sdk ??= this.#loadSdk());
+      return await (await server).request(...asked as Parameters<Server["request"]>);
+    };
+    const mcpReq = {
+      ...request,
+      id: JSON.parse(id),
+      envelope,
+      inputResponses,
+      requestState: () => requestState,
+      send,
+      notify: (one: object) => this.#notify(one),
+    };
+    // It has what the SDK's own context has.
+    return { mcpReq } as unknown as RequestContext;
+  }
+
+  async #connect(era: Era): Promise<Connection> {
+    const face = await this.#face;
+    return face.connect(this.#peerOf(era), era === "modern");
+  }
+
+  #peerOf(era: Era): Peer {
+    const { params } = (this.#greeted?.message ?? {}) as { readonly params?: unknown };
+    const { capabilities, clientInfo } = objectOf(params);
+    return {
+      getClientCapabilities: () => this.#server?.getClientCapabilities() ?? objectOf(capabilities),
+      getClientVersion: () =>
+        this.#server?.getClientVersion() ?? clientInfo as Implementation | undefined,
+      getNegotiatedProtocolVersion: () =>
+        era === "modern" ? MODERN[0] : this.#greeted?.result.protocolVersion as string | undefined,
+      notification: async (one) => {
+        if (era === "legacy") return await this.#tell(one);
+        // Only who listens is told, and the SDK knows who does.
+        await this.#server?.notification(one);
+      },
+    };
+  }
+
+  /** Tells of a list that changed several times at once only once. */
+  async #tell(one: { readonly method: string }): Promise<void> {
+    const { method } = one;
+    if (!method.endsWith("/list_changed")) return await this.#notify(one);
+    if (this.#changed.has(method)) return;
+    this.#changed.add(method);
+    await Promise.resolve();
+    this.#changed.delete(method);
+    await this.#notify(one);
+  }
+
+  async #notify(one: object): Promise<void> {
+    await this.#ends.send({ jsonrpc: "2.0", ...one } as JSONRPCMessage);
+  }
+
+  #discovered(): JsonObject {
+    const { capabilities, instructions } = this.#ends.hello(true);
+    const result = { supportedVersions: MODERN, capabilities, instructions };
+    return this.#modern("server/discover", result as unknown as JsonObject);
+  }
+
+  #modern(method: string, result: JsonObject): JsonObject {
+    this.#serverInfo ??= this.#ends.hello(true).serverInfo;
+    return modernResult(method, { result, serverInfo: this.#serverInfo });
+  }
+
+  #answer(id: string, said: object): void {
+    void this.#ends.send({ ...said, jsonrpc: "2.0", id: JSON.parse(id) } as JSONRPCMessage);
+  }
+
+  async #loadSdk(): Promise<SdkSide> {
+    const [{ BySdk, TOLD }, face] = await Promise.all([import("./_by_sdk.ts"), this.#face]);
+    const made = Promise.withResolvers<Server>();
+    const sdk = new BySdk({
+      factory: async (about) => {
+        const isModern = about.era === "modern";
+        const opened = this.#isLeft
+          ? undefined
+          : await (this.#connection ??= this.#connect(about.era));
+        const fits = opened?.isModern === isModern ? opened : undefined;
+        const server = await face.factory(about, fits);
+        made.resolve(this.#server = server);
+        return server;
+      },
+      send: (message) => this.#ends.send(message),
+      close: () => this.#ends.close(),
+      onError: (error) => this.#ends.onError(error),
+    });
+    const { by = [] } = this.#bound ?? {};
+    for (const one of by) sdk.onmessage?.("id" in one ? { ...one, id: TOLD } : one);
+    return {
+      server: made.promise,
+      take: (message) => sdk.onmessage?.(message),
+      end: () => sdk[Symbol.asyncDispose](),
+    };
+  }
+}
+
+/** What serves messages by the SDK. */
+interface SdkSide {
+  /** The server, as soon as the SDK has made it. */
+  readonly server: Promise<Server>;
+  readonly take: (message: JSONRPCMessage) => void;
+  readonly end: () => Promise<void>;
+}
+
+/** Makes a notification that nobody handles. It binds the SDK's side as a request did this one. */
+function binding({ _meta }: JsonObject): JSONRPCMessage {
+  const { progressToken: _, ...meta } = objectOf(_meta);
+  return { jsonrpc: "2.0", method: "notifications/pml/bound", params: { _meta: meta } };
+}
+
+function errorOf(error: unknown): object {
+  const { code, message, data } = isObject(error) ? error : { code: undefined };
+  const known = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
+  return {
+    code: known === RESOURCE_NOT_FOUND ? INVALID_PARAMS : known,
+    message: message ?? "Internal error",
+    data,
+  };
+}

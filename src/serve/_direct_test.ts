@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import fc from "fast-check";
+import type { JsonObject } from "../core/json.ts";
+import { sdkServer } from "../gateway/_sdk_server.ts";
+import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
+import { helloOf } from "../gateway/hello.ts";
+import { soon } from "../io/waiting.ts";
+import { RpcError } from "../gateway/results.ts";
+import { Direct, type Ends } from "./_direct.ts";
+import { readMessage } from "./_json_rpc.ts";
+
+const NAME = { name: "pml", version: "1.0.0" };
+const LATE_MS = 1_000;
+const META = "io.modelcontextprotocol/";
+
+/** Answers with what it was given; a param may name another answer. */
+function echo(params: unknown, { mcpReq }: RequestContext): Promise<JsonObject> {
+  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
+  const given = { id, method, _meta, envelope, inputResponses, requestState: requestState() };
+  const { answer, fails } = params as { answer?: object; fails?: number };
+  if (fails !== undefined) return Promise.reject(new RpcError(fails, "It fails", { why: "so" }));
+  return Promise.resolve(JSON.parse(JSON.stringify({ params, given, ...answer })));
+}
+
+function connectionOf(isModern: boolean): Connection {
+  return { isModern, serve: echo, close() {} };
+}
+
+/** How many connections were opened without the SDK, and with it. */
+const opened = { direct: 0, sdk: 0 };
+
+const face: Face = {
+  connect: (_, isModern) => {
+    opened.direct++;
+    return connectionOf(isModern);
+  },
+  factory: ({ era }, begun) => {
+    opened.sdk++;
+    const isModern = era === "modern";
+    const open = () => begun ?? connectionOf(isModern);
+    return Promise.resolve(
+      sdkServer(helloOf([], { ...NAME, isModern }), { open, onError() {} }),
+    );
+  },
+};
+
+/** Collects the answers to messages. */
+class Answers {
+  readonly said: JSONRPCMessage[] = [];
+  readonly #done = Promise.withResolvers<void>();
+  readonly #wanted: number;
+
+  constructor(messages: readonly JSONRPCMessage[]) {
+    this.#wanted = messages.filter((one) => "id" in one && "method" in one).length;
+  }
+
+  take(message: JSONRPCMessage): Promise<void> {
+    if (!("method" in message)) this.said.push(JSON.parse(JSON.stringify(message)));
+    if (this.said.length === this.#wanted) this.#done.resolve();
+    return Promise.resolve();
+  }
+
+  async all(): Promise<readonly JSONRPCMessage[]> {
+    // What is not answered shows in the comparison.
+    if (this.#wanted > 0) await soon(this.#done.promise, LATE_MS);
+    return this.said.toSorted((one, other) => idOf(one) - idOf(other));
+  }
+}
+
+function idOf(message: JSONRPCMessage): number {
+  return Number("id" in message && message.id);
+}
+
+async function byDirect(messages: readonly JSONRPCMessage[]) {
+  const answers = new Answers(messages);
+  const ends: Ends = {
+    send: (message) => answers.take(message),
+    close() {},
+    bySdk: false,
+    hello: (isModern) => helloOf([], { ...NAME, isModern }),
+    onError() {},
+  };
+  await using direct = new Direct(Promise.resolve(face), ends);
+  for (const message of messages) {
+    const read = readMessage({
+      kind: "line",
+      bytes: new TextEncoder().encode(JSON.stringify(message)),
+    });
+    assert.ok(read !== undefined && read.kind !== "refusal");
+    direct.take(read);
+  }
+  return await answers.all();
+}
+
+async function bySdk(messages: readonly JSONRPCMessage[]) {
+  const answers = new Answers(messages);
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    send: (message) => answers.take(message),
+    close: () => Promise.resolve(),
+  };
+  const handle = serveStdio(face.factory, { transport, onerror() {} });
+  for (const message of messages) transport.onmessage?.(structuredClone(message));
+  const all = await answers.all();
+  await handle.close();
+  return all;
+}
+
+const odd = fc.constantFrom<unknown>("x", 1, null, true, {}, [], { a: 1 }, {
+  form: { applyDefaults: 1 },
+});
+/** A value, nearly always the one that is right. */
+const mostly = (right: unknown) =>
+  fc.oneof({ arbitrary: fc.constant(right), weight: 12 }, { arbitrary: odd, weight: 1 });
+
+const able = fc.oneof(
+  { arbitrary: fc.constant({}), weight: 3 },
+  fc.record({
+    elicitation: mostly({ form: {}, url: {} }),
+    sampling: mostly({ tools: {} }),
+    roots: mostly({ listChanged: true }),
+    extensions: mostly({ "io.modelcontextprotocol/tasks": {} }),
+    experimental: mostly({ own: { x: 1 } }),
+  }, { requiredKeys: [] }),
+);
+const client = fc.record({
+  name: mostly("t"),
+  version: mostly("1"),
+  title: mostly("T"),
+  icons: mostly([{ src: "data:," }]),
+}, { requiredKeys: ["name", "version"] });
+const envelope = fc.record({
+  [`${META}protocolVersion`]: mostly("2026-07-28"),
+  [`${META}clientCapabilities`]: fc.oneof({ arbitrary: able, weight: 8 }, odd),
+  [`${META}clientInfo`]: fc.oneof({ arbitrary: client, weight: 8 }, odd),
+  [`${META}logLevel`]: mostly("info"),
+  progressToken: fc.constantFrom<unknown>(7, "7"),
+  own: fc.constant("mine"),
+}, { requiredKeys: [`${META}protocolVersion`, `${META}clientCapabilities`] });
+const answer = fc.record({
+  resultType: fc.constantFrom("complete", "input_required", "task"),
+  ttlMs: fc.constantFrom<unknown>(5, -1, 1.5, "1"),
+  cacheScope: fc.constantFrom<unknown>("public", "private", "x"),
+  _meta: fc.constantFrom<object>({ a: 1 }, {
+    [`${META}serverInfo`]: { name: "own", version: "2" },
+  }),
+}, { requiredKeys: [] });
+const params = fc.record({
+  name: fc.constant("echo"),
+  answer: answer,
+  fails: fc.constantFrom(-32002, -32601, -32603, 5),
+  inputResponses: fc.constantFrom<unknown>(
+    { a: { action: "accept" }, b: 1, c: { method: "x" } },
+    1,
+  ),
+  requestState: fc.constantFrom<unknown>("state", 1),
+}, { requiredKeys: [] });
+const method = fc.constantFrom(
+  ...["tools/list", "tools/call", "tools/call", "prompts/list", "prompts/get", "resources/read"],
+  ...["resources/subscribe", "logging/setLevel", "tasks/get", "completion/complete", "ping"],
+  ...["server/discover", "no/such", "tasks/update", "resources/templates/list"],
+);
+const initialize = fc.record({
+  protocolVersion: fc.constantFrom("2025-11-25", "2024-11-05", "1999-01-01"),
+  capabilities: fc.constant({ elicitation: {} }),
+  clientInfo: fc.constant({ name: "t", version: "1" }),
+}).map((given) => ({ method: "initialize", params: given }));
+
+/** The messages of one client, which mostly speaks one revision. */
+const session = fc.constantFrom(0, 1, 9).chain((claims) =>
+  fc.array(
+    fc.oneof(
+      {
+        arbitrary: fc.record({
+          method,
+          params: fc.tuple(
+            params,
+            fc.oneof(
+              { arbitrary: fc.constant(undefined), weight: 9 - claims },
+              { arbitrary: envelope, weight: claims },
+            ),
+          ).map(([given, _meta]) => _meta === undefined ? given : { ...given, _meta }),
+        }),
+        weight: 12,
+      },
+      { arbitrary: initialize, weight: 2 },
+      {
+        arbitrary: fc.constantFrom("initialized", "roots/list_changed", "progress").map((name) => ({
+          method: `notifications/${name}`,
+        })),
+        weight: 1,
+      },
+    ),
+    { minLength: 1, maxLength: 6 },
+  )
+).map((messages) =>
+  messages.map((message, at): JSONRPCMessage => ({
+    jsonrpc: "2.0",
+    ...message.method.startsWith("notifications/") ? {} : { id: at },
+    ...message,
+  } as JSONRPCMessage))
+);
+
+Deno.test("What is served without the SDK is answered as the SDK answers it", async () => {
+  await fc.assert(
+    fc.asyncProperty(session, async (messages) => {
+      assert.deepEqual(await byDirect(messages), await bySdk(messages));
+    }),
+    { numRuns: 3_000 },
+  );
+  assert.ok(opened.direct > 1_000 && opened.sdk > 1_000, JSON.stringify(opened));
+});
+
+Deno.test("A request whose progress token is none is refused, and not left without an answer", async () => {
+  for (const token of [true, {}, 1.5]) {
+    const asked = { method: "tools/list", params: { _meta: { progressToken: token } } };
+    const [said] = await byDirect([{ jsonrpc: "2.0", id: 0, ...asked } as JSONRPCMessage]);
+    assert.match(JSON.stringify(said), /-32602.*progressToken/);
+  }
+});
