@@ -12,6 +12,7 @@ import type { Authors } from "../authoring/authors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
+import { ending } from "../core/errors.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -171,6 +172,7 @@ export class App implements AsyncDisposable {
 
   /** The servers of registries; loaded when one is looked up, or was approved before. */
   registries(): Promise<RegistryServers> {
+    if (this.closing.aborted) return Promise.reject(ending("begin"));
     // What failed, for a broken lock, may be mended.
     this.#opening ??= this.#openRegistries().catch((error) => {
       this.#opening = undefined;
@@ -181,6 +183,7 @@ export class App implements AsyncDisposable {
 
   /** The way of every call, with the questions and what runs servers; loaded by the first call. */
   callPath(): Promise<CallPath> {
+    if (this.closing.aborted) return Promise.reject(ending("begin"));
     this.#path ??= this.ready.then(async () =>
       (await import("./app_call_path.ts")).callPathOf(this)
     );
@@ -189,14 +192,14 @@ export class App implements AsyncDisposable {
 
   /** What is remembered of the use of tools; loaded after the first call. */
   memory(): Promise<UseMemory> {
-    this.#memory ??= import("./app_memory.ts").then(({ memoryOf }) => memoryOf(this));
-    return this.#memory;
+    return this.#memory ??= import("./app_memory.ts").then(({ memoryOf }) => memoryOf(this));
   }
 
   /** What runs plans and code; loaded by the first of them. */
   workflow(): Promise<Workflow> {
-    this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) => workflowOf(this));
-    return this.#workflow;
+    return this.#workflow ??= import("./app_workflow.ts").then(({ workflowOf }) =>
+      workflowOf(this)
+    );
   }
 
   /** What the person saved; loaded where there is something, or when the first is saved. */
@@ -241,8 +244,8 @@ export class App implements AsyncDisposable {
 
   /** What finds tools; loaded when it is first needed. */
   finder(): Promise<Finder> {
-    this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
-    return this.#finder;
+    if (this.closing.aborted) return Promise.reject(ending("begin"));
+    return this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
   }
 
   /** The MCP face, which is loaded with the SDK when it is first needed. */
@@ -324,8 +327,7 @@ export class App implements AsyncDisposable {
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */
   schemas(): Promise<Schemas> {
-    this.#schemas ??= import("../gateway/schemas.ts").then(({ Schemas }) => new Schemas());
-    return this.#schemas;
+    return this.#schemas ??= import("../gateway/schemas.ts").then(({ Schemas }) => new Schemas());
   }
 
   async #openRegistries(): Promise<RegistryServers> {

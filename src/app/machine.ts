@@ -18,7 +18,7 @@ import {
 import type { Config } from "../config/config.ts";
 import type { Keys } from "../config/keys.ts";
 import type { Check } from "../core/check.ts";
-import { PmlError } from "../core/errors.ts";
+import { ending, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
@@ -233,7 +233,7 @@ export class Machine implements AsyncDisposable {
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.hub[Symbol.dispose]();
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
+    this.#closing.abort(ending("start the module"));
     const open = [this.modules, this.upstreams, this.far];
     await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();

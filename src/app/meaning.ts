@@ -11,7 +11,7 @@ import { installEnvironment, serverEnvironment } from "../config/child_environme
 import type { Environment } from "../config/env.ts";
 import type { Limits } from "../config/limits.ts";
 import type { Check } from "../core/check.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { Embedder } from "../embedding/embedder.ts";
@@ -208,7 +208,7 @@ export class Meaning implements Semantics, AsyncDisposable {
 
   /** Ends the process of the model; what was made by then is kept. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot embed: PML is ending"));
+    this.#closing.abort(ending("embed"));
     await this.#embedder?.[Symbol.asyncDispose]();
     const opened = await this.#opening?.catch(() => undefined);
     await opened?.vectors.settled();

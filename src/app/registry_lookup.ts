@@ -7,7 +7,7 @@
 import type { Log } from "../audit/log.ts";
 import type { ServerLike } from "../config/company.ts";
 import type { RegistryEntry } from "../config/registries.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { Pins } from "../policy/pins.ts";
 import { Cache } from "../registry/cache.ts";
@@ -136,7 +136,7 @@ export class RegistryLookup implements Disposable {
 
   /** Asks nothing any more. */
   [Symbol.dispose](): void {
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot ask a registry: PML is ending"));
+    this.#closing.abort(ending("ask a registry"));
     this.#network[Symbol.dispose]();
   }
 

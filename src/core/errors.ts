@@ -86,6 +86,11 @@ export class PmlError extends Error {
   }
 }
 
+/** Makes the error of what PML gives up, or does not begin, because it ends. */
+export function ending(what: string): PmlError {
+  return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);
+}
+
 /** Returns who must act on an error with this code. */
 export function audienceOf(code: ErrorCode): Audience {
   if (FOR_CLIENT.includes(code)) return "client";

@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { ending } from "../core/errors.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { EmbedderChild, type EmbedderChildOptions, type TextVectors } from "./_embedder_child.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
@@ -79,7 +79,7 @@ export class Embedder implements AsyncDisposable {
     const { home, model, limits, onLog, bounds } = this.#options;
     const library = await this.#options.library();
     const groups = await this.#options.groups();
-    if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot embed: PML is ending");
+    if (this.#isClosed) throw ending("embed");
     const since = performance.now();
     const child = new EmbedderChild({
       library,

@@ -6,7 +6,7 @@
  */
 
 import type { ServerRequest } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { ending, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
@@ -113,7 +113,7 @@ export class Runs<C> implements Disposable {
   [Symbol.dispose](): void {
     for (const { abort, timer } of this.#waiting.values()) {
       clearTimeout(timer);
-      abort.abort(new PmlError("CANCELLED", "Cannot go on: PML is ending"));
+      abort.abort(ending("go on"));
     }
     this.#waiting.clear();
   }

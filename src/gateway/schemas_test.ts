@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { isCallToolResult } from "@modelcontextprotocol/server";
+import fc from "fast-check";
 import { assertQuick } from "../../tests/kit/wait.ts";
 import { passCall, serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { schemaGate, Schemas } from "./schemas.ts";
+import { isPlain, schemaGate, Schemas } from "./schemas.ts";
 
 const schema: JsonObject = {
   type: "object",
@@ -161,4 +163,32 @@ Deno.test("schemaGate() refuses many bad blocks as soon as one", async () => {
     100,
     () => assert.rejects(callTool(call({ path: "x" })), /no result of MCP/),
   );
+});
+
+Deno.test("A result that is taken without the SDK is one that the SDK takes, too", () => {
+  const odd = fc.constantFrom<unknown>(1, "x", null, {}, [], { a: 1 }, undefined);
+  const block = fc.record({
+    type: fc.constantFrom<unknown>("text", "image", "resource", 1),
+    text: fc.oneof(fc.string(), odd),
+    annotations: odd,
+    data: fc.constantFrom("AAAA", "?"),
+    _meta: odd,
+  }, { requiredKeys: ["type"] });
+  const result = fc.record({
+    content: fc.oneof(fc.array(block, { maxLength: 3 }), odd),
+    isError: fc.constantFrom<unknown>(true, false, 1),
+    structuredContent: odd,
+    _meta: odd,
+  }, { requiredKeys: ["content"] });
+  let plain = 0;
+  fc.assert(
+    fc.property(result, (given) => {
+      const said = JSON.parse(JSON.stringify(given));
+      if (!isPlain(said)) return;
+      plain++;
+      assert.ok(isCallToolResult(said), JSON.stringify(said));
+    }),
+    { numRuns: 5_000 },
+  );
+  assert.ok(plain > 50, `${plain} were plain`);
 });

@@ -8,7 +8,7 @@
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
-import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
@@ -216,7 +216,7 @@ export class Upstreams implements AsyncDisposable {
     this.#subscriptions[Symbol.dispose]();
     this.#declared[Symbol.dispose]();
     // A server that is still starting is not waited for.
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the server: PML is ending"));
+    this.#closing.abort(ending("start the server"));
     await this.#pool[Symbol.asyncDispose]();
   }
 

@@ -7,7 +7,7 @@
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
-import { PmlError } from "../core/errors.ts";
+import { ending } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
@@ -194,7 +194,7 @@ export class Modules implements AsyncDisposable {
   /** Ends every child. */
   async [Symbol.asyncDispose](): Promise<void> {
     // A module that is still loading is not waited for.
-    this.#closing.abort(new PmlError("CANCELLED", "Cannot start the module: PML is ending"));
+    this.#closing.abort(ending("start the module"));
     const all = [this.#pool, this.#warm, this.code];
     await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
   }

@@ -11,7 +11,7 @@
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import { isLiteral, isLoopback, isPrivate } from "../core/address.ts";
-import { PmlError } from "../core/errors.ts";
+import { ending, PmlError } from "../core/errors.ts";
 import type { Fetch, FetchOptions } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
@@ -92,7 +92,7 @@ export class GuardedFetch implements Disposable {
     const over = new AbortController();
     const options = { ...await this.#requestOptions(sending), over: over.signal };
     signal.throwIfAborted();
-    if (this.#isClosed) throw new PmlError("CANCELLED", "Cannot send a request: PML is ending");
+    if (this.#isClosed) throw ending("send a request");
     const asked = request(options);
     const state = { sent: false };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();

@@ -10,6 +10,7 @@ import type { Implementation, JSONRPCMessage, Server } from "@modelcontextprotoc
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { Connection, Face, Peer, RequestContext } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
+import { turn } from "../io/waiting.ts";
 import { type Era, eraOf, hasFitToken, lift, MODERN, modernResult } from "./_envelope.ts";
 import { greet } from "./_greeting.ts";
 import type { ReadLine, Refusal } from "./_json_rpc.ts";
@@ -271,7 +272,8 @@ export class Direct implements AsyncDisposable {
     const { by = [] } = this.#bound ?? {};
     for (const one of by) sdk.onmessage?.("id" in one ? { ...one, id: TOLD } : one);
     return {
-      server: made.promise,
+      // The SDK connects it at once when it has it.
+      server: made.promise.then((server) => turn().then(() => server)),
       take: (message) => sdk.onmessage?.(message),
       end: () => sdk[Symbol.asyncDispose](),
     };

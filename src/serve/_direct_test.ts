@@ -6,7 +6,7 @@ import type { JsonObject } from "../core/json.ts";
 import { sdkServer } from "../gateway/_sdk_server.ts";
 import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
-import { soon } from "../io/waiting.ts";
+import { soon, turn } from "../io/waiting.ts";
 import { RpcError } from "../gateway/results.ts";
 import { Direct, type Ends } from "./_direct.ts";
 import { readMessage } from "./_json_rpc.ts";
@@ -73,24 +73,29 @@ function idOf(message: JSONRPCMessage): number {
   return Number("id" in message && message.id);
 }
 
-async function byDirect(messages: readonly JSONRPCMessage[]) {
-  const answers = new Answers(messages);
-  const ends: Ends = {
+function endsOf(answers: Answers): Ends {
+  return {
     send: (message) => answers.take(message),
     close() {},
     bySdk: false,
     hello: (isModern) => helloOf([], { ...NAME, isModern }),
     onError() {},
   };
-  await using direct = new Direct(Promise.resolve(face), ends);
-  for (const message of messages) {
-    const read = readMessage({
-      kind: "line",
-      bytes: new TextEncoder().encode(JSON.stringify(message)),
-    });
-    assert.ok(read !== undefined && read.kind !== "refusal");
-    direct.take(read);
-  }
+}
+
+function take(direct: Direct, message: JSONRPCMessage): void {
+  const read = readMessage({
+    kind: "line",
+    bytes: new TextEncoder().encode(JSON.stringify(message)),
+  });
+  assert.ok(read !== undefined && read.kind !== "refusal");
+  direct.take(read);
+}
+
+async function byDirect(messages: readonly JSONRPCMessage[]) {
+  const answers = new Answers(messages);
+  await using direct = new Direct(Promise.resolve(face), endsOf(answers));
+  for (const message of messages) take(direct, message);
   return await answers.all();
 }
 
@@ -219,4 +224,31 @@ Deno.test("A request whose progress token is none is refused, and not left witho
     const [said] = await byDirect([{ jsonrpc: "2.0", id: 0, ...asked } as JSONRPCMessage]);
     assert.match(JSON.stringify(said), /-32602.*progressToken/);
   }
+});
+
+Deno.test("A cancelled request is given up, and gets no answer", async () => {
+  const waits = Promise.withResolvers<JsonObject>();
+  const aborted: unknown[] = [];
+  const slow: Face = {
+    ...face,
+    connect: () => ({
+      ...connectionOf(false),
+      serve: (_, { mcpReq: { signal } }) => {
+        signal.addEventListener("abort", () => {
+          aborted.push(signal.reason);
+          waits.resolve({});
+        });
+        return waits.promise;
+      },
+    }),
+  };
+  const answers = new Answers([]);
+  const direct = new Direct(Promise.resolve(slow), endsOf(answers));
+  take(direct, { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "x" } });
+  await turn();
+  const params = { requestId: 7, reason: "enough" };
+  take(direct, { jsonrpc: "2.0", method: "notifications/cancelled", params });
+  await turn();
+  await direct[Symbol.asyncDispose]();
+  assert.deepEqual([aborted, answers.said], [["enough"], []]);
 });

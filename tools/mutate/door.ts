@@ -27,9 +27,9 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
   {
     name: "door-party",
     guard: "Each session is a party of its own",
-    file: "gateway.ts",
-    find: "isAlone ? server : this.#here",
-    put: "isAlone ? this.#here : this.#here",
+    file: "connection.ts",
+    find: "isSession ? server : options.party",
+    put: "isSession ? options.party : options.party",
     test: HANDLES,
     filter: TASKS,
   },

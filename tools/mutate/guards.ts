@@ -9,6 +9,7 @@ import { CLIENTS } from "./clients.ts";
 import { CODE } from "./code.ts";
 import { DRAFTS } from "./drafts.ts";
 import { TRUSTING } from "./trusting.ts";
+import { DIRECT } from "./direct.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
@@ -58,6 +59,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "A company's policy", mutants: COMPANY_POLICY },
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
+  { title: "Requests without the SDK", mutants: DIRECT },
   { title: "Modules that are written", mutants: DRAFTS },
   { title: "Trust at a terminal", mutants: TRUSTING },
 ];
