@@ -66,21 +66,21 @@ async function install(ws: Workspace, proxy: string): Promise<Installed> {
   };
 }
 
-/** Returns the permissions of a program that is installed as the README says. */
-async function documentedPermissions(ws: Workspace): Promise<readonly string[]> {
+/** Returns the permissions and features of a program that is installed as the README says. */
+async function documentedFlags(ws: Workspace): Promise<readonly string[]> {
   const readme = await readFile(repoFile("README.md"), "utf8");
-  const [, flags = ""] = /^deno install (-\w+) -n pml jsr:@casys\/pml/m.exec(readme) ?? [];
+  const [, flags = ""] = /^deno install (-.+) -n pml jsr:@casys\/pml/m.exec(readme) ?? [];
   const script = join(ws.root, "tiny.ts");
   await writeFile(script, "");
-  const args = ["install", flags, "--root", ws.root, "-n", "tiny", script];
+  const args = ["install", ...flags.split(" "), "--root", ws.root, "-n", "tiny", script];
   const env = { DENO_DIR: join(ws.root, "cache") };
   const { code, stderr } = await runPml(ws, args, { command: [process.execPath], env });
   assert.equal(code, 0, stderr);
-  return permissionsIn(await readFile(join(ws.root, "bin", "tiny"), "utf8"));
+  return flagsIn(await readFile(join(ws.root, "bin", "tiny"), "utf8"));
 }
 
-function permissionsIn(command: string): readonly string[] {
-  return [...command.matchAll(/ --(?:allow|deny)-\S+/g)].map(([flag]) => flag.trim());
+function flagsIn(command: string): readonly string[] {
+  return [...command.matchAll(/ --(?:allow|deny|unstable)-\S+/g)].map(([flag]) => flag.trim());
 }
 
 /** Asserts that a client is served, by which Deno and with which permissions, until SIGTERM. */
@@ -94,7 +94,7 @@ async function assertServes(ws: Workspace, { command, env }: Installed): Promise
     / run .*mod\.js/.test(text)
   );
   assert.match(deno, /prefix.*@deno.* --no-config --node-modules-dir=manual /);
-  assert.deepEqual(permissionsIn(deno), await documentedPermissions(ws));
+  assert.deepEqual(flagsIn(deno), await documentedFlags(ws));
   const ended = await pml.raw.kill("SIGTERM");
   assert.deepEqual([ended.code, ended.signal], [143, null]);
   await pml.raw.watch.assertNothingLeft();

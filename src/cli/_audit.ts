@@ -20,18 +20,6 @@ const LIMIT_MAX = 100_000;
 const FOLLOW_MS = 200;
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
 
-/** The options of `pml audit`. */
-export const AUDIT_OPTIONS = {
-  "--json": "print each record as one line of JSON",
-  "--follow": "show new records as they come, until Ctrl-C",
-  "--tool <pattern>": "only calls of a server, or of server:tool",
-  "--server <name>": "only what concerns this server",
-  "--kind <kind>": "only start, end or event",
-  "--since <time>": "only since then: 30m, 2h, 7d or a date",
-  "--failed": "only calls that failed",
-  "--limit <number>": "show at most this many, 1 to 100000; 50 by default",
-};
-
 /** A line to show: a record, and the tool and verdict of the call that it belongs to. */
 interface Row {
   readonly at: string;

@@ -4,24 +4,10 @@
  * @module
  */
 
-import { call } from "./_call.ts";
-import { capability } from "./_capability.ts";
-import { search, tools, why } from "./_find.ts";
-import { inContext, type Typed } from "./_command_context.ts";
-import { install } from "./_install.ts";
-import { installModel } from "./_install_model.ts";
-import { lock } from "./_lock.ts";
-import { login, logout } from "./_login.ts";
-import { memory } from "./_memory.ts";
-import { completions } from "./_completions.ts";
-import { approve } from "./_approve.ts";
-import { RULE_DOES, ruleCommand } from "./_rules.ts";
 import { SETUP_COMMANDS } from "./_setup_commands.ts";
 import { IN_WORKSPACE, SERVER_COMMANDS } from "./_server_commands.ts";
-import { trust } from "./_trust.ts";
-import { types } from "./_declare.ts";
 
-/** A command, its help and the function that runs it. */
+/** A command and its help. */
 export interface CommandRow {
   /** The name of the command and its arguments. */
   readonly usage: string;
@@ -30,8 +16,14 @@ export interface CommandRow {
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
   readonly examples: readonly string[];
-  readonly run: (typed: Typed) => Promise<number>;
 }
+
+/** What each list of rules does. */
+const RULE_DOES = {
+  allow: "let tools run without a question",
+  ask: "have tools ask you before each call",
+  deny: "never let tools run",
+};
 
 const JSON_OPTION = { "--json": "print JSON" };
 
@@ -50,14 +42,12 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml call filesystem:read_file path=README.md",
         "pml call filesystem:write_file --args - < arguments.json",
       ],
-      run: inContext(call),
     },
     {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool in full",
       options: { ...JSON_OPTION, "--refresh": "ask the servers again instead of using the cache" },
       examples: ["pml tools", "pml tools --refresh github", "pml tools filesystem:read_file"],
-      run: inContext(tools),
     },
     {
       usage: "search <query...>",
@@ -68,7 +58,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--limit <number>": "show at most this many, 1 to 100; 10 by default",
       },
       examples: ["pml search read a file", "pml search --limit 3 rename"],
-      run: inContext(search),
     },
     {
       usage: "install-model [folder]",
@@ -84,7 +73,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml search install-model ./models/my-encoder",
         "pml search -- install-model",
       ],
-      run: inContext(installModel),
     },
     {
       usage: "why <server:tool> [arguments]",
@@ -96,21 +84,18 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         `pml why filesystem:write_file '{"path": "a.txt"}'`,
         "pml why github:@resources",
       ],
-      run: inContext(why),
     },
     {
       usage: "types [servers...]",
       does: "write the tools of servers, or of all, as TypeScript for your own programs",
       options: { "--json": "print the types of each tool as JSON" },
       examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
-      run: inContext(types),
     },
     {
       usage: "memory <what> [tool]",
       does: "show what is remembered of the use of tools, or clear it: show, clear",
       options: JSON_OPTION,
       examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
-      run: inContext(memory),
     },
   ],
   "Capabilities (saved code and plans):": [
@@ -135,7 +120,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml capability export my:weather > weather.json",
         "pml capability import weather.json",
       ],
-      run: inContext(capability),
     },
   ],
   "Servers:": SERVER_COMMANDS,
@@ -145,7 +129,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       does: `${RULE_DOES[list]}: a server, server:tool, or server:tool(name=glob)`,
       options: { "--workspace": IN_WORKSPACE },
       examples: [`pml ${list} github`, `pml ${list} github:search_code --workspace`],
-      run: inContext(ruleCommand(list)),
     })),
     {
       usage: "trust [file]",
@@ -156,21 +139,18 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--revoke": "do not trust this file any more, or the one named",
       },
       examples: ["pml trust", "pml trust --list", "pml trust --revoke"],
-      run: inContext(trust, { tellsTrust: true }),
     },
     {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
       options: { "--json": "only list them, as JSON" },
       examples: ["pml approve", "pml approve 3fa9"],
-      run: inContext(approve),
     },
     {
       usage: "install <server>",
       does: "install a server's package, and decide whether its install scripts run",
       options: { "--json": "run no script; show the packages that have scripts, as JSON" },
       examples: ["pml install sqlite"],
-      run: inContext(install),
     },
     {
       usage: "login <server>",
@@ -181,14 +161,12 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--scope <scopes>": "ask for these scopes, too, separated by commas",
       },
       examples: ["pml login notion", "pml login --no-browser notion"],
-      run: inContext(login),
     },
     {
       usage: "logout [server]",
       does: "sign out at a server, and have it take the token back where it can",
       options: { ...JSON_OPTION, "--all": "at all servers" },
       examples: ["pml logout notion", "pml logout --all"],
-      run: inContext(logout),
     },
     {
       usage: "lock [update] [server]",
@@ -198,7 +176,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--check": "show what differs from the lock, and exit 1 if anything does",
       },
       examples: ["pml lock", "pml lock --check", "pml lock update github"],
-      run: inContext(lock),
     },
   ],
   "Setting up:": [
@@ -207,7 +184,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "completions <shell> [words...]",
       does: "print a script that completes commands for bash, zsh or fish",
       examples: ["source <(pml completions bash)", "pml completions fish | source"],
-      run: (typed) => completions(Object.values(COMMANDS).flat(), typed),
     },
   ],
 };

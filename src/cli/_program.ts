@@ -9,10 +9,9 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { report, usage } from "./_failure.ts";
-import { inContext } from "./_command_context.ts";
+import type { Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
 import { paintHelp } from "./_paint.ts";
-import { status } from "./_status.ts";
 import { print } from "./out.ts";
 
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
@@ -26,7 +25,7 @@ export async function run(args: readonly string[]): Promise<number> {
     code = await work();
   });
   try {
-    if (args.length === 0) return await inContext(status, { broken: true })({ words: [] });
+    if (args.length === 0) return await ran("", { words: [] });
     await program.parseAsync(searched(args), { from: "user" });
     return code;
   } catch (error) {
@@ -91,11 +90,17 @@ function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Com
         .addHelpText("after", examples(row.examples));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
       command.action(() =>
-        start(() => row.run({ ...command.optsWithGlobals(), words: command.args }))
+        start(() => ran(command.name(), { ...command.optsWithGlobals(), words: command.args }))
       );
     }
   }
   return program;
+}
+
+async function ran(name: string, typed: Typed): Promise<number> {
+  const { RUNS } = await import("./_runs.ts");
+  const run = RUNS[name] ?? (() => Promise.reject(new Error(`Nothing runs ${quoted(name)}`)));
+  return await run(typed);
 }
 
 function examples(lines: readonly string[]): string {

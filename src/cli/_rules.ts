@@ -18,13 +18,6 @@ const LISTS = ["allow", "ask", "deny"] as const;
 /** A list of rules. */
 export type RuleList = typeof LISTS[number];
 
-/** What each list does, for the help. */
-export const RULE_DOES: Readonly<Record<RuleList, string>> = {
-  allow: "let tools run without a question",
-  ask: "have tools ask you before each call",
-  deny: "never let tools run",
-};
-
 /**
  * Returns the command that puts a rule into one list and takes it out of the two others. A server's
  * name alone stands for all of its tools.

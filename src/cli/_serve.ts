@@ -30,19 +30,6 @@ const DRAIN_MS = 10_000;
 const HOW = "See `pml serve --help`";
 const TOKEN_LEAST = 16;
 
-/** The options of the command, and what they do. */
-export const SERVE_OPTIONS = {
-  "--json": "print the address as JSON",
-  "--port <number>": "the port; 3003 by default, 0 for any free port",
-  "--token-env <name>": "the variable that holds the token; by default PML makes one",
-  "--allow-origin <origins...>": "web pages that may send requests",
-  "--host <address>": "the address; 127.0.0.1 by default",
-  "--allow-host <names...>": "the names by which clients reach another address",
-  "--cert <file>": "the certificate for another address (PEM), with --key",
-  "--key <file>": "its private key (PEM)",
-  "--behind-proxy": "a proxy at another address does TLS",
-};
-
 /** Serves until a signal comes, and returns the exit code. */
 export async function serve(typed: Typed): Promise<number> {
   const address = addressOf(typed);

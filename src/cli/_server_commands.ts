@@ -4,11 +4,7 @@
  * @module
  */
 
-import { add, list, remove } from "./_add.ts";
-import { inContext } from "./_command_context.ts";
 import type { CommandRow } from "./_commands.ts";
-import { logs } from "./_logs.ts";
-import { outdated, upgrade } from "./_upgrade.ts";
 
 const JSON_OPTION = { "--json": "print JSON" };
 /** The help of an option that many commands have. */
@@ -31,28 +27,24 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
       "pml add npm:@modelcontextprotocol/server-memory",
       "pml add notion --url https://mcp.notion.com/mcp",
     ],
-    run: inContext(add),
   },
   {
     usage: "remove <server>",
     does: "take the definition of a server out of your config.yaml or the workspace's .pml.json",
     options: { "--workspace": "out of .pml.json", "--no-workspace": "out of config.yaml" },
     examples: ["pml remove files"],
-    run: inContext(remove),
   },
   {
     usage: "list",
     does: "list the servers and where each is defined; nothing is started",
     options: JSON_OPTION,
     examples: ["pml list"],
-    run: inContext(list),
   },
   {
     usage: "outdated",
     does: "list the servers of npm packages, with the version that runs and the newest one",
     options: JSON_OPTION,
     examples: ["pml outdated"],
-    run: inContext(outdated),
   },
   {
     usage: "upgrade <server>",
@@ -60,13 +52,11 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
       "bring a server to the newest version of its package; shows how its tools change, and asks",
     options: { "--json": "only show the versions, as JSON" },
     examples: ["pml upgrade github"],
-    run: inContext(upgrade),
   },
   {
     usage: "logs <server>",
     does: "show what a server wrote to its standard error, from all its runs",
     options: JSON_OPTION,
     examples: ["pml logs github"],
-    run: inContext(logs),
   },
 ];

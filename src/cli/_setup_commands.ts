@@ -4,22 +4,7 @@
  * @module
  */
 
-import { audit, AUDIT_OPTIONS } from "./_audit.ts";
-import { check } from "./_check.ts";
-import { config } from "./_config.ts";
-import { doctor } from "./_doctor.ts";
-import { inContext } from "./_command_context.ts";
-import { importServers } from "./_import.ts";
-import { init } from "./_init.ts";
-import { key } from "./_key.ts";
-import { learn } from "./_learn.ts";
-import { registry } from "./_registry.ts";
-import { serve, SERVE_OPTIONS } from "./_serve.ts";
 import { IN_WORKSPACE } from "./_server_commands.ts";
-import { stdio } from "./_stdio.ts";
-import { token } from "./_token.ts";
-import { update } from "./_update.ts";
-import { uninstall } from "./_uninstall.ts";
 import type { CommandRow } from "./_commands.ts";
 
 const JSON_OPTION = { "--json": "print JSON" };
@@ -39,21 +24,18 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--http": "have Claude Code use `pml serve` instead of starting PML itself",
     },
     examples: ["pml init", "pml init --client cursor,zed", "pml init --client --dry-run"],
-    run: inContext(init),
   },
   {
     usage: "update",
     does: "say whether there is a newer PML, what changed, and how to install it",
     options: JSON_OPTION,
     examples: ["pml update"],
-    run: inContext(update),
   },
   {
     usage: "uninstall",
     does: "show everything that PML keeps on this machine, and remove it",
     options: { "--json": "only show it, as JSON" },
     examples: ["pml uninstall --json", "pml uninstall"],
-    run: inContext(uninstall, { broken: true }),
   },
   {
     usage: "import [client-or-file]",
@@ -65,14 +47,12 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--undo": "restore the file as it was before the last import",
     },
     examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
-    run: inContext(importServers),
   },
   {
     usage: "learn <server> [calls...]",
     does: "run an npm server confined, and propose the smallest grants that it works with",
     options: { "--json": "only run it, and show the result as JSON" },
     examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
-    run: inContext(learn),
   },
   {
     usage: "config [what] [words...]",
@@ -89,7 +69,6 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "pml config set limits.children 4",
       `pml config intent "TypeScript web app with PostgreSQL"`,
     ],
-    run: inContext(config),
   },
   {
     usage: "key <what> [name] [command...]",
@@ -101,21 +80,27 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "pml key list",
       "pml key remove GITHUB_TOKEN",
     ],
-    run: inContext(key),
   },
   {
     usage: "audit [what]",
     does: "show the journal of calls, or check that nobody changed it: verify",
-    options: AUDIT_OPTIONS,
+    options: {
+      "--json": "print each record as one line of JSON",
+      "--follow": "show new records as they come, until Ctrl-C",
+      "--tool <pattern>": "only calls of a server, or of server:tool",
+      "--server <name>": "only what concerns this server",
+      "--kind <kind>": "only start, end or event",
+      "--since <time>": "only since then: 30m, 2h, 7d or a date",
+      "--failed": "only calls that failed",
+      "--limit <number>": "show at most this many, 1 to 100000; 50 by default",
+    },
     examples: ["pml audit --failed --since 2h", "pml audit verify"],
-    run: audit,
   },
   {
     usage: "doctor",
     does: "check whether everything works, and say what to do if not",
     options: JSON_OPTION,
     examples: ["pml doctor"],
-    run: inContext(doctor, { broken: true }),
   },
   {
     usage: "check <file>",
@@ -126,14 +111,12 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--no-types": "do not check its types",
     },
     examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
-    run: inContext(check, { broken: true }),
   },
   {
     usage: "dev <file>",
     does: "follow a module while it is written: check each save, call its tools",
     options: { ...JSON_OPTION, "--no-types": "do not check its types" },
     examples: ["pml dev weather.ts"],
-    run: inContext(async (at, typed) => await (await import("./_dev.ts")).dev(at, typed)),
   },
   {
     usage: "registry <serve> <folder>",
@@ -147,26 +130,32 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--url <address>": "the address that clients use, if it is another one; it is signed, too",
     },
     examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
-    run: registry,
   },
   {
     usage: "stdio",
     does: "serve MCP on stdin and stdout until the client hangs up, as clients start it",
     examples: ["claude mcp add pml -- pml stdio"],
-    run: stdio,
   },
   {
     usage: "serve",
     does: "serve MCP over HTTP at http://127.0.0.1:3003/mcp until it is stopped",
-    options: SERVE_OPTIONS,
+    options: {
+      "--json": "print the address as JSON",
+      "--port <number>": "the port; 3003 by default, 0 for any free port",
+      "--token-env <name>": "the variable that holds the token; by default PML makes one",
+      "--allow-origin <origins...>": "web pages that may send requests",
+      "--host <address>": "the address; 127.0.0.1 by default",
+      "--allow-host <names...>": "the names by which clients reach another address",
+      "--cert <file>": "the certificate for another address (PEM), with --key",
+      "--key <file>": "its private key (PEM)",
+      "--behind-proxy": "a proxy at another address does TLS",
+    },
     examples: ["pml serve", "pml serve --port 0 --json", "pml serve --token-env MY_TOKEN"],
-    run: serve,
   },
   {
     usage: "token <what> [name]",
     does: "let others use `pml serve` with rules of their own: new, list, revoke",
     options: JSON_OPTION,
     examples: ["pml token new ci", "pml token list", "pml token revoke ci"],
-    run: inContext(token),
   },
 ];

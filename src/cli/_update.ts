@@ -12,7 +12,10 @@ const PACKAGE = "@casys/pml";
 const MOST_CHARACTERS = 8_000;
 /** The package of npm has JavaScript files. */
 const IS_OF_NPM = import.meta.url.endsWith(".js");
-const INSTALL = IS_OF_NPM ? `npm install -g ${PACKAGE}` : `deno install -gAf -n pml jsr:${PACKAGE}`;
+/** The long flag makes each start faster: Deno reads a file only when it is needed. */
+const INSTALL = IS_OF_NPM
+  ? `npm install -g ${PACKAGE}`
+  : `deno install -gAf --unstable-lazy-dynamic-imports -n pml jsr:${PACKAGE}`;
 
 /** Asks npm for the newest version. Installs nothing. */
 export async function update({ app }: CommandContext): Promise<Shown> {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /*
  * Starts PML with the Deno that npm installed beside it: with the permissions that
- * `deno install -gA` gives, and with the packages that npm installed.
+ * the install line of the README gives, and with the packages that npm installed.
  */
 "use strict";
 
@@ -10,7 +10,8 @@ const { existsSync } = require("node:fs");
 const { dirname, join } = require("node:path");
 const { isatty } = require("node:tty");
 
-const FLAGS = ["run", "--allow-all", "--no-config", "--node-modules-dir=manual"];
+const LAZY = "--unstable-lazy-dynamic-imports";
+const FLAGS = ["run", "--allow-all", "--no-config", "--node-modules-dir=manual", LAZY];
 const PROGRAM = join(__dirname, "..", "mod.js");
 const SIGNALS = ["SIGHUP", "SIGINT", "SIGTERM"];
 
