@@ -47,6 +47,7 @@ const KEPT: Readonly<Record<string, string>> = {
   signed_in: "sign-ins at servers",
   trust: "files that you trust",
   types: "types of tools",
+  valid: "which of your files were checked",
   windows: "open windows",
 };
 

@@ -90,6 +90,7 @@ async function readPolicy(
   const own: Report = { ...report, problems: [] };
   const read = await readDocument(path, {
     report: own,
+    kind: "policy",
     parse: parseYaml,
     schema: async (zod) => (await import("./_schema.ts")).policySchema(zod),
   });

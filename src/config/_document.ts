@@ -6,10 +6,13 @@
  */
 
 import { isUtf8 } from "node:buffer";
+import { join } from "node:path";
 import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
-import { quoted, visible } from "../core/json.ts";
+import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
+import { VERSION } from "../core/version.ts";
+import { stampAt } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
 import type { Zod } from "./_schema.ts";
@@ -30,8 +33,11 @@ export interface ConfigDocument<T> {
   readonly isBad: () => boolean;
 }
 
-interface DocumentOptions<T> {
+/** How a file is read. */
+export interface DocumentOptions<T> {
   readonly report: Report;
+  /** Which file it is: the name of its schema. */
+  readonly kind: "workspace" | "person" | "policy";
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
   /** Returns the schema. The schema library is loaded only if there is a file. */
   readonly schema: (zod: Zod) => Promise<z.ZodType<T>>;
@@ -64,7 +70,7 @@ async function read<T>(
   reading: DocumentOptions<T>,
 ): Promise<ConfigDocument<T> | undefined> {
   if (!exists(path)) return undefined;
-  const { report, parse, schema } = reading;
+  const { report, parse } = reading;
   const realPath = await Deno.realPath(path);
   const { bytes } = readRegular(realPath, { most: RULES_FILE_MAX });
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
@@ -83,24 +89,52 @@ async function read<T>(
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
     note(offset, { path: keys, ...said });
   };
-  const { z } = await import("zod");
-  const { data, error } = (await schema(z)).safeParse(value, { error: wantedBy });
-  for (const issue of error?.issues ?? []) {
-    for (const path of pathsOf(issue)) {
-      const unknown = issue.code === "unrecognized_keys" || issue.code === "invalid_key";
-      const found = unknown ? "an unknown key" : described(value, path);
-      problem(path, { found, wanted: issue.message });
-    }
-  }
+  const hash = sha256(bytes);
+  const data = await checked(value, { ...reading, hash, problem });
   if (data === undefined) return undefined;
   return {
     realPath,
-    hash: `sha256-${sha256(bytes)}`,
+    hash: `sha256-${hash}`,
     said: data,
     problem,
     warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),
     isBad: () => report.problems.some(({ file }) => file === path),
   };
+}
+
+/** A value that is checked, and the hash of its file. */
+export interface Checking<T> extends DocumentOptions<T> {
+  readonly hash: string;
+  readonly problem: ConfigDocument<T>["problem"];
+}
+
+/**
+ * Checks a value, and returns what the schema makes of it. A file that was checked before, byte for
+ * byte, by this version, is not checked again: the schema library takes a third of a start.
+ */
+async function checked<T>(value: unknown, checking: Checking<T>): Promise<T | undefined> {
+  const { kind, hash, report: { home } } = checking;
+  const name = `${kind}-${sha256(`${VERSION} ${hash}`).slice(0, 32)}.json`;
+  const mark = home === undefined ? undefined : join(home, "valid", name);
+  if (mark !== undefined && stampAt(mark) !== undefined) {
+    // The mark is only left where the schema made exactly this of the value. What the parsers make
+    // has no prototypes.
+    return withTypes(structuredClone(value)) as T;
+  }
+  const { validated } = await import("./_validated.ts");
+  return await validated(value, checking, mark);
+}
+
+/** Adds the types of a client's servers where the other keys show them: clients may omit them. */
+export function withTypes(value: unknown): unknown {
+  if (!isObject(value) || !isObject(value.mcpServers)) return value;
+  const servers = Object.entries(value.mcpServers).map(([name, one]) => [name, withType(one)]);
+  return { ...value, mcpServers: Object.fromEntries(servers) };
+}
+
+/** Adds the type of a server if the other keys show it. */
+export function withType(said: unknown): unknown {
+  return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
 }
 
 function noteIn(text: string, from: { readonly file: string; readonly problems: Problem[] }): Note {
@@ -110,35 +144,6 @@ function noteIn(text: string, from: { readonly file: string; readonly problems: 
     const place = { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
     problems.push({ file, ...place, key: visible(keyOf(path)), ...said });
   };
-}
-
-/** Returns what a schema requires, for issues that do not say so themselves. */
-export function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === "invalid_key") return issue.issues[0]?.message;
-  const choice = issue.code === "invalid_value" ? issue.values : issue.options;
-  return Array.isArray(choice) ? `one of ${choice.join(", ")}` : "an object";
-}
-
-/** Returns the paths of an issue. An unknown key has its own path, not that of its object. */
-function pathsOf(issue: z.core.$ZodIssue): readonly Path[] {
-  // No key in a text is a symbol.
-  const path = issue.path as Path;
-  return issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...path, key]) : [path];
-}
-
-/** Describes the value at a path. Values that may be secret are not repeated. */
-function described(whole: unknown, path: Path): string {
-  const value: unknown = path.reduce((part, key) => Object(part)[key], whole);
-  if (value === undefined) return "nothing";
-  if (value === null) return "null";
-  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
-  // A whole text may be another file, a URL may have a password before its "@" and a key after its
-  // "?", and keys have lines.
-  const secret = path.length === 0 ||
-    ["oauth", "env", "headers", "arguments"].some((key) => path.includes(key)) ||
-    (/[@?\n]/.test(String(value)) && !path.includes("permissions"));
-  if (secret) return `a ${typeof value}`;
-  return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
 }
 
 function keyOf(path: Path): string {

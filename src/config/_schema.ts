@@ -11,6 +11,7 @@ import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
 import { FORBIDDEN } from "./_company_file.ts";
+import { withType } from "./_document.ts";
 import { RATE } from "./identities.ts";
 import { OS_LAYERS } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
@@ -324,11 +325,6 @@ function words(zod: Zod) {
       return zod.int(wanted).min(least, wanted).max(most, wanted);
     },
   };
-}
-
-/** Adds the type of a server if the other keys show it, because clients may omit it. */
-function withType(said: unknown): unknown {
-  return isObject(said) ? { type: "url" in said ? "http" : "stdio", ...said } : said;
 }
 
 function succeeds(read: () => unknown): boolean {

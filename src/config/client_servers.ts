@@ -11,7 +11,7 @@ import { isObject } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
-import { wantedBy } from "./_document.ts";
+import { wantedBy } from "./_validated.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ServerDefinition } from "./servers.ts";

@@ -53,6 +53,7 @@ export async function readWorkspaceFile(
 ): Promise<WorkspaceFile | undefined> {
   const read = await readDocument(path, {
     report,
+    kind: "workspace",
     parse: parseJsonc,
     schema: async (zod) => (await import("./_schema.ts")).workspaceSchema(zod),
   });

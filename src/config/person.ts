@@ -78,6 +78,7 @@ export interface PersonReport extends Report {
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
   const read = await readDocument(path, {
     report,
+    kind: "person",
     parse: parseYaml,
     schema: async (zod) => (await import("./_schema.ts")).personSchema(zod),
   });

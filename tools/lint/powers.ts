@@ -67,8 +67,14 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Standard output",
-    // The refresh answers the PML that started it.
-    owners: ["src/serve/_pipes.ts", "src/cli/out.ts", "src/app/refresh_child.ts"],
+    owners: [
+      "src/serve/_pipes.ts",
+      "src/cli/out.ts",
+      // The refresh answers the PML that started it.
+      "src/app/refresh_child.ts",
+      // It prints the version, for which nothing else is loaded.
+      "src/cli/cli.ts",
+    ],
     spelled: ["Deno.stdout", "process.stdout"],
   },
   {
