@@ -10,6 +10,8 @@ import process from "node:process";
 import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
+/** How often it is looked at whether the file is still there, in milliseconds. */
+const LOOK_MS = 100;
 const NAME = /^(.+-(\d+)-[0-9a-f]{8})\.(\d{4,})\.jsonl$/;
 
 /** An open file that only grows. */
@@ -18,6 +20,7 @@ export class JournalFile {
   readonly path: string;
   readonly #file: Deno.FsFile;
   readonly #made: Deno.FileInfo;
+  #lookedAt = -Infinity;
   #size = 0;
 
   private constructor(path: string, file: Deno.FsFile) {
@@ -55,7 +58,18 @@ export class JournalFile {
     this.#size += bytes.length;
   }
 
-  /** Throws if the path no longer leads to this file, because nobody would find the records. */
+  /**
+   * Throws if the path no longer leads to this file, because nobody would find the records. Looks
+   * only where the last look is some time ago.
+   */
+  lookAtPlace(): void {
+    const now = performance.now();
+    if (now - this.#lookedAt < LOOK_MS) return;
+    this.checkPlace();
+    this.#lookedAt = now;
+  }
+
+  /** Throws if the path no longer leads to this file. */
   checkPlace(): void {
     const found = Deno.lstatSync(this.path);
     if (found.isFile && found.dev === this.#made.dev && found.ino === this.#made.ino) return;

@@ -195,7 +195,7 @@ export class Journal implements Disposable {
 
   #current(): JournalFile {
     try {
-      this.#file?.checkPlace();
+      this.#file?.lookAtPlace();
     } catch (error) {
       // Records that meet this error fail. Later ones begin a new file.
       this.#leave();

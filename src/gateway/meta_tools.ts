@@ -8,9 +8,11 @@ import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
+const NAMES: ReadonlySet<string> = new Set(META_TOOLS);
+
 /** Tells whether a wire name is a meta-tool's. */
 export function isMetaTool(name: string): name is MetaTool {
-  return META_TOOLS.some((one) => one === name);
+  return NAMES.has(name);
 }
 
 /** The most tools that one `schema` request may name. */

@@ -7,6 +7,7 @@
  */
 
 import { canonical, defined, type JsonObject, objectOf } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import type { Connection } from "./connection.ts";
 
 interface Entry {
@@ -108,7 +109,8 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   #isStale({ declared }: Entry): boolean {
-    return canonical(declared) !== canonical(this.#current());
+    const current = this.#current();
+    return declared !== current && canonical(declared) !== canonical(current);
   }
 
   #of(name: string): Entry {
@@ -130,7 +132,7 @@ function isOlder({ connection }: Entry): boolean {
 }
 
 /** Returns the capabilities of a client that PML passes on to servers. */
-function passedOn({ elicitation, sampling, extensions }: JsonObject): JsonObject {
+const passedOn = memoized(({ elicitation, sampling, extensions }: JsonObject): JsonObject => {
   const ui = objectOf(extensions)[UI];
   return defined({ elicitation, sampling, extensions: ui && { [UI]: ui } });
-}
+});

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { canonical, isObject, type Json } from "../core/json.ts";
+import { canonical, isObject, type JsonObject } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { drop, keep, prune, readKept } from "../io/kept.ts";
@@ -37,12 +37,21 @@ const SETS_MAX = 8;
 /** The most files of one server, over all workspaces. */
 const FILES_MAX = 64;
 
+/** What the lists of a server depend on beside its definition. */
+export interface ListFacts {
+  readonly workspace: string;
+  /** The capabilities that the server gets. */
+  readonly able: JsonObject;
+}
+
 /** The cached lists of all servers. */
 export class ServerLists {
   readonly #folder: string;
   readonly #onError: (error: unknown) => void;
   readonly #of = memoized((owner: ListOwner) => this.#open(owner));
   readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
+  /** The owner of each server that was returned last: the next call mostly wants the same. */
+  readonly #last = new WeakMap<ListOwner, ListFacts & { readonly owner: ListOwner }>();
 
   /** Uses a folder in the PML home. Calls `onError` if a file cannot be written. */
   constructor(home: string, onError: (error: unknown) => void) {
@@ -55,9 +64,17 @@ export class ServerLists {
    * a client. It is the same object as long as it is among the last few: a client can declare any
    * number of capabilities.
    */
-  ownerOf(server: ListOwner, facts: Json): ListOwner {
+  ownerOf(server: ListOwner, facts: ListFacts): ListOwner {
+    const last = this.#last.get(server);
+    if (last?.workspace === facts.workspace && last.able === facts.able) return last.owner;
+    const owner = this.#ownerOf(server, facts);
+    this.#last.set(server, { ...facts, owner });
+    return owner;
+  }
+
+  #ownerOf(server: ListOwner, { workspace, able }: ListFacts): ListOwner {
     const owners = this.#owners(server);
-    const key = sha256(canonical(facts));
+    const key = sha256(canonical([workspace, able]));
     const { name, definition, isKept } = server;
     const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
     owners.delete(key);

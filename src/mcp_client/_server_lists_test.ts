@@ -20,6 +20,10 @@ async function inHome(work: (home: string) => Promise<void>): Promise<void> {
 const never = () => assert.fail("the server was asked");
 const lost = (error: unknown) => assert.fail(`it was not kept: ${error}`);
 
+function facts(set: number) {
+  return { workspace: "/ws", able: { set } };
+}
+
 Deno.test("ServerLists loads a list once, and another process reads it from the file", async () => {
   await inHome(async (home) => {
     const lists = new ServerLists(home, lost);
@@ -95,13 +99,13 @@ Deno.test("ServerLists keeps the files of a server that were written last, and n
     assert.deepEqual([await files("one-more"), await files("one")], [1, 65]);
     const lists = new ServerLists(home, lost);
     const server = { ...OWNER, name: "two" };
-    const first = lists.ownerOf(server, { set: 0 });
+    const first = lists.ownerOf(server, facts(0));
     for (let set = 0; set < 30; set++) {
-      await lists.get(lists.ownerOf(server, { set }), "tools", ask);
+      await lists.get(lists.ownerOf(server, facts(set)), "tools", ask);
     }
     assert.equal(await files("two"), 8);
-    assert.notEqual(lists.ownerOf(server, { set: 0 }), first);
-    const last = lists.ownerOf(server, { set: 29 });
+    assert.notEqual(lists.ownerOf(server, facts(0)), first);
+    const last = lists.ownerOf(server, facts(29));
     assert.equal(await lists.get(last, "tools", never), TOOLS);
   });
 });

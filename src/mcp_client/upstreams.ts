@@ -269,10 +269,9 @@ export class Upstreams implements AsyncDisposable {
     await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
   }
 
-  /** Returns the owner of a server's lists. It takes a hash. */
   #ownerOf(server: UpstreamServer): ListOwner {
-    const facts = [this.#options.workspace(), this.#declared.capabilitiesFor(server.name)];
-    return this.#lists.ownerOf(server, facts);
+    const able = this.#declared.capabilitiesFor(server.name);
+    return this.#lists.ownerOf(server, { workspace: this.#options.workspace(), able });
   }
 
   async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
