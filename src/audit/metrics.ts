@@ -97,6 +97,8 @@ export class Metrics {
   };
   readonly #failed = new Map<string, number>();
   readonly #tokens = new Map<string, Histogram>();
+  /** The tokens of the lists of tools that were counted. */
+  readonly #lists = new WeakMap<object, number>();
   #waiting: (() => void)[] = [];
 
   /** Counts the end of a call. Other records are ignored. */
@@ -118,6 +120,9 @@ export class Metrics {
     if (tools === undefined && content === undefined) return;
     const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
+    const list = typeof tools === "object" && tools !== null ? tools : answer;
+    const known = this.#lists.get(list);
+    if (known !== undefined) return tally.add(known);
     const [texts, piece] = tools === undefined
       ? [textsOf(content), PIECE]
       : [[JSON.stringify(tools)], LIST_PIECE];
@@ -125,7 +130,12 @@ export class Metrics {
     const isLong = length > PIECES * piece;
     const sample = isLong ? piecesOf(texts, { length, piece }) : texts.join("\n");
     const part = isLong ? sample.length / length : 1;
-    const isFirst = this.#waiting.push(() => tally.add(Math.round(tokensOf(sample) / part))) === 1;
+    const count = () => {
+      const tokens = Math.round(tokensOf(sample) / part);
+      if (list === tools) this.#lists.set(list, tokens);
+      tally.add(tokens);
+    };
+    const isFirst = this.#waiting.push(count) === 1;
     if (this.#waiting.length === WAITING_MAX) this.#countAll();
     else if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }

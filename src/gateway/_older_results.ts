@@ -5,6 +5,7 @@
  */
 
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 
 /** The revisions that brought kinds of content. */
 const SINCE: Readonly<Record<string, string>> = {
@@ -34,17 +35,17 @@ export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
 }
 
 /** Returns a tool as clients of older revisions take it: its structured output is an object. */
-export function toolForOlderClient(tool: JsonObject): JsonObject {
+export const toolForOlderClient = memoized((tool: JsonObject): JsonObject => {
   const { outputSchema, ...rest } = tool;
   return outputSchema === undefined || objectOf(outputSchema).type === "object" ? tool : rest;
-}
+});
 
 /** Returns a tool as clients of the newest revision take it: they ask for tasks otherwise. */
-export function toolForModernClient(tool: JsonObject): JsonObject {
+export const toolForModernClient = memoized((tool: JsonObject): JsonObject => {
   if (!("execution" in tool)) return tool;
   const { execution: _, ...rest } = tool;
   return rest;
-}
+});
 
 function olderBlock(block: Json, revision: string): Json {
   const { type, data, mimeType, uri, name } = objectOf(block);

@@ -7,6 +7,7 @@
 
 import type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
@@ -59,16 +60,19 @@ export async function exposed(
   const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
   const { prefix } = settings;
   const tools = await underlying(options, { ...sources, query: said, prefix });
-  const named = tools.map((entry) => ({
-    ...entry.tool,
-    name: prefix ? wireName(shownId(entry)) : entry.tool.name,
-  }));
+  const named = tools.map(prefix ? withPrefix : ({ tool }) => tool);
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
   const meta = settings.metaTools.map((name) => all[name]);
   return [...meta, ...named] as unknown as JsonObject[];
 }
+
+/** Returns a tool under the name that lists show: the same object for the same entry. */
+const withPrefix = memoized((entry: CatalogEntry) => ({
+  ...entry.tool,
+  name: wireName(shownId(entry)),
+}));
 
 /** Gives the tools that are called by their bare names: of two with one name the first by id. */
 export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {

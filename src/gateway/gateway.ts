@@ -15,7 +15,7 @@ import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
-import { pageOf } from "./_pages.ts";
+import { Pages } from "./_pages.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
@@ -55,6 +55,7 @@ export class Gateway implements Face, Disposable {
   readonly #exchange: Exchange;
   readonly #requests: ServerRequests;
   readonly #following: Following;
+  readonly #pages = new Pages();
   /** The party of all requests without a session. */
   readonly #here: Party = {};
   #meta: Promise<typeof import("./meta_calls.ts")> | undefined;
@@ -174,11 +175,9 @@ export class Gateway implements Face, Disposable {
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
     const { client, context: { mcpReq: { method } }, params, toolset } = request;
-    const fresh = client.isModern ? FRESH : {};
-    const page = (name: string, all: readonly JsonObject[]) => ({
-      ...pageOf(name, all, params),
-      ...fresh,
-    });
+    const about = client.isModern ? FRESH : {};
+    const page = (name: string, items: readonly JsonObject[]) =>
+      this.#pages.of({ name, items, about }, params);
     switch (method) {
       case "tools/list":
         // Not of MCP: a client may say what its tools are to be for.

@@ -8,6 +8,7 @@
 
 import type { Implementation, JSONRPCMessage, Server } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import type { Connection, Face, Peer, RequestContext } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
@@ -23,6 +24,8 @@ export type Message = Exclude<ReadLine, Refusal>;
 /** The ends of a connection. */
 export interface Ends {
   send(message: JSONRPCMessage): Promise<void>;
+  /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
+  answer(id: string, said: string): void;
   close(): void;
   /** Returns what PML says of itself. */
   hello(isModern: boolean): Hello;
@@ -109,7 +112,7 @@ export class Direct implements AsyncDisposable {
     const params = objectOf(message.params);
     if (!hasFitToken(params)) {
       // The SDK would never answer it.
-      this.#answer(id, { error: { code: INVALID_PARAMS, message: BAD_TOKEN } });
+      this.#refuse(id, { code: INVALID_PARAMS, message: BAD_TOKEN });
       return true;
     }
     if (this.#isLeft) return false;
@@ -120,7 +123,7 @@ export class Direct implements AsyncDisposable {
     }
     if (era === undefined || era !== (this.#bound?.era ?? era)) return false;
     if (era === "modern" && method === "server/discover") {
-      this.#answer(id, { result: this.#discovered() });
+      this.#answer(id, this.#discovered());
       return true;
     }
     this.#bound ??= { era, by: [binding(params)] };
@@ -134,7 +137,7 @@ export class Direct implements AsyncDisposable {
     this.#isLeft = result === undefined;
     if (result === undefined) return false;
     this.greeted({ message, result });
-    this.#answer(id, { result });
+    this.#answer(id, result);
     return true;
   }
 
@@ -157,20 +160,20 @@ export class Direct implements AsyncDisposable {
     const abort = new AbortController();
     this.#running.set(id, abort);
     const { signal } = abort;
-    let said: object;
+    let said: string;
     try {
       const { params, ...lifted } = lift(given);
       const context = this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
       const served = method === "ping"
         ? {}
         : await (await (this.#connection ??= this.#connect(era))).serve(params, context);
-      said = { result: era === "modern" ? this.#modern(method, served) : served };
+      said = `"result":${this.#textOf(served, { method, era })}`;
     } catch (error) {
-      said = { error: errorOf(error) };
+      said = `"error":${JSON.stringify(errorOf(error))}`;
     }
     this.#running.delete(id);
     // A client that cancelled a request waits for no answer.
-    if (!signal.aborted) this.#answer(id, said);
+    if (!signal.aborted) this.#ends.answer(id, said);
   }
 
   #contextOf(
@@ -247,8 +250,23 @@ export class Direct implements AsyncDisposable {
     return modernResult(method, { result, serverInfo: this.#serverInfo });
   }
 
-  #answer(id: string, said: object): void {
-    void this.#ends.send({ ...said, jsonrpc: "2.0", id: JSON.parse(id) } as JSONRPCMessage);
+  #answer(id: string, result: JsonObject): void {
+    this.#ends.answer(id, `"result":${JSON.stringify(result)}`);
+  }
+
+  #refuse(id: string, error: object): void {
+    this.#ends.answer(id, `"error":${JSON.stringify(error)}`);
+  }
+
+  /** Returns the text of a result. A list that is the same object has the same text. */
+  #textOf(result: JsonObject, { method, era }: { readonly method: string; readonly era: Era }) {
+    const written = () => JSON.stringify(era === "modern" ? this.#modern(method, result) : result);
+    if (!LISTS.includes(method)) return written();
+    const texts = textsOfList(result);
+    const by = era === "modern" ? this.#ends.hello(true).serverInfo.name : "";
+    const text = texts.get(by) ?? written();
+    texts.set(by, text);
+    return text;
   }
 
   async #loadSdk(): Promise<SdkSide> {
@@ -279,6 +297,9 @@ export class Direct implements AsyncDisposable {
     };
   }
 }
+
+/** The texts of a list, by the name under which PML answers the newest revision. */
+const textsOfList = memoized((_: JsonObject) => new Map<string, string>());
 
 /** What serves messages by the SDK. */
 interface SdkSide {

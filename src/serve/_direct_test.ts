@@ -76,6 +76,7 @@ function idOf(message: JSONRPCMessage): number {
 function endsOf(answers: Answers): Ends {
   return {
     send: (message) => answers.take(message),
+    answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
     close() {},
     bySdk: false,
     hello: (isModern) => helloOf([], { ...NAME, isModern }),

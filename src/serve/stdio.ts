@@ -146,10 +146,14 @@ class StdioConnection implements Ends {
     if (!this.#open) return Promise.resolve();
     if (!("id" in message)) return this.#notify(message);
     if ("method" in message) return this.#write(message);
-    const id = JSON.stringify(message.id);
-    this.#inFlight.delete(id);
-    this.#listens(this.#listening.end(id));
-    return this.#write(message, id);
+    this.#ends(JSON.stringify(message.id));
+    return this.#write(message, JSON.stringify(message.id));
+  }
+
+  answer(id: string, said: string): void {
+    if (!this.#open) return;
+    this.#ends(id);
+    void this.#output.write(`{${said},"jsonrpc":"2.0","id":${id}}\n`, id);
   }
 
   async close(): Promise<void> {
@@ -196,6 +200,11 @@ class StdioConnection implements Ends {
     }
     if (this.#direct === undefined) this.#waiting.push(read);
     else this.#direct.take(read);
+  }
+
+  #ends(id: string): void {
+    this.#inFlight.delete(id);
+    this.#listens(this.#listening.end(id));
   }
 
   #listens(listened: Subscriptions | undefined): void {
