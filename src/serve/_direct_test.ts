@@ -12,7 +12,7 @@ import { Direct, type Ends } from "./_direct.ts";
 import { readMessage } from "./_json_rpc.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
-const LATE_MS = 1_000;
+const LATE_MS = 20_000;
 const META = "io.modelcontextprotocol/";
 
 /** Answers with what it was given; a param may name another answer. */
@@ -214,9 +214,9 @@ Deno.test("What is served without the SDK is answered as the SDK answers it", as
     fc.asyncProperty(session, async (messages) => {
       assert.deepEqual(await byDirect(messages), await bySdk(messages));
     }),
-    { numRuns: 3_000 },
+    { numRuns: 1_500 },
   );
-  assert.ok(opened.direct > 1_000 && opened.sdk > 1_000, JSON.stringify(opened));
+  assert.ok(opened.direct > 500 && opened.sdk > 500, JSON.stringify(opened));
 });
 
 Deno.test("A request whose progress token is none is refused, and not left without an answer", async () => {
