@@ -149,7 +149,7 @@ export class CallPath implements AsyncDisposable {
       askGate(asking),
       deadlineGate(() => {
         const { callMs, callMaxMs } = policy.now.config.limits;
-        return { callMs, capMs: callMaxMs, isHeld: backlog?.isFull === true };
+        return { callMs, capMs: callMaxMs, heldMs: backlog?.fullMs ?? 0 };
       }),
     ], (call) => this.logins.during(call, () => this.#run(call)));
     const recorded = auditGate<PassCall>(this.#records, (call) => this.#mayGoOn(call))(

@@ -14,8 +14,8 @@ export interface Deadline {
   readonly callMs: number;
   /** At the most, progress or not. */
   readonly capMs: number;
-  /** Whether the client has to read first: no server is read till then. */
-  readonly isHeld?: boolean;
+  /** For how long no server was read so far, because the client has to read first. */
+  readonly heldMs?: number;
 }
 
 /** Aborts a call's signal with TIMED_OUT when its deadline passes; progress extends it. */
@@ -35,11 +35,16 @@ export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C,
     let started = performance.now();
     let heard = started;
     let [asking, since] = [0, 0];
+    let known = limits().heldMs ?? 0;
     // One timer, that looks at both limits when it goes off: progress may come often.
     const look = () => {
+      const { heldMs = 0 } = limits();
+      // What the client had to read first is no time of the call, and its answer may wait unread.
+      if (heldMs > known) [started, heard] = [started + heldMs - known, performance.now()];
+      known = heldMs;
       const ms = heard + callMs < started + capMs ? callMs : capMs;
       const left = (ms === callMs ? heard : started) + ms - performance.now();
-      if (asking > 0 || limits().isHeld) timer = setTimeout(look, callMs);
+      if (asking > 0) timer = setTimeout(look, callMs);
       else if (left > 0) timer = setTimeout(look, left);
       else end(timedOut(call, ms));
     };

@@ -92,3 +92,21 @@ Deno.test("deadlineGate() counts no time in which a person is asked", async () =
   assert.ok(performance.now() - since >= 180);
   assert.equal(aborted, true);
 });
+
+Deno.test("deadlineGate() counts no time in which the client had to read first, also if that is over", async () => {
+  let heldMs = 30;
+  const done = Promise.withResolvers<void>();
+  const gate = deadlineGate(() => ({ callMs: 150, capMs: 200, heldMs }));
+  const call = gate(async () => {
+    await done.promise;
+    return { kind: "result", result: textResult("late") };
+  });
+  // It ends before the deadline is looked at, and after that nothing holds the call any more.
+  setTimeout(() => heldMs += 140, 20);
+  setTimeout(done.resolve, 240);
+  assert.deepEqual(await call(callWith(never)), { kind: "result", result: textResult("late") });
+  const since = performance.now();
+  const hung = deadlineGate(() => ({ callMs: 50, capMs: 90, heldMs }))(() => new Promise(() => {}));
+  await assert.rejects(hung(callWith(never)), isCode("TIMED_OUT"));
+  assert.ok(performance.now() - since >= 45);
+});

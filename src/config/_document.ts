@@ -115,7 +115,7 @@ export interface Checking<T> extends DocumentOptions<T> {
 async function checked<T>(value: unknown, checking: Checking<T>): Promise<T | undefined> {
   const { kind, hash, report: { home } } = checking;
   const name = `${kind}-${sha256(`${VERSION} ${hash}`).slice(0, 32)}.json`;
-  const mark = home === undefined ? undefined : join(home, "valid", name);
+  const mark = home && join(home, "valid", name);
   if (mark !== undefined && stampAt(mark) !== undefined) {
     // The mark is only left where the schema made exactly this of the value. What the parsers make
     // has no prototypes.

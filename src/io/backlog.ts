@@ -22,6 +22,8 @@ export class Backlog {
   /** The size of each incomplete long message, and the time of its last piece. */
   readonly #reading = new Map<object, { readonly size: number; at: number }>();
   #size = 0;
+  #fullMs = 0;
+  #fullSince = 0;
   #partial = 0;
   #less = Promise.withResolvers<void>();
 
@@ -35,10 +37,17 @@ export class Backlog {
     return this.#size > this.#max();
   }
 
+  /** For how long more bytes than the limit have waited so far, in milliseconds. */
+  get fullMs(): number {
+    return this.#fullMs + (this.isFull ? performance.now() - this.#fullSince : 0);
+  }
+
   /** Sets how many bytes wait for the client. */
   set size(size: number) {
     const isLess = size < this.#size;
+    this.#fullMs = this.fullMs;
     this.#size = size;
+    this.#fullSince = performance.now();
     if (isLess) this.#wake();
   }
 

@@ -65,3 +65,19 @@ Deno.test("Backlog delays a long message until the client reads", async () => {
   backlog.size = 0;
   await waiting;
 });
+
+Deno.test("Backlog tells for how long too much waited, however often that changed", async () => {
+  const backlog = new Backlog(() => MB);
+  assert.equal(backlog.fullMs, 0);
+  const since = performance.now();
+  for (let size = MB + 1; size <= MB + 4; size++) {
+    backlog.size = size;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.ok(backlog.fullMs > 5);
+  }
+  backlog.size = MB;
+  const full = backlog.fullMs;
+  assert.ok(full >= 35 && full <= performance.now() - since, `${full}`);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(backlog.fullMs, full);
+});

@@ -27,11 +27,16 @@ export interface Ends {
   /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
   answer(id: string, said: string): void;
   close(): void;
+}
+
+/** The options of `Direct`. */
+export interface DirectOptions {
+  readonly ends: Ends;
   /** Returns what PML says of itself. */
-  hello(isModern: boolean): Hello;
-  /** Whether the SDK has to serve everything. */
-  readonly bySdk: boolean;
-  onError(error: Error): void;
+  readonly hello: (isModern: boolean) => Hello;
+  /** Whether the SDK has to serve everything; not if left out. */
+  readonly bySdk?: boolean;
+  readonly onError: (error: Error) => void;
 }
 
 /** The first message of a connection, and its answer, if it is answered already. */
@@ -58,6 +63,7 @@ const [RESOURCE_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR] = [-32002, -32602, -3
 /** Serves one connection. */
 export class Direct implements AsyncDisposable {
   readonly #face: Promise<Face>;
+  readonly #options: DirectOptions;
   readonly #ends: Ends;
   /** What is worked on here, by the ids of the requests. */
   readonly #running = new Map<string, AbortController>();
@@ -73,10 +79,11 @@ export class Direct implements AsyncDisposable {
   readonly #changed = new Set<string>();
 
   /** Takes what serves the requests, and the ends of the connection. */
-  constructor(face: Promise<Face>, ends: Ends) {
+  constructor(face: Promise<Face>, options: DirectOptions) {
     this.#face = face;
-    this.#ends = ends;
-    this.#isLeft = ends.bySdk;
+    this.#options = options;
+    this.#ends = options.ends;
+    this.#isLeft = options.bySdk ?? false;
   }
 
   /** Takes note of `initialize`, which was answered. */
@@ -92,7 +99,7 @@ export class Direct implements AsyncDisposable {
     if (message.kind !== "request" && this.#ignores(message.message)) return;
     this.#sdk ??= this.#loadSdk();
     this.#sdk.then(({ take }) => take(message.message), (error) => {
-      this.#ends.onError(error);
+      this.#options.onError(error);
       this.#ends.close();
     });
   }
@@ -133,7 +140,7 @@ export class Direct implements AsyncDisposable {
   }
 
   #greets(message: JSONRPCMessage, id: string): boolean {
-    const result = greet(message, this.#ends.hello(false));
+    const result = greet(message, this.#options.hello(false));
     this.#isLeft = result === undefined;
     if (result === undefined) return false;
     this.greeted({ message, result });
@@ -240,13 +247,13 @@ export class Direct implements AsyncDisposable {
   }
 
   #discovered(): JsonObject {
-    const { capabilities, instructions } = this.#ends.hello(true);
+    const { capabilities, instructions } = this.#options.hello(true);
     const result = { supportedVersions: MODERN, capabilities, instructions };
     return this.#modern("server/discover", result as unknown as JsonObject);
   }
 
   #modern(method: string, result: JsonObject): JsonObject {
-    this.#serverInfo ??= this.#ends.hello(true).serverInfo;
+    this.#serverInfo ??= this.#options.hello(true).serverInfo;
     return modernResult(method, { result, serverInfo: this.#serverInfo });
   }
 
@@ -263,7 +270,7 @@ export class Direct implements AsyncDisposable {
     const written = () => JSON.stringify(era === "modern" ? this.#modern(method, result) : result);
     if (!LISTS.includes(method)) return written();
     const texts = textsOfList(result);
-    const by = era === "modern" ? this.#ends.hello(true).serverInfo.name : "";
+    const by = era === "modern" ? this.#options.hello(true).serverInfo.name : "";
     const text = texts.get(by) ?? written();
     texts.set(by, text);
     return text;
@@ -285,7 +292,7 @@ export class Direct implements AsyncDisposable {
       },
       send: (message) => this.#ends.send(message),
       close: () => this.#ends.close(),
-      onError: (error) => this.#ends.onError(error),
+      onError: (error) => this.#options.onError(error),
     });
     const { by = [] } = this.#bound ?? {};
     for (const one of by) sdk.onmessage?.("id" in one ? { ...one, id: TOLD } : one);

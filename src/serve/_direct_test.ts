@@ -8,7 +8,7 @@ import type { Connection, Face, RequestContext } from "../gateway/connection.ts"
 import { helloOf } from "../gateway/hello.ts";
 import { soon, turn } from "../io/waiting.ts";
 import { RpcError } from "../gateway/results.ts";
-import { Direct, type Ends } from "./_direct.ts";
+import { Direct, type DirectOptions } from "./_direct.ts";
 import { readMessage } from "./_json_rpc.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
@@ -73,12 +73,13 @@ function idOf(message: JSONRPCMessage): number {
   return Number("id" in message && message.id);
 }
 
-function endsOf(answers: Answers): Ends {
+function optionsOf(answers: Answers): DirectOptions {
   return {
-    send: (message) => answers.take(message),
-    answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
-    close() {},
-    bySdk: false,
+    ends: {
+      send: (message) => answers.take(message),
+      answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
+      close() {},
+    },
     hello: (isModern) => helloOf([], { ...NAME, isModern }),
     onError() {},
   };
@@ -95,7 +96,7 @@ function take(direct: Direct, message: JSONRPCMessage): void {
 
 async function byDirect(messages: readonly JSONRPCMessage[]) {
   const answers = new Answers(messages);
-  await using direct = new Direct(Promise.resolve(face), endsOf(answers));
+  await using direct = new Direct(Promise.resolve(face), optionsOf(answers));
   for (const message of messages) take(direct, message);
   return await answers.all();
 }
@@ -244,7 +245,7 @@ Deno.test("A cancelled request is given up, and gets no answer", async () => {
     }),
   };
   const answers = new Answers([]);
-  const direct = new Direct(Promise.resolve(slow), endsOf(answers));
+  const direct = new Direct(Promise.resolve(slow), optionsOf(answers));
   take(direct, { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "x" } });
   await turn();
   const params = { requestId: 7, reason: "enough" };

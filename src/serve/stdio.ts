@@ -71,7 +71,7 @@ export async function serveStdio(
   const face = load();
   face.catch(() => {}); // it is awaited below
   const { Direct } = await import("./_direct.ts");
-  await using direct = new Direct(face, connection);
+  await using direct = new Direct(face, { ...options, ends: connection });
   connection.serve(direct);
   await face;
   await connection.closed;
@@ -121,18 +121,6 @@ class StdioConnection implements Ends {
     } finally {
       clearTimeout(timer);
     }
-  }
-
-  get bySdk(): boolean {
-    return this.#options.bySdk === true;
-  }
-
-  hello(isModern: boolean): Hello {
-    return this.#options.hello(isModern);
-  }
-
-  onError(error: Error): void {
-    this.#options.onError(error);
   }
 
   /** Has the messages served that came and come. */
@@ -233,7 +221,7 @@ class StdioConnection implements Ends {
     if (this.#direct !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;
     }
-    const result = greet(message, this.hello(false));
+    const result = greet(message, this.#options.hello(false));
     if (result === undefined) return false;
     this.#greeted = { message, result };
     void this.send({ result, jsonrpc: "2.0", id: JSON.parse(id) });
