@@ -1,15 +1,21 @@
 /**
  * How soon `pml stdio` answers after its start and how much memory it holds, beside a bare server
- * on the same SDK.
+ * on the same SDK, for clients of both eras; and how soon a command that only tells something is
+ * over, beside an empty program.
  *
  * @module
  */
 
-import { median, pathOf, type Row, Spawned } from "./measure.ts";
+import { median, pathOf, type Row, Spawned, type SpawnOptions, type Wanted } from "./measure.ts";
 
 const RUNS = 15;
-const START_BUDGET = 1.15;
-const MEMORY_BUDGET_MB = 75;
+const _meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "bench", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+type Era = "2025-11-25" | "2026-07-28";
 
 interface Start {
   readonly ms: number;
@@ -20,70 +26,110 @@ interface Start {
 /** Starts both in turn, so that whatever else the machine does meets both alike. */
 export async function benchFirstAnswer(): Promise<readonly Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
-  const home = `${folder}/home`;
   await Deno.mkdir(`${folder}/ws/.git`, { recursive: true });
-  const options = { cwd: `${folder}/ws`, home };
+  const options = { cwd: `${folder}/ws`, home: `${folder}/home` };
+  const rows = [
+    ...await startRows("2025-11-25", options),
+    ...await startRows("2026-07-28", options),
+    ...await commandRows(folder),
+  ];
+  await Deno.remove(folder, { recursive: true });
+  return rows;
+}
+
+async function startRows(
+  era: Era,
+  options: Omit<SpawnOptions, "args">,
+): Promise<readonly Row[]> {
   const bare: Start[] = [];
   const pml: Start[] = [];
   for (let run = 0; run <= RUNS; run++) {
-    const one = await start("bench/bare_server.ts", { ...options, args: [] });
-    const other = await start("mod.ts", { ...options, args: ["stdio"] });
+    const one = await start("bench/bare_server.ts", era, { ...options, args: [] });
+    const other = await start("mod.ts", era, { ...options, args: ["stdio"] });
     // The first of each fills caches.
     if (run > 0) bare.push(one), pml.push(other);
   }
-  await Deno.remove(folder, { recursive: true });
-  return rows(bare, pml);
+  const row = (
+    what: string,
+    { unit = "ms", of, wanted }: {
+      readonly unit?: string;
+      readonly of: (start: Start) => number;
+      readonly wanted: Wanted;
+    },
+  ): Row => ({
+    what: `${what}, ${era}, beside a bare SDK server`,
+    unit,
+    ...{ value: median(pml.map(of)), baseline: median(bare.map(of)), wanted, runs: RUNS },
+  });
+  return [
+    row("first answer", { of: ({ ms }) => ms, wanted: { of: "ratio", most: 0.85 } }),
+    row("first list, meta-tools", {
+      of: ({ listMs }) => listMs,
+      wanted: { of: "ratio", most: 1 },
+    }),
+    row("memory after the first list", {
+      unit: "MB",
+      of: ({ rssMb }) => rssMb,
+      wanted: { of: "figure", most: 68 },
+    }),
+  ];
 }
 
-async function start(
-  script: string,
-  options: { readonly args: readonly string[]; readonly cwd: string; readonly home: string },
-): Promise<Start> {
+async function start(script: string, era: Era, options: SpawnOptions): Promise<Start> {
   const since = performance.now();
   await using server = new Spawned(pathOf(script), options);
-  await server.initialize();
+  const params = era === "2026-07-28" ? { _meta } : {};
+  if (era === "2026-07-28") await server.request(0, "server/discover", params);
+  else await server.initialize();
   const ms = performance.now() - since;
-  await server.request(1, "tools/list", {});
-  const listMs = performance.now() - since;
-  return { ms, listMs, rssMb: rssMb(server.pid) };
+  const { tools } = await server.request(1, "tools/list", params) as { readonly tools: unknown[] };
+  if (tools.length === 0) throw new Error("There are no tools");
+  return { ms, listMs: performance.now() - since, rssMb: server.rssMb };
 }
 
-function rssMb(pid: number): number {
-  const status = Deno.readTextFileSync(`/proc/${pid}/status`);
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+async function commandRows(folder: string): Promise<readonly Row[]> {
+  const empty = `${folder}/empty.ts`;
+  await Deno.writeTextFile(empty, "");
+  const pml = [pathOf("mod.ts"), "--config", pathOf("deno.json")];
+  const times = await inTurn([
+    () => emptyRun(empty),
+    () => run(folder, [...pml.slice(1), ...pml.slice(0, 1), "--version"]),
+    () => run(folder, [...pml.slice(1), ...pml.slice(0, 1), "--help"]),
+  ]);
+  const [baseline = NaN, version = NaN, help = NaN] = times.map(median);
+  const wanted = { of: "ratio", most: 2 } as const;
+  const row = (what: string, value: number): Row => ({
+    what: `\`pml ${what}\`, beside an empty \`deno run\``,
+    ...{ value, baseline, unit: "ms", wanted, runs: RUNS },
+  });
+  return [row("--version", version), row("--help", help)];
 }
 
-function rows(bare: readonly Start[], pml: readonly Start[]): readonly Row[] {
-  const ms = (starts: readonly Start[]) => median(starts.map((start) => start.ms));
-  const list = (starts: readonly Start[]) => median(starts.map((start) => start.listMs));
-  const rss = (starts: readonly Start[]) => median(starts.map((start) => start.rssMb));
-  return [
-    {
-      what: "first answer after start",
-      value: ms(pml),
-      unit: "ms",
-      baseline: ms(bare),
-      budget: `≤ ${START_BUDGET} × a bare SDK server`,
-      ok: ms(pml) <= START_BUDGET * ms(bare),
-      runs: RUNS,
-    },
-    {
-      what: "first list of tools after start",
-      value: list(pml),
-      unit: "ms",
-      baseline: list(bare),
-      budget: "none yet",
-      ok: true,
-      runs: RUNS,
-    },
-    {
-      what: "memory of the gateway, idle",
-      value: rss(pml),
-      unit: "MB",
-      baseline: rss(bare),
-      budget: `≤ ${MEMORY_BUDGET_MB} MB`,
-      ok: rss(pml) <= MEMORY_BUDGET_MB,
-      runs: RUNS,
-    },
-  ];
+/** Runs an empty program, which takes as long as Deno takes to start and to end. */
+export async function emptyRun(path: string): Promise<void> {
+  await run(".", ["--no-config", path]);
+}
+
+async function run(home: string, args: readonly string[]): Promise<void> {
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", ...args],
+    env: { PML_HOME: `${home}/home` },
+    stdout: "null",
+    stderr: "null",
+  }).output();
+  if (!success) throw new Error(`deno run ${args.join(" ")} failed`);
+}
+
+async function inTurn(
+  all: readonly (() => Promise<void>)[],
+): Promise<readonly (readonly number[])[]> {
+  const times = all.map((): number[] => []);
+  for (let count = 0; count <= RUNS; count++) {
+    for (const [at, work] of all.entries()) {
+      const since = performance.now();
+      await work();
+      if (count > 0) times[at]?.push(performance.now() - since);
+    }
+  }
+  return times;
 }

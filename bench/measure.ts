@@ -4,20 +4,40 @@
  * @module
  */
 
-/** The first id of requests that are sent at once. */
-const BASE = 1_000_000;
+/** What a figure has to keep. */
+export interface Wanted {
+  /** What is compared: the figure, how many times its baseline it is, or how much more than that. */
+  readonly of: "figure" | "ratio" | "difference";
+  readonly most?: number;
+  readonly least?: number;
+}
 
-/** One line of the table: a figure, its baseline in the same run, and the budget. */
+/** One line of the table: a figure, and its baseline in the same run. */
 export interface Row {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** The baseline's figure, where the budget is a ratio or a difference. */
+  /** The baseline's figure, where a ratio or a difference is wanted. */
   readonly baseline?: number;
-  readonly budget: string;
-  readonly ok: boolean;
+  /** Nothing if the figure is only told. */
+  readonly wanted?: Wanted;
   /** How many runs the medians are of. */
   readonly runs: number;
+}
+
+/** How a figure stands to what is wanted: "close" is a miss by no more than a quarter. */
+export type Verdict = "kept" | "close" | "missed" | "-";
+
+/** How much a miss may be, as a part of what is wanted. */
+const CLOSE = 1.25;
+
+/** Says how a row stands to what is wanted. */
+export function verdictOf({ value, baseline = NaN, wanted }: Row): Verdict {
+  if (wanted === undefined) return "-";
+  const { of, most = Infinity, least = 0 } = wanted;
+  const figure = of === "figure" ? value : of === "ratio" ? value / baseline : value - baseline;
+  if (figure <= most && figure >= least) return "kept";
+  return figure <= most * CLOSE && figure >= least / CLOSE ? "close" : "missed";
 }
 
 /** The middle of some figures. */
@@ -33,36 +53,40 @@ export function pathOf(relative: string): string {
   return new URL(`../${relative}`, import.meta.url).pathname;
 }
 
+/** How a process is spawned. */
+export interface SpawnOptions {
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly home: string;
+  /** What is asked for servers; nobody unless it is told. */
+  readonly registries?: string;
+}
+
 /** A server on stdio that was just spawned, and how to talk to it line by line. */
 export class Spawned implements AsyncDisposable {
   readonly #child: Deno.ChildProcess;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  #rest = "";
+  readonly #waiting = new Map<number, (message: Answered) => void>();
+  readonly #over: Promise<void>;
+  #out = "";
 
   /** Starts `deno run -A SCRIPT ARGS` in a folder of its own. */
-  constructor(script: string, options: {
-    readonly args: readonly string[];
-    readonly cwd: string;
-    readonly home: string;
-    /** What is asked for servers; nobody unless it is told. */
-    readonly registries?: string;
-  }) {
+  constructor(script: string, { args, cwd, home, registries = "none" }: SpawnOptions) {
     this.#child = new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "--config", pathOf("deno.json"), script, ...options.args],
-      cwd: options.cwd,
+      args: ["run", "-A", "--config", pathOf("deno.json"), script, ...args],
+      cwd,
       env: {
-        PML_HOME: options.home,
+        PML_HOME: home,
         PML_LOG_LEVEL: "error",
-        PML_REGISTRIES: options.registries ?? "none",
-        PML_TRUST: options.cwd,
+        PML_REGISTRIES: registries,
+        PML_TRUST: cwd,
       },
       stdin: "piped",
       stdout: "piped",
       stderr: "null",
     }).spawn();
     this.#writer = this.#child.stdin.getWriter();
-    this.#reader = this.#child.stdout.getReader();
+    this.#over = this.#read();
   }
 
   /** Its process. */
@@ -70,27 +94,24 @@ export class Spawned implements AsyncDisposable {
     return this.#child.pid;
   }
 
-  /** Sends a message without waiting. */
-  async send(message: unknown): Promise<void> {
-    await this.#writer.write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+  /** Its resident memory in megabytes. */
+  get rssMb(): number {
+    const status = Deno.readTextFileSync(`/proc/${this.pid}/status`);
+    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+  }
+
+  /** Sends a message without waiting. What is sent at once goes out in one piece. */
+  send(message: unknown): void {
+    if (this.#out === "") queueMicrotask(() => this.#flush());
+    this.#out += `${JSON.stringify(message)}\n`;
   }
 
   /** Sends a request and waits for the answer with its id. */
   async request(id: number, method: string, params: unknown): Promise<unknown> {
-    await this.send({ jsonrpc: "2.0", id, method, params });
-    for (;;) {
-      const message = JSON.parse(await this.#line());
-      if (message.id === id && !("method" in message)) return message.result ?? message.error;
-    }
-  }
-
-  /** Sends requests at once, and waits for the answers of all. */
-  async requests(method: string, params: readonly unknown[]): Promise<void> {
-    const waiting = new Set(params.map((_, at) => BASE + at));
-    for (const [at, one] of params.entries()) {
-      await this.send({ jsonrpc: "2.0", id: BASE + at, method, params: one });
-    }
-    while (waiting.size > 0) waiting.delete(JSON.parse(await this.#line()).id);
+    const answered = new Promise<Answered>((resolve) => this.#waiting.set(id, resolve));
+    this.send({ jsonrpc: "2.0", id, method, params });
+    const { result, error } = await answered;
+    return result ?? error;
   }
 
   /** Opens the connection as a client of 2025-11-25 does. */
@@ -100,27 +121,42 @@ export class Spawned implements AsyncDisposable {
       capabilities: {},
       clientInfo: { name: "bench", version: "1" },
     });
-    await this.send({ jsonrpc: "2.0", method: "notifications/initialized" });
+    this.send({ jsonrpc: "2.0", method: "notifications/initialized" });
   }
 
   /** Hangs up and waits for its end. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#writer.close().catch(() => {});
     await this.#child.status;
-    await this.#reader.cancel().catch(() => {});
+    await this.#over;
   }
 
-  async #line(): Promise<string> {
-    for (;;) {
-      const end = this.#rest.indexOf("\n");
-      if (end >= 0) {
-        const line = this.#rest.slice(0, end);
-        this.#rest = this.#rest.slice(end + 1);
-        return line;
-      }
-      const { done, value } = await this.#reader.read();
-      if (done) throw new Error("The server hung up");
-      this.#rest += new TextDecoder().decode(value);
-    }
+  #flush(): void {
+    // Who is gone gives no answer either, which ends all that wait.
+    this.#writer.write(new TextEncoder().encode(this.#out)).catch(() => {});
+    this.#out = "";
   }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const piece of this.#child.stdout) {
+      const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) this.#take(JSON.parse(line));
+    }
+    for (const answer of this.#waiting.values()) answer({ id: 0, error: "The server hung up" });
+  }
+
+  #take(message: Answered): void {
+    if ("method" in message) return;
+    this.#waiting.get(message.id)?.(message);
+    this.#waiting.delete(message.id);
+  }
+}
+
+interface Answered {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: unknown;
 }

@@ -1,0 +1,216 @@
+/**
+ * What calls of a server on stdio cost through `pml stdio`, beside a relay that only parses and
+ * passes on, and what long lists cost, beside the server itself.
+ *
+ * @module
+ */
+
+import { median, pathOf, type Row, Spawned, type SpawnOptions, type Wanted } from "./measure.ts";
+
+const ROUNDS = 3;
+const WARM_UP = 30;
+const CALLS = 300;
+const LARGE_CALLS = 12;
+const LARGE = 1_000_000;
+const LISTS = 12;
+const AT_ONCE = 64;
+const LOAD_MS = 800;
+/** After so long what a start left to be done is done. */
+const SETTLED_MS = 800;
+
+type Mode = "full_proxy" | "meta_only";
+type Call = (tool: string, args: object) => Promise<unknown>;
+
+/** What is measured of one gateway in one round. */
+interface Round {
+  readonly small: number;
+  readonly large: number;
+  readonly perSecond: number;
+  readonly idleMb: number;
+  readonly loadMb: number;
+}
+
+/** Measures the relay and PML in turn, with all tools listed and with meta-tools. */
+export async function benchGateway(): Promise<readonly Row[]> {
+  const relay: Round[] = [];
+  const all: Round[] = [];
+  const meta: Round[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    relay.push(await throughRelay());
+    all.push(await throughPml("full_proxy"));
+    meta.push(await throughPml("meta_only"));
+  }
+  const figure = (rounds: readonly Round[], of: keyof Round) =>
+    median(rounds.map((one) => one[of]));
+  const row = (
+    what: string,
+    { of, unit, wanted, rounds = all }: {
+      readonly of: keyof Round;
+      readonly unit: string;
+      readonly wanted: Wanted;
+      readonly rounds?: readonly Round[];
+    },
+  ): Row => ({
+    what: `${what}, beside a relay`,
+    value: figure(rounds, of),
+    baseline: figure(relay, of),
+    ...{ unit, wanted, runs: ROUNDS },
+  });
+  const ms = { unit: "ms" };
+  return [
+    row("small call, all tools", { ...ms, of: "small", wanted: { of: "ratio", most: 1.2 } }),
+    row("small call, meta-tools", {
+      ...{ ...ms, of: "small", rounds: meta },
+      wanted: { of: "ratio", most: 1.25 },
+    }),
+    row("call of 1 MB", { ...ms, of: "large", wanted: { of: "ratio", most: 1 } }),
+    row(`calls at ${AT_ONCE} at once`, {
+      ...{ of: "perSecond", unit: "/s" },
+      wanted: { of: "ratio", least: 0.55 },
+    }),
+    row("memory with a server, idle, meta-tools", {
+      ...{ of: "idleMb", unit: "MB", rounds: meta },
+      wanted: { of: "figure", most: 68 },
+    }),
+    row("memory under load, meta-tools", {
+      ...{ of: "loadMb", unit: "MB", rounds: meta },
+      wanted: { of: "figure", most: 130 },
+    }),
+    await listRow(),
+  ];
+}
+
+/** How the server of so many tools is started. */
+function serverArgs(tools: number): readonly string[] {
+  return ["run", "-A", pathOf("bench/floor/server.ts"), `${tools}`];
+}
+
+async function throughRelay(): Promise<Round> {
+  await using folder = await Folder.make();
+  const args = [Deno.execPath(), ...serverArgs(10)];
+  await using relay = new Spawned(pathOf("bench/floor/relay.ts"), { ...folder.options, args });
+  await relay.initialize();
+  return await measured(relay, callOf(relay, (name, args) => ({ name, arguments: args })));
+}
+
+async function throughPml(mode: Mode): Promise<Round> {
+  await using folder = await Folder.make(mode);
+  await using pml = new Spawned(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
+  await pml.initialize();
+  const { tools } = await pml.request(1, "tools/list", {}) as { tools: { name: string }[] };
+  const named = (tool: string) =>
+    tools.find(({ name }) => name.startsWith("plain") && name.endsWith(tool))?.name;
+  const params = (tool: string, args: object) =>
+    mode === "full_proxy"
+      ? { name: named(tool), arguments: args }
+      : { name: "call", arguments: { tool: `plain:${tool}`, arguments: args } };
+  return await measured(pml, callOf(pml, params));
+}
+
+function callOf(server: Spawned, params: (tool: string, args: object) => unknown): Call {
+  let id = 1_000;
+  return async (tool, args) => {
+    const result = await server.request(++id, "tools/call", params(tool, args));
+    const { content, isError } = result as { content?: { text: string }[]; isError?: boolean };
+    if (content?.[0] === undefined || isError) throw new Error(JSON.stringify(result));
+    return content;
+  };
+}
+
+async function measured(server: Spawned, call: Call): Promise<Round> {
+  await call("echo", { text: "first" });
+  await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+  const idleMb = server.rssMb;
+  const small = await typical(CALLS, (at) => call("echo", { text: `hello ${at}` }));
+  const large = await typical(LARGE_CALLS, () => call("payload", { bytes: LARGE }), 3);
+  const perSecond = await load(call);
+  return { idleMb, small, large, perSecond, loadMb: server.rssMb };
+}
+
+async function load(call: Call): Promise<number> {
+  const since = performance.now();
+  let count = 0;
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async (_, at) => {
+      for (; performance.now() - since < LOAD_MS; count++) await call("echo", { text: `${at}` });
+    }),
+  );
+  return count / (performance.now() - since) * 1_000;
+}
+
+/** Lists a thousand tools, by the server itself and through PML. */
+async function listRow(): Promise<Row> {
+  await using folder = await Folder.make("full_proxy", 1_000);
+  const list = async (server: Spawned, least: number) => {
+    await server.initialize();
+    let id = 0;
+    return await typical(LISTS, async () => {
+      let count = 0;
+      let cursor: string | undefined;
+      do {
+        const page = await server.request(++id, "tools/list", cursor ? { cursor } : {});
+        const { tools, nextCursor } = page as { tools: unknown[]; nextCursor?: string };
+        count += tools.length;
+        cursor = nextCursor;
+      } while (cursor !== undefined);
+      if (count < least) throw new Error(`There are ${count} tools only`);
+    }, 3);
+  };
+  await using server = new Spawned(pathOf("bench/floor/server.ts"), {
+    ...folder.options,
+    args: ["1000"],
+  });
+  await using pml = new Spawned(pathOf("mod.ts"), { ...folder.options, args: ["stdio"] });
+  return {
+    what: "list of 1,000 tools, beside the server itself",
+    value: await list(pml, 1_000),
+    baseline: await list(server, 1_000),
+    unit: "ms",
+    wanted: { of: "ratio", most: 1.5 },
+    runs: LISTS,
+  };
+}
+
+async function typical(
+  runs: number,
+  step: (at: number) => Promise<unknown>,
+  warmUp = WARM_UP,
+): Promise<number> {
+  const times: number[] = [];
+  for (let run = -warmUp; run < runs; run++) {
+    const since = performance.now();
+    await step(run);
+    if (run >= 0) times.push(performance.now() - since);
+  }
+  return median(times);
+}
+
+/** A workspace with one server, and a home. */
+class Folder implements AsyncDisposable {
+  readonly options: Omit<SpawnOptions, "args">;
+  readonly #root: string;
+
+  private constructor(root: string) {
+    this.#root = root;
+    this.options = { cwd: `${root}/ws`, home: `${root}/home` };
+  }
+
+  static async make(mode: Mode = "meta_only", tools = 10): Promise<Folder> {
+    const root = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-bench-" }));
+    await Deno.mkdir(`${root}/ws/.git`, { recursive: true });
+    const config = {
+      version: 1,
+      gateway: { tools_exposure: mode },
+      permissions: { allow: ["*"] },
+      mcpServers: { plain: { command: Deno.execPath(), args: serverArgs(tools) } },
+    };
+    await Deno.writeTextFile(`${root}/ws/.pml.json`, JSON.stringify(config));
+    return new Folder(root);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.#root, { recursive: true });
+  }
+}
+
+if (import.meta.main) console.log(JSON.stringify(await benchGateway(), null, 2));

@@ -1,0 +1,122 @@
+/**
+ * Counts that stand for times, which a busy machine does not change: what a warm call asks of the
+ * system and of Deno, and how many files a start loads.
+ */
+
+import assert from "node:assert/strict";
+import type { Counts } from "./kit/counting.ts";
+import { denoCommand, pmlCommand, repoFile } from "./kit/pml_command.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const WARM_UP = 50;
+const CALLS = 100;
+
+/** A file that Deno hands to V8. */
+const LOADED = /V8 code cache \w+ for ES module: (file:\S+),/g;
+
+async function workspaceOf(): Promise<Workspace> {
+  const [command, ...args] = denoCommand("bench/floor/server.ts");
+  return await makeWorkspace({
+    pml: {
+      version: 1,
+      permissions: { allow: ["plain:*"] },
+      mcpServers: { plain: { command, args } },
+    },
+  });
+}
+
+async function call(pml: RawStdio, text: string): Promise<void> {
+  const { result } = await pml.callTool("call", { tool: "plain:echo", arguments: { text } });
+  assert.deepEqual(result?.content, [{ type: "text", text }]);
+}
+
+/** What a process read and wrote so far: calls of the system, and bytes. */
+async function traffic(pid: number): Promise<Counts> {
+  const io = await Deno.readTextFile(`/proc/${pid}/io`);
+  return Object.fromEntries(
+    [...io.matchAll(/^(\w+): (\d+)$/gm)].map(([, name = "", count]) => [name, Number(count)]),
+  );
+}
+
+/** Returns the counts of so many calls, and what the last hundred of them read and wrote. */
+async function counted(calls: number): Promise<{ readonly all: Counts; readonly last: Counts }> {
+  await using ws = await workspaceOf();
+  const file = `${ws.root}/counts.json`;
+  const [deno, ...args] = pmlCommand();
+  const preload = `--preload=${repoFile("tests/kit/counting.ts")}`;
+  await using pml = new RawStdio(ws, {
+    command: [deno, ...args.slice(0, 1), preload, ...args.slice(1), "stdio"],
+    env: { COUNTS_FILE: file },
+  });
+  await pml.open();
+  for (let at = 0; at < calls - CALLS; at++) await call(pml, `call ${at}`);
+  const before = await traffic(pml.pid);
+  for (let at = 0; at < CALLS; at++) await call(pml, `call ${100 + at}`);
+  const after = await traffic(pml.pid);
+  const last = Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)]);
+  await pml.close();
+  return { all: JSON.parse(await Deno.readTextFile(file)), last: Object.fromEntries(last) };
+}
+
+function assertAtMost(counts: Counts, limits: Counts): void {
+  for (const [name, limit] of Object.entries(limits)) {
+    const perCall = (counts[name] ?? 0) / CALLS;
+    assert.ok(perCall > 0 || name === "paths", `nothing was counted of ${name}`);
+    assert.ok(perCall <= limit, `${name}: ${perCall} in each call, more than ${limit}`);
+  }
+}
+
+Deno.test("a warm call of a server asks little of Deno, and nothing of the file system", async () => {
+  const { all: few } = await counted(WARM_UP + CALLS);
+  const { all: many, last } = await counted(WARM_UP + 2 * CALLS);
+  const one = Object.fromEntries(
+    Object.entries(many).map(([name, count]) => [name, count - (few[name] ?? 0)]),
+  );
+  // The journal looks at its place ten times a second, and answers are counted in batches.
+  assertAtMost(one, { paths: 0.5, timers: 3.6, controllers: 2, parse: 3, stringify: 6 });
+  if (Deno.build.os !== "linux") return;
+  // One read of the client and two of the server, of which one finds nothing. One write to each, and
+  // two to the journal. A busy machine may cut one in two.
+  assertAtMost(last, { syscr: 3.5, syscw: 4.5, wchar: 1_050 });
+});
+
+/** Starts PML in a workspace, and returns the files that were loaded before the answers. */
+async function filesOf(ws: Workspace): Promise<Readonly<Record<"list" | "call", Files>>> {
+  const [deno, ...args] = pmlCommand();
+  const log = `${ws.root}/log`;
+  const command = [deno, ...args.slice(0, 1), "--log-level=debug", ...args.slice(1), "stdio"];
+  await using pml = new RawStdio(ws, {
+    // Into a file: of a pipe that is full Deno would lose lines.
+    command: ["sh", "-c", 'exec "$@" 2> "$LOG"', "sh", ...command],
+    env: { LOG: log },
+  });
+  const loaded = (): Files => [
+    ...new Set([...Deno.readTextFileSync(log).matchAll(LOADED)].map(([, path = ""]) => path)),
+  ];
+  await pml.open();
+  await pml.request("tools/list", {});
+  const list = loaded();
+  await call(pml, "first");
+  return { list, call: loaded() };
+}
+
+type Files = readonly string[];
+
+function isOfPackage(path: string): boolean {
+  return /\/(?:node_modules|npm)\//.test(path);
+}
+
+Deno.test("a start loads few files, and no list and no call a package", async () => {
+  await using ws = await workspaceOf();
+  const first = await filesOf(ws);
+  const { list, call } = await filesOf(ws);
+  // A configuration is checked by its schema once, and again when it changes.
+  const packages = new Set(
+    first.call.filter(isOfPackage).map((path) => /\/(zod)\//.exec(path)?.[1]),
+  );
+  assert.deepEqual([...packages], ["zod"]);
+  assert.deepEqual(call.filter(isOfPackage), []);
+  assert.ok(list.length > 50 && list.length <= 120, `${list.length} files before the first list`);
+  assert.ok(call.length <= 280, `${call.length} files are loaded when the first call is over`);
+});
