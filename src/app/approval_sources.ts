@@ -12,7 +12,7 @@ import { quoted } from "../core/json.ts";
 import type { Approval } from "../core/known_server.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
-import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { isFreeName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import { allowsBeforehand } from "../policy/always_rule.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -114,7 +114,8 @@ async function lookedUp(
   let { name } = server;
   await pins.state();
   try {
-    if (policy.now.config.registries.length > 0) {
+    // No registry has what is the cloud's own.
+    if (policy.now.config.registries.length > 0 && isFreeName(name)) {
       const found = await registries();
       const isNamed = isTyped === true || policy.names(name) || isCloud;
       // The lists of cloud servers are PML's own and the hub's.

@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { META_TOOLS } from "../core/exposure.ts";
 import { isObject } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
-import { isServerName, isToolName, serverSlug } from "../core/tool_id.ts";
+import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
 import { FORBIDDEN } from "./_company_file.ts";
 import { withType } from "./_document.ts";
@@ -57,7 +57,7 @@ function grantsIn(zod: Zod) {
   const { object, text, list, filled } = words(zod);
   const texts = list(filled, "strings");
   return zod.record(
-    text("the name of a server", { test: isServerName }),
+    text("the name of a server", { test: isFreeName }),
     object({}, { read: texts, write: texts, net: texts, run: texts, env: texts }),
   );
 }

@@ -12,7 +12,7 @@ const GOOD: readonly object[] = [
   { permissions: {} },
   {
     permissions: {
-      allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:B c", "a:b c(x=1)", "a:@resources"],
+      allow: ["*", "a:*", "a:b", "a.b-c_d:X/y.z", "a:B c", "a:b c(x=1)", "a:@resources", "pml:*"],
       ask: [],
       deny: [],
     },
@@ -72,7 +72,7 @@ const GOOD: readonly object[] = [
         expose_underlying_tools: true,
         apply_semantic_filter: false,
         max_tokens: 0,
-        whitelisted_tools: ["*", "a:*", "a:b"],
+        whitelisted_tools: ["*", "a:*", "a:b", "pml:x"],
         blacklisted_tools: [],
       },
     },
@@ -111,7 +111,7 @@ const BAD: readonly object[] = [
     ...[
       "a__b:c",
       "a..b:c",
-      "pml:x",
+      "search:x",
       "search:*",
       "execute_x:y",
       "A:b",
@@ -122,7 +122,7 @@ const BAD: readonly object[] = [
     ],
     ...["a:b()", "a:b(x)", "a:b(x=1,)", "a:b(x= 1)", "a:b(x=1 )", "a:b(x=1", "a:b(x=(1))"],
     ...["a:*(x=1)", "*(x=1)", "a:@roots(x=1)", "a:b(x=1)y", "a:b([1])", "a:b({)", "a:b(x=\n)"],
-    ...[`a:b(x=${"y".repeat(4_096)})`, "a__b:c(x=1)", "pml:b({})", "a:b (x=1)", "a:b(x=\\y)"],
+    ...[`a:b(x=${"y".repeat(4_096)})`, "a__b:c(x=1)", "batch:b({})", "a:b (x=1)", "a:b(x=\\y)"],
     ...["fs\u0435:b", "a:\u200bb", "a:b*", "a: b", "a:b ", "a:b  c", `a:${"x".repeat(129)}`],
   ].map((rule) => ({ permissions: { deny: [rule] } })),
   { private_mcps: [] },

@@ -72,7 +72,7 @@ const BAD_ARGUMENTS = [
   "fs(path=a)",
   "fs:(path=a)",
   ":read(path=a)",
-  "pml:read(path=a)",
+  "call:read(path=a)",
   "fs:read({)",
   "fs:read(})",
   "fs:read({}",

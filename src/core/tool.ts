@@ -7,7 +7,7 @@
 
 import { PmlError } from "./errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "./json.ts";
-import { isServerName } from "./tool_id.ts";
+import { isFreeName } from "./tool_id.ts";
 
 /** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
@@ -148,7 +148,7 @@ const TEXTS: MetaKind<string[]> = {
 };
 const SERVER_NAME: MetaKind<string> = {
   wanted: "a server name (a-z, 0-9, '.', '_', '-')",
-  is: (value) => typeof value === "string" && isServerName(value),
+  is: (value) => typeof value === "string" && isFreeName(value),
 };
 const TOOL_NAME: MetaKind<string> = {
   wanted: "a tool name (A-Z, a-z, 0-9, '_', '.', '-')",

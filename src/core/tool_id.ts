@@ -15,16 +15,21 @@ export type ToolId = string & { readonly __toolId: never };
 /** The largest length of a tool's name that clients accept. */
 export const WIRE_NAME_MAX = 64;
 
-const SERVER_NAME = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
+/** The names of meta-tools name no server. */
+const SERVER_NAME =
+  /^(?!.*(?:__|\.\.)|execute_|(?:search|schema|call|batch)$)[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 /** The usual characters, in words, with at most one other character between two words. */
 const TOOL_NAME = /^(?=.{1,128}$)[A-Za-z0-9_./-]+(?:[ &+'][A-Za-z0-9_./-]+)*$/;
 const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
-const RESERVED = new Set(["pml", "search", "schema", "call", "batch"]);
 
-/** Returns whether a text may be the name of a server. */
+/** Returns whether a text may stand for a server in the id of a tool. */
 export function isServerName(name: string): boolean {
-  return SERVER_NAME.test(name) && !name.includes("__") && !name.includes("..") &&
-    !RESERVED.has(name) && !name.startsWith("execute_");
+  return SERVER_NAME.test(name);
+}
+
+/** Returns whether anybody may call a server so: `pml` is the cloud's own (`pml:search_tools`). */
+export function isFreeName(name: string): boolean {
+  return name !== "pml" && isServerName(name);
 }
 
 /** Returns whether a text may be the name of a tool. */
@@ -38,9 +43,9 @@ export function isToolName(name: string): boolean {
  */
 export function serverSlug(name: string): string {
   const slug = name.normalize("NFKC").toLowerCase().replace(/[^a-z0-9._-]+/g, "-")
-    .replace(/_{2,}/g, "_").replace(/\.{2,}/g, ".").slice(0, 64)
+    .replace(/([_.])\1+/g, "$1").slice(0, 64)
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, "");
-  if (isServerName(slug)) return slug;
+  if (isFreeName(slug)) return slug;
   throw new PmlError("NAME_INVALID", `Cannot name a server ${quoted(name)}`, {
     hint: "Use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit",
   });

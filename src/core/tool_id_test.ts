@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isServerName, isToolName, parseToolId, serverSlug, toolId, wireName } from "./tool_id.ts";
+import {
+  isFreeName,
+  isServerName,
+  isToolName,
+  parseToolId,
+  serverSlug,
+  toolId,
+  wireName,
+} from "./tool_id.ts";
 import { PmlError } from "./errors.ts";
 
 const NAMES: readonly (readonly [string, boolean])[] = [
@@ -20,18 +28,33 @@ const NAMES: readonly (readonly [string, boolean])[] = [
   ["a\n", false],
   ["__proto__", false],
   ["fіlesystem", false],
-  ["pml", false],
   ["search", false],
+  ["searches", true],
+  ["batch", false],
+  ["my-batch", true],
   ["execute_code", false],
 ];
 
 Deno.test("isServerName() takes only the documented names", () => {
-  for (const [name, valid] of NAMES) assert.equal(isServerName(name), valid, JSON.stringify(name));
+  for (const [name, valid] of NAMES) {
+    assert.equal(isServerName(name), valid, JSON.stringify(name));
+    assert.equal(isFreeName(name), valid, JSON.stringify(name));
+  }
+});
+
+Deno.test("pml names the cloud's own server, and nobody may call another so", () => {
+  assert.ok(isServerName("pml"));
+  assert.ok(!isFreeName("pml"));
+  assert.throws(() => serverSlug("PML"), { code: "NAME_INVALID" });
+  for (const text of ["pml:search_tools", "pml__search_tools", "mcp__pml__pml__search_tools"]) {
+    assert.equal(parseToolId(text), "pml:search_tools");
+  }
 });
 
 Deno.test("serverSlug() gives a valid name or throws NAME_INVALID", () => {
   assert.equal(serverSlug("GitHub"), "github");
   assert.equal(serverSlug("My  Server!"), "my-server");
+  assert.equal(serverSlug("a___b...c"), "a_b.c");
   fc.assert(fc.property(fc.string({ unit: "binary" }), (name) => {
     try {
       assert.ok(isServerName(serverSlug(name)));

@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isServerName } from "../core/tool_id.ts";
+import { isFreeName } from "../core/tool_id.ts";
 
 /** The parts of a registry name. */
 export interface Fqdn {
@@ -41,7 +41,7 @@ export function fqdnOf(text: string): Fqdn | undefined {
   const at = text.indexOf("@");
   const version = at < 0 ? undefined : text.slice(at + 1);
   const [name = "", action, ...rest] = (at < 0 ? text : text.slice(0, at)).split(":");
-  const valid = isServerName(name) && !DEVICE.test(name) && rest.length === 0 &&
+  const valid = isFreeName(name) && !DEVICE.test(name) && rest.length === 0 &&
     (action === undefined || ACTION.test(action) && !action.includes("..")) &&
     (version === undefined || isVersion(version));
   return valid ? { name, action, version } : undefined;

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { canonical, defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { isServerName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 
 /** A capability without its name: what its hash covers. */
 export interface Capability {
@@ -36,7 +36,7 @@ const ACTION = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 /** Returns the id of a capability. Throws NAME_INVALID if the text cannot be its name. */
 export function capabilityId(name: string): ToolId {
   const [namespace = "", action = "", ...rest] = name.split(":");
-  const isName = isServerName(namespace) && ACTION.test(action) && !action.includes("..");
+  const isName = isFreeName(namespace) && ACTION.test(action) && !action.includes("..");
   if (isName && rest.length === 0) return toolId(namespace, action);
   throw new PmlError("NAME_INVALID", `Cannot name a capability ${quoted(name)}`, {
     hint: 'Write "namespace:action", each of 1 to 64 of a-z, 0-9, ".", "_" and "-"',

@@ -9,6 +9,25 @@ import type { Mutant } from "./mutant.ts";
 /** What looks a server up by its name, or remembers something of it. */
 export const NAMES: readonly Mutant[] = [
   {
+    name: "cloud-name",
+    guard: "Nobody may call a server by the name of the cloud's own",
+    file: "tool_id.ts",
+    find: 'return name !== "pml" && isServerName(name);',
+    put: "return isServerName(name);",
+    test: "tests/cloud_own_test.ts",
+    filter: "Nobody may call a server pml: no file, no module, no capability",
+  },
+  {
+    name: "cloud-own",
+    guard: "No registry is asked for the cloud's own tools",
+    file: "approval_sources.ts",
+    find: "policy.now.config.registries.length > 0 && isFreeName(name)",
+    put: "policy.now.config.registries.length > 0",
+    test: "tests/cloud_own_test.ts",
+    filter:
+      "The cloud's own tools go to the hub as rules allow, and no registry is asked, on 2025-11-25",
+  },
+  {
     name: "disabled",
     guard: "A disabled name is looked up at no registry",
     file: "directory.ts",
