@@ -70,6 +70,7 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/serve/_pipes.ts",
       "src/cli/out.ts",
+      "hub/src/cli/out.ts",
       // The refresh answers the PML that started it.
       "src/app/refresh_child.ts",
       // It prints the version, for which nothing else is loaded.
@@ -172,9 +173,9 @@ export const powers: Deno.lint.Rule = {
   },
 };
 
-function isRuled({ path, inSource, isTest }: Place): boolean {
+function isRuled({ path, room, inSource, isTest }: Place): boolean {
   // The code of the sandbox child runs where these powers are taken away or its own.
-  return !isTest && !path.startsWith(BOOT) && (inSource || path === "mod.ts");
+  return !isTest && !path.startsWith(BOOT) && (inSource || room === "mod.ts");
 }
 
 function offence(
