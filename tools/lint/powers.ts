@@ -37,6 +37,7 @@ const POWERS: readonly Power[] = [
       "src/io/private_files.ts",
       "src/io/folder_lock.ts",
       "src/sandbox/_private.ts",
+      "hub/src/store/backup.ts",
     ],
     spelled: ["Deno.open", "Deno.openSync"],
   },
