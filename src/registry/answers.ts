@@ -105,7 +105,8 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
-function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
+/** Returns the response with a body; its `etag` is the hash of that. */
+export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
   return {
@@ -133,7 +134,7 @@ export function failure(
 }
 
 /** Removes the body if the client has it already or sent HEAD. */
-function conditional(
+export function conditional(
   made: RegistryResponse,
   { method, ifNoneMatch }: RegistryRequest,
 ): RegistryResponse {

@@ -7,7 +7,20 @@
 
 export { definitionHash, integrityOf } from "./integrity.ts";
 export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
-export { answer, failure, type RegistryRequest, type RegistryResponse } from "./answers.ts";
+export {
+  answer,
+  conditional,
+  failure,
+  ok,
+  type RegistryRequest,
+  type RegistryResponse,
+} from "./answers.ts";
+export {
+  type Answerer,
+  openReference,
+  type ReferenceOptions,
+  type ReferenceRegistry,
+} from "./reference.ts";
 export {
   type CatalogQuery,
   chosen,
@@ -18,14 +31,7 @@ export {
   type Versions,
 } from "./registry_store.ts";
 export { type Signer, signerOf } from "./signer.ts";
-export {
-  listen,
-  type Listener,
-  type ListenerOptions,
-  type Names,
-  refusedSender,
-  type Sender,
-} from "../io/listener.ts";
+export type { Listener, Names } from "../io/listener.ts";
 export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
 export type { Permissions, ToolDefinition } from "../core/tool.ts";
 export {
