@@ -43,7 +43,9 @@ Deno.test("pml call that is told to end ends its tool, and leaves no process", a
 
 Deno.test("pml stdio loads neither the SDK for a usual call nor what only people need", async () => {
   await using ws = await makeWorkspace({ files: { "a.txt": "text" } });
-  const { imports, ...config } = JSON.parse(await Deno.readTextFile(repoFile("deno.json")));
+  const { imports, workspace: _w, ...config } = JSON.parse(
+    await Deno.readTextFile(repoFile("deno.json")),
+  );
   const { commander: _, zod: __, "@modelcontextprotocol/server": ___, ...others } = imports;
   // Not beside the home: it would mark a workspace that holds it.
   const path = `${ws.root}/tmp/deno.json`;

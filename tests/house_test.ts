@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { FLOORS, ROOMS } from "../tools/lint/rooms.ts";
+import { FLOORS, HUB_ROOMS, ROOMS } from "../tools/lint/rooms.ts";
 import {
   BUDGET,
   sizeOf,
@@ -15,7 +15,7 @@ import {
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
 
-const ENTRIES = ["mod.ts", "src/registry/registry.ts"];
+const ENTRIES = ["mod.ts", "src/app/registry_face.ts", "hub/mod.ts"];
 
 async function readRepo(path: string): Promise<string> {
   return await readFile(repoFile(path), "utf8");
@@ -36,6 +36,26 @@ Deno.test("what is published holds all that it imports, and no test", async () =
     const missing = targets.filter((target) => !files.includes(target));
     assert.deepEqual(missing, [], `imported by ${path}, and not published`);
   }
+});
+
+Deno.test("the hub is published with all that it imports, and names PML's face by its exact version", async () => {
+  const files = await publishedFiles("hub/");
+  for (const path of ["mod.ts", "deno.json", "LICENSE", "README.md"]) {
+    assert.ok(files.includes(path), `${path} is not published`);
+  }
+  assert.deepEqual(files.filter((path) => /_test\.ts$|^bench\//.test(path)), []);
+  for (const path of files.filter((name) => name.endsWith(".ts"))) {
+    const code = await readRepo(`hub/${path}`);
+    const targets = [...code.matchAll(/(?:from |^import |\bimport\(\s*)"(\.\.?\/[^"]+)"/gm)]
+      .map(([, target = ""]) => join(dirname(path), target));
+    assert.deepEqual(targets.filter((target) => !files.includes(target)), [], path);
+  }
+  const { version } = JSON.parse(await readRepo("deno.json"));
+  const hub = JSON.parse(await readRepo("hub/deno.json"));
+  assert.deepEqual(hub.imports, {
+    "@casys/pml/registry": `jsr:@casys/pml@${version}/registry`,
+  });
+  assert.match(await readRepo("hub/src/cli/cli.ts"), new RegExp(`VERSION = "${hub.version}"`));
 });
 
 Deno.test("every export of the package is documented and refers to nothing private", async () => {
@@ -96,6 +116,8 @@ Deno.test("every room of the source is one that the rules know, and all code sta
   const entries = await readdir(repoFile("src"), { withFileTypes: true });
   assert.deepEqual(entries.filter((entry) => !entry.isDirectory()), [], "loose in src/");
   assert.deepEqual(entries.map(({ name }) => name).sort(), [...ROOMS].sort());
+  const hub = await readdir(repoFile("hub/src"));
+  assert.deepEqual(hub.filter((name) => !HUB_ROOMS.includes(name)), [], "in hub/src/");
 });
 
 Deno.test("the page of the design shows the floors that the rules have", async () => {

@@ -20,6 +20,27 @@ function assertOffence(
   assert.deepEqual(lint(filename, innocent), [], `${filename}: ${innocent}`);
 }
 
+Deno.test("rooms lets the hub import PML by its face only, and its own rooms downwards", () => {
+  const cases: [string, RegExp, string, string][] = [
+    ["src/serve/a.ts", /imports "@casys/, `import "../../../src/core/json.ts";`, `import "zod";`],
+    ["src/cli/a.ts", /imports "@casys/, `import "@casys/pml";`, `import "@casys/pml/registry";`],
+    ["src/store/a.ts", /cannot import from "serve"/, `import "../serve/a.ts";`, `import "./a.ts";`],
+    ["src/serve/b.ts", /private/, `import "../store/_a.ts";`, `import "../store/a.ts";`],
+    ["mod.ts", /cannot import from/, `import "./src/store/a.ts";`, `import "./src/cli/cli.ts";`],
+  ];
+  for (const [file, says, offence, innocent] of cases) {
+    assertOffence(`hub/${file}`, says, { offence, innocent });
+  }
+  assertOffence("src/core/a.ts", /PML knows no package/, {
+    offence: `import "@casys/pml-hub";`,
+    innocent: `import "zod";`,
+  });
+  assertOffence("hub/src/serve/a.ts", /Standard output belongs/, {
+    offence: `Deno.stdout.close();`,
+    innocent: `Deno.cwd();`,
+  });
+});
+
 Deno.test("rooms lets a room import only down the plan of the house", () => {
   const cases: [string, string, string][] = [
     ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],

@@ -23,6 +23,7 @@ import { after } from "./waiting.ts";
 
 /** The options of `listen`. */
 export interface ListenerOptions {
+  /** The address or the name of this machine. */
   readonly host: string;
   /** The port; 0 takes a free one. */
   readonly port: number;
@@ -124,8 +125,11 @@ function refuseBroken(
 
 /** The parts of a request that show where it comes from. */
 export interface Sender {
+  /** The target, as it was sent. */
   readonly url?: string | undefined;
+  /** The headers by their names in lower case. */
   readonly headers: IncomingHttpHeaders;
+  /** The names and values of the headers in turn, as they were sent. */
   readonly rawHeaders: readonly string[];
 }
 

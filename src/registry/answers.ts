@@ -4,22 +4,27 @@
  * @module
  */
 
-import { isObject, type Json, textOf } from "../core/json.ts";
+import { textOf } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
-import { chosen, type Entry, type RegistryStore, type Versions } from "./registry_store.ts";
+import type { RegistryStore } from "./registry_store.ts";
 
 /** The parts of a request that a registry needs. */
 export interface RegistryRequest {
+  /** The method, in capitals. */
   readonly method: string;
   /** The path with its query, as the client sent it. */
   readonly target: string;
+  /** The header `accept`. */
   readonly accept?: string | undefined;
+  /** The header `if-none-match`. */
   readonly ifNoneMatch?: string | undefined;
 }
 
 /** A response. The headers are in the order in which they are sent. */
 export interface RegistryResponse {
+  /** The status code. */
   readonly status: number;
+  /** The headers, by their names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body; empty for HEAD, even if the headers give its length. */
   readonly body: Uint8Array;
@@ -62,8 +67,7 @@ async function entry(
   { accept, store }: { readonly accept: string; readonly store: RegistryStore },
 ): Promise<RegistryResponse> {
   const [, fqdn = "", version] = /^([^@]*)(?:@(.*))?$/s.exec(name) ?? [];
-  const versions = await store.find(fqdn);
-  const found = versions && chosen(versions, version);
+  const found = await store.entry(fqdn, version);
   if (found === undefined) {
     return failure(404, "not_found", {
       message: `MCP '${name.slice(0, NAME_MAX)}' not in registry`,
@@ -89,11 +93,9 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
   const after = query.get("cursor") ?? "";
   const withTools = query.get("include")?.split(",").includes("tools") === true;
-  const entries = (await store.all()).flatMap((versions: Versions) => {
-    const newest = chosen(versions, undefined);
-    return newest !== undefined && newest.fqdn > after && fits(newest, words) ? [newest] : [];
-  });
-  const page = entries.slice(0, Math.min(Number(limit), PAGE_MAX));
+  const most = Math.min(Number(limit), PAGE_MAX);
+  const entries = await store.page({ after, words, limit: most });
+  const page = entries.slice(0, most);
   const items = page.map(({ fqdn, version, manifest }) => {
     const { type, description, routing, tools } = manifest;
     return { fqdn, type, version, description, routing, ...(withTools && { tools }) };
@@ -103,15 +105,8 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
-function fits({ fqdn, manifest }: Entry, words: readonly string[]): boolean {
-  if (words.length === 0) return true;
-  const tools = Array.isArray(manifest.tools) ? manifest.tools as readonly Json[] : [];
-  const names = tools.map((tool) => textOf(isObject(tool) ? tool.name : tool));
-  const text = [fqdn, textOf(manifest.description), ...names].join("\n").toLowerCase();
-  return words.every((word) => text.includes(word));
-}
-
-function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
+/** Returns the response with a body; its `etag` is the hash of that. */
+export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
   const etag = `"${integrityOf(body)}"`;
   return {
@@ -139,7 +134,7 @@ export function failure(
 }
 
 /** Removes the body if the client has it already or sent HEAD. */
-function conditional(
+export function conditional(
   made: RegistryResponse,
   { method, ifNoneMatch }: RegistryRequest,
 ): RegistryResponse {

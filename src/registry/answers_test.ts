@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { answer, type RegistryRequest, type RegistryResponse } from "./answers.ts";
 import { compareVersions, type Entry, type RegistryStore, versionsOf } from "./registry_store.ts";
+import { storeOf } from "../../tests/kit/fake_registry.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -19,11 +20,7 @@ function entry(fqdn: string, version: string, more: Partial<Entry> = {}): Entry 
 }
 
 function shelf(entries: readonly Entry[], tags = {}): RegistryStore {
-  const versions = versionsOf(entries, tags);
-  return {
-    find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
-    all: () => Promise.resolve(versions),
-  };
+  return storeOf(versionsOf(entries, tags));
 }
 
 const WEATHER = shelf([

@@ -15,8 +15,11 @@ import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 import { parseManifest } from "./manifest.ts";
 import {
+  type CatalogQuery,
+  chosen,
   type Entry,
   moduleManifest,
+  pageOf,
   type RegistryStore,
   type Versions,
   versionsOf,
@@ -76,6 +79,19 @@ export class Folder implements RegistryStore {
   constructor(options: FolderOptions) {
     this.#options = options;
   }
+
+  /** Returns the entry of a version or a tag of a name. */
+  readonly entry = async (
+    fqdn: string,
+    version: string | undefined,
+  ): Promise<Entry | undefined> => {
+    const found = await this.find(fqdn);
+    return found && chosen(found, version);
+  };
+
+  /** Returns a page of the newest entries. */
+  readonly page = async (query: CatalogQuery): Promise<readonly Entry[]> =>
+    pageOf(await this.all(), query);
 
   /** Returns the versions of a name. Does not wait for other modules, which may be slow. */
   readonly find = async (fqdn: string): Promise<Versions | undefined> => {

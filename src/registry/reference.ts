@@ -5,38 +5,42 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { listen, type Listener, refusedSender } from "../io/listener.ts";
-import { answer, failure, type RegistryResponse } from "./answers.ts";
-import type { RegistryStore } from "./registry_store.ts";
+import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
+import { failure, type RegistryRequest, type RegistryResponse } from "./answers.ts";
 
 /** The options of `openReference`. */
-export interface ReferenceOptions {
+export interface ReferenceOptions extends Names {
+  /** The address or the name of this machine. */
   readonly host: string;
   /** The port; 0 takes a free one. */
   readonly port: number;
+  /** Is called with what went wrong. */
   readonly onError: (error: Error) => void;
 }
 
 /** A registry that is listening. */
-export interface ReferenceRegistry extends AsyncDisposable {
+export interface ReferenceRegistry extends Listener {
   /** The URL that clients configure. */
   readonly url: string;
-  /** Whether only this machine can reach it. */
-  readonly isLocal: boolean;
 }
+
+/** Answers a request. */
+export type Answerer = (asked: RegistryRequest) => Promise<RegistryResponse>;
 
 const SILENT_MS = 60_000;
 
 /** Starts a registry that listens until it is disposed. */
 export async function openReference(
-  store: RegistryStore,
+  answer: Answerer,
   options: ReferenceOptions,
 ): Promise<ReferenceRegistry> {
   const { onError } = options;
   let isLocal = true;
   const serve = (request: IncomingMessage, response: ServerResponse) => {
-    const status = isLocal ? refusedSender(request) : undefined;
-    const made = status === undefined ? answerOf(request, store) : Promise.resolve(FOREIGN(status));
+    const status = isLocal ? refusedSender(request, options) : undefined;
+    const made = status === undefined
+      ? answerOf(request, answer)
+      : Promise.resolve(FOREIGN(status));
     made.catch((error) => {
       onError(error);
       return FAILED;
@@ -49,19 +53,15 @@ export async function openReference(
     answer: serve,
   });
   ({ isLocal } = listener);
-  return {
-    url: `${listener.origin}/mcp`,
-    isLocal,
-    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
-  };
+  return { ...listener, url: `${listener.origin}/mcp` };
 }
 
 function answerOf(
   { method = "", url = "", headers }: IncomingMessage,
-  store: RegistryStore,
+  answer: Answerer,
 ): Promise<RegistryResponse> {
   const { accept, "if-none-match": ifNoneMatch } = headers;
-  return answer({ method, target: url, accept, ifNoneMatch }, store);
+  return answer({ method, target: url, accept, ifNoneMatch });
 }
 
 function send(

@@ -1,21 +1,52 @@
 /**
- * The public API of the registry room: names, hashes and module metadata, in the form that
- * registries, locks and the gateway share.
- *
- * @example
- * ```ts
- * import { integrityOf, parseFqdn } from "@casys/pml/registry";
- *
- * parseFqdn("fs:read_json@1.2.0"); // { name: "fs", action: "read_json", version: "1.2.0" }
- * integrityOf(new TextEncoder().encode("export const x = 1;")); // "sha256-…"
- * ```
+ * The public API of the registry room, without what starts a process. `app/registry_face.ts` is
+ * what the package exports.
  *
  * @module
  */
 
 export { definitionHash, integrityOf } from "./integrity.ts";
-export { type Fqdn, parseFqdn } from "./fqdn.ts";
+export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
+export {
+  answer,
+  conditional,
+  failure,
+  ok,
+  type RegistryRequest,
+  type RegistryResponse,
+} from "./answers.ts";
+export {
+  type Answerer,
+  openReference,
+  type ReferenceOptions,
+  type ReferenceRegistry,
+} from "./reference.ts";
+export {
+  type CatalogQuery,
+  chosen,
+  compareVersions,
+  type Entry,
+  type RegistryStore,
+  searchText,
+  type Versions,
+} from "./registry_store.ts";
+export { type Signer, signerOf } from "./signer.ts";
+export type { Listener, Names } from "../io/listener.ts";
 export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
 export type { Permissions, ToolDefinition } from "../core/tool.ts";
-export type { Json, JsonObject } from "../core/json.ts";
-export { type Audience, type ErrorCode, PmlError, type PmlErrorOptions } from "../core/errors.ts";
+export {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  textOf,
+  visible,
+} from "../core/json.ts";
+export {
+  type Audience,
+  ERROR_CODES,
+  type ErrorCode,
+  PmlError,
+  type PmlErrorOptions,
+} from "../core/errors.ts";

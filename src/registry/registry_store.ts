@@ -4,13 +4,14 @@
  * @module
  */
 
-import { defined, type JsonObject } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 
 /** One version of a server. */
 export interface Entry {
   /** The name without a version: `serena`, `fs:read_json`. */
   readonly fqdn: string;
+  /** The version, as clients ask for it. */
   readonly version: string;
   /** The manifest, which clients get as JSON. */
   readonly manifest: JsonObject;
@@ -22,6 +23,7 @@ export interface Entry {
 
 /** All versions of one server. */
 export interface Versions {
+  /** The name without a version. */
   readonly fqdn: string;
   /** The entries, the newest first; never empty. */
   readonly entries: readonly Entry[];
@@ -29,12 +31,52 @@ export interface Versions {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+/** What a page of the catalog holds. */
+export interface CatalogQuery {
+  /** The name that the page follows; empty for the first page. */
+  readonly after: string;
+  /** Words in lower case. An entry is listed if its text has all of them. */
+  readonly words: readonly string[];
+  /** How many entries the page has. */
+  readonly limit: number;
+}
+
 /** A store of registry entries. */
 export interface RegistryStore {
-  /** Returns all versions of a name, which must have no version. */
-  readonly find: (fqdn: string) => Promise<Versions | undefined>;
-  /** Returns everything, ordered by name. */
-  readonly all: () => Promise<readonly Versions[]>;
+  /**
+   * Returns the entry of a version or a tag of a name; without one, the newest that is no
+   * pre-release.
+   */
+  readonly entry: (fqdn: string, version: string | undefined) => Promise<Entry | undefined>;
+  /**
+   * Returns the newest entry of each name that fits, ordered by name. It has one entry more than
+   * the limit if there are more.
+   */
+  readonly page: (query: CatalogQuery) => Promise<readonly Entry[]>;
+}
+
+/** Returns a page of the newest entries of names that are ordered. */
+export function pageOf(
+  all: readonly Versions[],
+  { after, words, limit }: CatalogQuery,
+): readonly Entry[] {
+  return all.flatMap((versions) => {
+    const newest = chosen(versions, undefined);
+    return newest !== undefined && newest.fqdn > after && fits(newest, words) ? [newest] : [];
+  }).slice(0, limit + 1);
+}
+
+function fits(entry: Entry, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const text = searchText(entry);
+  return words.every((word) => text.includes(word));
+}
+
+/** Returns what is searched of an entry, in lower case: its name, description and tools. */
+export function searchText({ fqdn, manifest }: Pick<Entry, "fqdn" | "manifest">): string {
+  const tools = Array.isArray(manifest.tools) ? manifest.tools as readonly Json[] : [];
+  const names = tools.map((tool) => textOf(isObject(tool) ? tool.name : tool));
+  return [fqdn, textOf(manifest.description), ...names].join("\n").toLowerCase();
 }
 
 /** Groups entries by their names, and sorts them by name and version. */
@@ -51,10 +93,10 @@ export function versionsOf(
 }
 
 /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
-export function chosen(
-  { entries, tags }: Versions,
+export function chosen<T extends Pick<Entry, "version">>(
+  { entries, tags }: { readonly entries: readonly T[]; readonly tags: Versions["tags"] },
   version: string | undefined,
-): Entry | undefined {
+): T | undefined {
   const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
   const tagged = (tag: string) => exact(Object.hasOwn(tags, tag) ? tags[tag] : undefined);
   if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { answer } from "./answers.ts";
 import { Folder, type FolderOptions } from "./folder.ts";
 import { openReference, type ReferenceOptions, type ReferenceRegistry } from "./reference.ts";
 import { signerOf } from "./signer.ts";
@@ -40,7 +41,9 @@ export async function serveFolder(path: string, options: FolderServing): Promise
   });
   const onError = (error: Error) => warn(error.message);
   await using opened = new AsyncDisposableStack();
-  const reference = opened.use(await openReference(folder, { ...options, onError }));
+  const reference = opened.use(
+    await openReference((asked) => answer(asked, folder), { ...options, onError }),
+  );
   address.resolve(publicUrl ?? reference.url);
   const { length: size } = await folder.all();
   opened.move();

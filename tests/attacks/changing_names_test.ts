@@ -9,7 +9,7 @@ import { writeFile } from "node:fs/promises";
 import process from "node:process";
 import { answer } from "../../src/registry/answers.ts";
 import { type Entry, versionsOf } from "../../src/registry/registry_store.ts";
-import { FakeRegistry, manifestEntry, moduleEntry } from "../kit/fake_registry.ts";
+import { FakeRegistry, manifestEntry, moduleEntry, storeOf } from "../kit/fake_registry.ts";
 import { FullHttp } from "../kit/full_http.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
@@ -84,10 +84,7 @@ async function holding(entries: readonly Entry[]) {
   const held = Promise.withResolvers<void>();
   const registry = await FakeRegistry.open([], async (asked) => {
     if (/typescript/.test(asked.accept ?? "")) await held.promise;
-    return await answer(asked, {
-      find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
-      all: () => Promise.resolve(versions),
-    });
+    return await answer(asked, storeOf(versions));
   });
   const isHeld = () =>
     registry.asked.some(({ headers }) => /typescript/.test(headers.accept ?? ""));

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { answer } from "../../src/registry/answers.ts";
 import { versionsOf } from "../../src/registry/registry_store.ts";
-import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
+import { FakeRegistry, moduleEntry, storeOf } from "../kit/fake_registry.ts";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
@@ -59,10 +59,7 @@ for (const era of ERAS) {
     const held = Promise.withResolvers<void>();
     await using registry = await FakeRegistry.open([], async (asked) => {
       if (asked.target.includes("clock")) await held.promise;
-      return await answer(asked, {
-        find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
-        all: () => Promise.resolve(versions),
-      });
+      return await answer(asked, storeOf(versions));
     });
     const allow = ["clock:*", "filesystem:*"];
     await using ws = await makeWorkspace({

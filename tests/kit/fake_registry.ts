@@ -12,7 +12,15 @@ import type { JsonObject } from "../../src/core/json.ts";
 import { parseModuleMeta } from "../../src/core/tool.ts";
 import { answer, type RegistryRequest, type RegistryResponse } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/registry/integrity.ts";
-import { type Entry, moduleManifest, versionsOf } from "../../src/registry/registry_store.ts";
+import {
+  chosen,
+  type Entry,
+  moduleManifest,
+  pageOf,
+  type RegistryStore,
+  type Versions,
+  versionsOf,
+} from "../../src/registry/registry_store.ts";
 
 /** What goes wrong with the answers of a path; what is not named goes well. */
 export interface Fault {
@@ -53,6 +61,17 @@ export interface Logged {
 
 /** Answers in the place of a registry of PML's own contract. */
 export type Answerer = (asked: RegistryRequest) => RegistryResponse | Promise<RegistryResponse>;
+
+/** Makes a store of what is there. */
+export function storeOf(versions: readonly Versions[]): RegistryStore {
+  return {
+    entry: (fqdn, version) => {
+      const found = versions.find((one) => one.fqdn === fqdn);
+      return Promise.resolve(found && chosen(found, version));
+    },
+    page: (query) => Promise.resolve(pageOf(versions, query)),
+  };
+}
 
 /** A running registry. */
 export class FakeRegistry implements AsyncDisposable {
@@ -172,10 +191,7 @@ export class FakeRegistry implements AsyncDisposable {
 
   #answer(asked: RegistryRequest): Promise<RegistryResponse> {
     const versions = versionsOf(this.#entries, this.#tags);
-    return answer(asked, {
-      find: (fqdn) => Promise.resolve(versions.find((one) => one.fqdn === fqdn)),
-      all: () => Promise.resolve(versions),
-    });
+    return answer(asked, storeOf(versions));
   }
 
   #faultOf(target: string): Fault {

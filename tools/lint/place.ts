@@ -4,12 +4,16 @@
  * @module
  */
 
+/** The folder of the package of the hub. */
+const HUB = "hub/";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /** Where a file stands: its path from the root of the project, its room, and whether it is a test. */
 export interface Place {
   readonly path: string;
-  /** A folder in `src/`, else `mod.ts`, or the folder at the top level. */
+  /** The package of the file. */
+  readonly house: "pml" | "hub";
+  /** A folder in `src/` of the package, else `mod.ts`, or the folder at its top level. */
   readonly room: string;
   readonly inSource: boolean;
   readonly isTest: boolean;
@@ -18,10 +22,13 @@ export interface Place {
 /** Reads the place of a file from its name, absolute or from the root of the project. */
 export function placeOf(filename: string): Place {
   const path = filename.startsWith(ROOT) ? filename.slice(ROOT.length) : filename;
-  const [top = "", second = ""] = path.split("/");
+  const house = path.startsWith(HUB) ? "hub" : "pml";
+  const own = house === "hub" ? path.slice(HUB.length) : path;
+  const [top = "", second = ""] = own.split("/");
   const inSource = top === "src";
   return {
     path,
+    house,
     room: inSource ? second : top,
     inSource,
     isTest: path.endsWith("_test.ts") || top === "tests",

@@ -25,7 +25,13 @@ const POWERS: readonly Power[] = [
   {
     name: "Reading a file",
     // The second reads what the kernel tells of processes.
-    owners: ["src/io/regular_file.ts", "src/sandbox/process.ts", "src/sandbox/_client.ts"],
+    owners: [
+      "src/io/regular_file.ts",
+      "src/sandbox/process.ts",
+      "src/sandbox/_client.ts",
+      // It reads the key of a signer, which the operator names.
+      "hub/src/cli/_serve.ts",
+    ],
     spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
   },
   {
@@ -37,6 +43,7 @@ const POWERS: readonly Power[] = [
       "src/io/private_files.ts",
       "src/io/folder_lock.ts",
       "src/sandbox/_private.ts",
+      "hub/src/store/backup.ts",
     ],
     spelled: ["Deno.open", "Deno.openSync"],
   },
@@ -70,6 +77,7 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/serve/_pipes.ts",
       "src/cli/out.ts",
+      "hub/src/cli/out.ts",
       // The refresh answers the PML that started it.
       "src/app/refresh_child.ts",
       // It prints the version, for which nothing else is loaded.
@@ -172,9 +180,9 @@ export const powers: Deno.lint.Rule = {
   },
 };
 
-function isRuled({ path, inSource, isTest }: Place): boolean {
+function isRuled({ path, room, inSource, isTest }: Place): boolean {
   // The code of the sandbox child runs where these powers are taken away or its own.
-  return !isTest && !path.startsWith(BOOT) && (inSource || path === "mod.ts");
+  return !isTest && !path.startsWith(BOOT) && (inSource || room === "mod.ts");
 }
 
 function offence(

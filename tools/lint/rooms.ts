@@ -44,6 +44,17 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
 const ALLOWED = new Map(FLOORS.flatMap((floor) => Object.entries(floor)));
 /** Every room of `src/`. */
 export const ROOMS: readonly string[] = [...ALLOWED.keys()];
+/** The floors of the hub, which is a package of its own. */
+export const HUB_FLOORS: typeof FLOORS = [
+  { store: [] },
+  { serve: ["store"] },
+  { cli: ["store", "serve"] },
+];
+const HUB_ALLOWED = new Map(HUB_FLOORS.flatMap((floor) => Object.entries(floor)));
+/** Every room of `hub/src/`. */
+export const HUB_ROOMS: readonly string[] = [...HUB_ALLOWED.keys()];
+/** The only part of PML that the hub imports. */
+const FACE = "@casys/pml/registry";
 /** The room that puts the house together: it may import from every floor below. */
 const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
@@ -108,10 +119,14 @@ function exportKind(node: { readonly exportKind: string }): Edge["kind"] {
 }
 
 function isRuled(from: Place): boolean {
-  return from.inSource || from.room === "builtin" || from.path === "mod.ts";
+  return from.inSource || from.room === "builtin" || from.room === "mod.ts";
 }
 
 function offence(from: Place, edge: Edge): string | undefined {
+  if (from.house === "hub") return hubOffence(from, edge);
+  if (/^(jsr:)?@casys\//.test(edge.specifier)) {
+    return `PML knows no package like "${edge.specifier}"`;
+  }
   const path = targetOf(from, edge.specifier);
   if (from.room === "builtin") return builtinOffence(from, { path, edge });
   if (path === undefined) return undefined;
@@ -123,6 +138,25 @@ function offence(from: Place, edge: Edge): string | undefined {
     return harmless ? undefined : `A built-in comes in as text or as its __meta__: "${path}"`;
   }
   return path === "deno.json" ? undefined : `Shipped code cannot import "${path}"`;
+}
+
+function hubOffence(from: Place, edge: Edge): string | undefined {
+  const path = targetOf(from, edge.specifier);
+  if (path === undefined) {
+    const isFace = edge.specifier === FACE || !/^(jsr:)?@casys\//.test(edge.specifier);
+    return isFace ? undefined : `The hub imports "${FACE}" of PML, not "${edge.specifier}"`;
+  }
+  const to = placeOf(path);
+  if (to.house !== "hub") return `The hub imports "${FACE}" of PML, not "${path}"`;
+  if (to.isTest) return `Code cannot import the test "${path}"`;
+  if (to.room === from.room) return undefined;
+  if (to.path.split("/").at(-1)?.startsWith("_")) {
+    return `"${to.path}" is private to the room "${to.room}"`;
+  }
+  if (from.room === "mod.ts" && (to.room === "cli" || edge.kind !== "value")) return undefined;
+  return HUB_ALLOWED.get(from.room)?.includes(to.room)
+    ? undefined
+    : `The room "${from.room}" of the hub cannot import from "${to.room}"`;
 }
 
 /** A built-in becomes one file: what it imports lies in its own folder and is bundled in. */
@@ -169,6 +203,7 @@ function faceOffence(to: Place, edge: Edge): string | undefined {
 }
 
 function hintFor(from: Place): string {
+  if (from.house === "hub") return "The floors of the hub stand in tools/lint/rooms.ts";
   if (from.room === "builtin") return "Ask the second argument of the tool function, the host";
   if (from.path === "mod.ts") return "Import types, pass the rest on, or move it to src/app/";
   if (from.room === COMPOSITION) return "It may import from every floor below";

@@ -1,0 +1,135 @@
+/**
+ * Measures a hub with 10,000 entries over sockets, beside a bare handler that answers with the same
+ * bytes from memory. Run `deno run -A hub/bench/reads.ts`.
+ *
+ * @module
+ */
+
+import { Agent, createServer, get } from "node:http";
+import { openEmbedded } from "../src/store/embedded.ts";
+
+const ENTRIES = Number(Deno.env.get("ENTRIES") ?? 10_000);
+const TOGETHER = 1_000;
+const READS = 2_000;
+const SEARCHES = 200;
+const WORDS = "git file query search weather mail issue image chart invoice table page".split(" ");
+const ENTRY = /^[a-z]+-\d+$/;
+
+const nameOf = (at: number) => `${WORDS[at % WORDS.length]}-${at}`;
+
+async function fill(folder: string): Promise<void> {
+  await using store = await openEmbedded(folder);
+  for (let from = 0; from < ENTRIES; from += TOGETHER) {
+    await store.add(Array.from({ length: TOGETHER }, (_, at) => {
+      const fqdn = nameOf(from + at);
+      if (!ENTRY.test(fqdn)) throw new Error(fqdn);
+      const words = [at * 7 + 3, at * 13 + 5].map((n) => WORDS[n % WORDS.length] ?? "");
+      const tools = words.map((word) => ({
+        name: `${word}_list`,
+        inputSchema: { type: "object" },
+      }));
+      const description = `Does ${words.join(" and ")} for team ${(from + at) % 997}`;
+      const manifest = { fqdn, type: "http", version: "1.0.0", description };
+      const rest = { url: "https://x.example/mcp", tools, env_required: [], routing: "local" };
+      return { fqdn, version: "1.0.0", manifest: { ...manifest, ...rest } };
+    }));
+  }
+}
+
+/** A server that is measured, in a process of its own. */
+async function spawned(args: readonly string[]) {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", ...args],
+    stdout: "piped",
+  });
+  const child = command.spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const { value = "" } = await reader.read();
+  return {
+    port: Number(/127\.0\.0\.1:(\d+)/.exec(value)?.[1]),
+    memory: async () => {
+      const status = await Deno.readTextFile(`/proc/${child.pid}/status`);
+      return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024);
+    },
+    stop: async () => {
+      child.kill("SIGTERM");
+      await child.status;
+      await reader.cancel();
+    },
+  };
+}
+
+async function timed(
+  times: number,
+  { port, path }: { readonly port: number; readonly path: (at: number) => string },
+): Promise<readonly number[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const taken: number[] = [];
+  for (let at = -200; at < times; at++) {
+    const start = performance.now();
+    const options = { host: "127.0.0.1", port, path: path(Math.abs(at)), agent };
+    await new Promise<void>((done, failed) => {
+      get(options, (answer) => void answer.resume().on("end", () => done())).on("error", failed);
+    });
+    if (at >= 0) taken.push(performance.now() - start);
+  }
+  agent.destroy();
+  return taken.sort((a, b) => a - b);
+}
+
+function told(name: string, sorted: readonly number[]): void {
+  const part = (share: number) =>
+    `${(sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(3)} ms`;
+  console.log(`${name}: p50 ${part(0.5)}, p95 ${part(0.95)}, p99 ${part(0.99)}`);
+}
+
+/** Answers with the headers and bytes of one entry from memory. */
+function bare(answer: string): void {
+  const { headers, body } = JSON.parse(answer);
+  const bytes = new TextEncoder().encode(body);
+  const server = createServer((_, response) => response.writeHead(200, headers).end(bytes));
+  server.listen(0, "127.0.0.1", () => {
+    console.log(`127.0.0.1:${(server.address() as { port: number }).port}`);
+  });
+  Deno.addSignalListener("SIGTERM", () => Deno.exit(0));
+}
+
+/** Returns what a hub answers for one entry, as JSON; `date` and `connection` come by themselves. */
+async function answerOf(port: number): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/mcp/${nameOf(1)}`);
+  const own = ["date", "connection", "keep-alive"];
+  const headers = [...answer.headers].filter(([name]) => !own.includes(name));
+  return JSON.stringify({ headers: Object.fromEntries(headers), body: await answer.text() });
+}
+
+async function main(): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await fill(folder);
+    const { size } = await Deno.stat(`${folder}/hub.db`);
+    console.log(`disk: ${Math.round(size / ENTRIES)} bytes an entry`);
+    const mod = decodeURIComponent(new URL("../mod.ts", import.meta.url).pathname);
+    const hub = await spawned([mod, "serve", "--port", "0", "--json", "--data", folder]);
+    console.log(`memory at the start: ${await hub.memory()} MB`);
+    const other = await spawned([import.meta.filename ?? "", await answerOf(hub.port)]);
+    const path = (at: number) => `/mcp/${nameOf(at * 37 % ENTRIES)}`;
+    for (const _ of [1, 2, 3]) {
+      told("bare", await timed(READS, { port: other.port, path }));
+      told("by name", await timed(READS, { port: hub.port, path }));
+    }
+    const search = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}+${at % 997}&include=tools`;
+    told("search", await timed(SEARCHES, { port: hub.port, path: search }));
+    const wide = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}&include=tools`;
+    told("search, many hits", await timed(SEARCHES, { port: hub.port, path: wide }));
+    const page = (at: number) => `/mcp?limit=100&cursor=${nameOf(at)}`;
+    told("page of 100", await timed(SEARCHES, { port: hub.port, path: page }));
+    console.log(`memory at the end: ${await hub.memory()} MB`);
+    await hub.stop();
+    await other.stop();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+if (Deno.args[0] !== undefined) bare(Deno.args[0]);
+else await main();

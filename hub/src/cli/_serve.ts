@@ -1,0 +1,74 @@
+/**
+ * `pml-hub serve`: answers clients until a signal comes.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import { quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
+import { openHub } from "../serve/hub.ts";
+import { openEmbedded } from "../store/embedded.ts";
+import { print, tell } from "./out.ts";
+import { type Typed, usage } from "./_typed.ts";
+
+const STOP_MS = 3_000;
+const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Serves until a signal comes, and returns the exit code of that. */
+export async function serve(typed: Typed): Promise<number> {
+  const { data, host, port, url: publicUrl, json } = typed;
+  const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
+  const ending = new AbortController();
+  using _ = listening(ending);
+  const warn = (message: string) => tell(`warning: ${message}`);
+  await using store = await openEmbedded(data);
+  await using hub = await openHub({ store, host, port, publicUrl, signer, warn });
+  if (!hub.isLocal) {
+    warn(`anyone who reaches ${host} can read all of this hub, and it serves without TLS`);
+  }
+  const url = publicUrl ?? hub.url;
+  print(json ? JSON.stringify(told(hub.url, signer)) : shown(url, { data, signer }));
+  const { signal } = ending;
+  if (!signal.aborted) await once(signal, "abort");
+  await hub.stop(STOP_MS);
+  return Number(signal.reason);
+}
+
+function told(url: string, signer: Signer | undefined) {
+  return { url, ...signer && { public_key: signer.publicKey } };
+}
+
+function shown(
+  url: string,
+  { data, signer }: { readonly data: string; readonly signer: Signer | undefined },
+): string {
+  const entry = signer === undefined ? url : told(url, signer);
+  return `Serving ${visible(data, 300)} at ${visible(url, 300)}\n` +
+    `  In .pml.json: "registries": [${JSON.stringify(entry)}]`;
+}
+
+/** Aborts with the exit code of the first signal. The second one ends the process at once. */
+function listening(ending: AbortController): Disposable {
+  const names = Object.keys(ENDINGS) as (keyof typeof ENDINGS)[]; // the keys of a literal
+  const listeners = names.map((name) => [name, () => end(ENDINGS[name])] as const);
+  const stop = () => {
+    for (const [name, listener] of listeners.splice(0)) {
+      Deno.removeSignalListener(name, listener);
+    }
+  };
+  const end = (code: number) => {
+    stop();
+    ending.abort(code);
+  };
+  for (const [name, listener] of listeners) Deno.addSignalListener(name, listener);
+  return { [Symbol.dispose]: stop };
+}
+
+async function keyIn(file: string): Promise<string> {
+  try {
+    return await Deno.readTextFile(file);
+  } catch {
+    const message = `Cannot sign with ${quoted(file, 300)}: it cannot be read`;
+    throw usage(message, "Keep the key in a file that only you can read");
+  }
+}

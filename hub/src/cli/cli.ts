@@ -1,0 +1,75 @@
+/**
+ * The command line of the hub.
+ *
+ * @module
+ */
+
+import { PmlError, quoted } from "@casys/pml/registry";
+import { backup, restore } from "../store/backup.ts";
+import { importFolder } from "./_import.ts";
+import { print, tell } from "./out.ts";
+import { serve } from "./_serve.ts";
+import { type Typed, typedOf, usage } from "./_typed.ts";
+
+/** The version of this program. */
+export const VERSION = "0.1.0";
+
+const HELP = `Usage: pml-hub COMMAND [OPTIONS]
+
+A registry that a team hosts for itself.
+
+Commands:
+  serve                 answers clients until a signal comes
+  import FOLDER         adds what \`pml registry serve FOLDER\` would serve
+  backup FILE           writes all of it into a new file; the hub may run meanwhile
+  restore FILE          makes the database of a new folder from a backup
+
+Options:
+  --data FOLDER         the folder of the hub (default: hub-data)
+  --host HOST           where to listen (default: 127.0.0.1)
+  --port PORT           the port; 0 takes a free one (default: 3005)
+  --url URL             what clients configure, if a proxy stands before the hub
+  --key FILE            signs entries with this Ed25519 key (PEM)
+  --json                prints JSON
+  --version, --help
+
+Examples:
+  pml-hub import ./servers --data /srv/hub
+  pml-hub serve --data /srv/hub --url https://hub.example.com/mcp`;
+
+/** Runs a command, and returns the exit code: 0, 1, or 2 if the command line is wrong. */
+export async function run(args: readonly string[]): Promise<number> {
+  try {
+    return await command(typedOf(args));
+  } catch (error) {
+    if (!(error instanceof PmlError)) throw error;
+    const { code, message, hint } = error;
+    tell(`error: ${code}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`);
+    return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
+  }
+}
+
+async function command(typed: Typed): Promise<number> {
+  const { verb, file, data, isVersion, isHelp } = typed;
+  if (isVersion) return said(VERSION);
+  if (isHelp || verb === "") return said(HELP);
+  switch (verb) {
+    case "serve":
+      return await serve(typed);
+    case "import":
+      return await importFolder(typed);
+    case "backup":
+      await backup(data, file);
+      return said(`Wrote ${quoted(file, 300)}`);
+    case "restore":
+      await restore(data, file);
+      return said(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
+    default:
+      throw usage(`Cannot run ${quoted(verb)}: there is no such command`);
+  }
+}
+
+function said(text: string): number {
+  print(text);
+  return 0;
+}

@@ -1,0 +1,26 @@
+/**
+ * Writes all output of the hub's command line: results to stdout, everything else to stderr.
+ *
+ * @module
+ */
+
+import { visible } from "@casys/pml/registry";
+
+/** Writes a line to stdout. Control characters are made visible on a terminal. */
+export function print(text: string): void {
+  write(Deno.stdout, Deno.stdout.isTerminal() ? harmless(text) : text);
+}
+
+/** Writes a line to stderr, in which control characters are made visible. */
+export function tell(text: string): void {
+  write(Deno.stderr, harmless(text));
+}
+
+function harmless(text: string): string {
+  return text.split("\n").map((line) => visible(line, Infinity)).join("\n");
+}
+
+function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): void {
+  const bytes = new TextEncoder().encode(`${text}\n`);
+  for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
+}

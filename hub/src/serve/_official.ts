@@ -1,0 +1,126 @@
+/**
+ * Answers the API of the official MCP Registry (v0.1), so that its clients can use a hub.
+ *
+ * @module
+ */
+
+import { conditional, ok, type RegistryRequest, type RegistryResponse } from "@casys/pml/registry";
+import type { HubStore, StoredEntry } from "../store/store.ts";
+import { fqdnOfOfficial, serverJson } from "./_server_json.ts";
+
+/** The beginning of all paths of this API. */
+export const OFFICIAL_PATH = "/v0.1/";
+
+const META = "io.modelcontextprotocol.registry/official";
+const SERVER = /^\/v0\.1\/servers\/([^/]+)\/versions(?:\/([^/]+))?$/;
+const PAGE = 30;
+const PAGE_MAX = 100;
+const VERSIONS_MAX = 100;
+
+/** Answers a request to a path of this API. */
+export async function official(
+  asked: RegistryRequest,
+  store: HubStore,
+): Promise<RegistryResponse> {
+  const { pathname, searchParams } = new URL(asked.target, "http://hub.invalid");
+  if (pathname === "/v0.1/servers") return conditional(await listed(searchParams, store), asked);
+  const [, name = "", version] = SERVER.exec(pathname) ?? [];
+  const fqdn = fqdnOfOfficial(decoded(name));
+  const made = fqdn === undefined
+    ? undefined
+    : version === undefined
+    ? await versionsOf(fqdn, store)
+    : await versionOf({ fqdn, version: decoded(version) }, store);
+  return conditional(made ?? problem(404, "Server not found"), asked);
+}
+
+async function listed(query: URLSearchParams, store: HubStore): Promise<RegistryResponse> {
+  const asked = query.get("limit") ?? String(PAGE);
+  if (!/^[1-9]\d{0,8}$/.test(asked)) return problem(400, "limit is no number above 0");
+  const limit = Math.min(Number(asked), PAGE_MAX);
+  const search = (query.get("search") ?? "").toLowerCase().trim();
+  // Names have a slash here, and a dot in the store.
+  const word = search.replace(/^pml\//, "").replace("/", ".");
+  const words = word === "" ? [] : [word];
+  const entries = await store.page({ after: query.get("cursor") ?? "", words, limit });
+  const page = entries.slice(0, limit);
+  const version = query.get("version") ?? undefined;
+  const each = page.map((newest) => wanted(newest, { version, store }));
+  const servers = (await Promise.all(each)).flat();
+  const last = page.at(-1)?.fqdn;
+  const next = entries.length > limit && last !== undefined ? { nextCursor: last } : {};
+  return json({ servers, metadata: { count: servers.length, ...next } });
+}
+
+/** Returns the versions of a name that a list holds: the newest, a given one, or all of them. */
+async function wanted(
+  newest: StoredEntry,
+  { version, store }: { readonly version: string | undefined; readonly store: HubStore },
+): Promise<readonly object[]> {
+  if (version === "latest") return shown(newest, newest.version);
+  if (version === undefined) return await allOf(newest, store);
+  const entry = await store.entry(newest.fqdn, version);
+  return entry?.version === version ? shown(entry, newest.version) : [];
+}
+
+async function allOf(newest: StoredEntry, store: HubStore): Promise<readonly object[]> {
+  const { fqdn } = newest;
+  const versions = (await store.versions(fqdn)).slice(0, VERSIONS_MAX);
+  const entries = await Promise.all(versions.map((version) => store.entry(fqdn, version)));
+  return entries.flatMap((entry) => entry === undefined ? [] : shown(entry, newest.version));
+}
+
+async function versionsOf(fqdn: string, store: HubStore): Promise<RegistryResponse | undefined> {
+  const newest = await store.entry(fqdn, undefined);
+  const servers = newest === undefined ? [] : await allOf(newest, store);
+  return servers.length === 0 ? undefined : json({ servers, metadata: { count: servers.length } });
+}
+
+async function versionOf(
+  { fqdn, version }: { readonly fqdn: string; readonly version: string },
+  store: HubStore,
+): Promise<RegistryResponse | undefined> {
+  const newest = await store.entry(fqdn, undefined);
+  const isLatest = version === "latest";
+  const entry = isLatest ? newest : await store.entry(fqdn, version);
+  // A tag is no version here.
+  if (entry === undefined || !isLatest && entry.version !== version) return undefined;
+  const [one] = shown(entry, newest?.version);
+  return one && json(one);
+}
+
+/** Returns a version in the form of this API; nothing if the form cannot say how it runs. */
+function shown(entry: StoredEntry, newest: string | undefined): readonly object[] {
+  const server = serverJson(entry);
+  if (server === undefined) return [];
+  const at = entry.created.toISOString();
+  const isLatest = entry.version === newest;
+  const meta = { status: "active", publishedAt: at, updatedAt: at, isLatest };
+  return [{ server, _meta: { [META]: meta } }];
+}
+
+function json(value: object): RegistryResponse {
+  return ok(new TextEncoder().encode(JSON.stringify(value)), {
+    "content-type": "application/json",
+    "cache-control": "no-cache",
+  });
+}
+
+/** Returns an error in the form of this API. */
+export function problem(status: 400 | 404, detail: string): RegistryResponse {
+  const title = status === 404 ? "Not Found" : "Bad Request";
+  const body = new TextEncoder().encode(JSON.stringify({ title, status, detail }));
+  const headers = {
+    "content-type": "application/problem+json",
+    "content-length": String(body.length),
+  };
+  return { status, headers, body };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return ""; // no entry has this name
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * The steps that make the tables of the embedded store. A step that was released never changes; a
+ * change of the tables is a further step.
+ *
+ * @module
+ */
+
+/** Marks a file of SQLite as the store of a hub: the letters "PMLH". */
+export const APPLICATION_ID = 0x504d4c48;
+
+const VERSIONS = (table: string) => `
+  CREATE TABLE ${table} (
+    fqdn TEXT NOT NULL,
+    version TEXT NOT NULL,
+    type TEXT NOT NULL,
+    routing TEXT NOT NULL,
+    manifest TEXT NOT NULL,
+    code TEXT REFERENCES blobs (integrity),
+    created TEXT NOT NULL,
+    PRIMARY KEY (fqdn, version)
+  ) STRICT;`;
+
+const ROWS = (table: string, recordType: string) => `
+  SELECT '${recordType}' AS record_type, fqdn, type, routing,
+    manifest ->> '$.description' AS description,
+    manifest ->> '$.install.command' AS install_command,
+    manifest -> '$.install.args' AS install_args,
+    manifest ->> '$.proxy_to' AS proxy_to,
+    manifest -> '$.env_required' AS env_required,
+    manifest -> '$.warnings' AS warnings,
+    version,
+    (SELECT json_group_array(tag) FROM (SELECT tag FROM tags
+      WHERE tags.fqdn = ${table}.fqdn AND tags.version = ${table}.version ORDER BY tag)
+    ) AS version_tag
+  FROM ${table}`;
+
+/** The steps in their order. The number of the first one is 1. */
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE blobs (integrity TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+  ${VERSIONS("servers")}
+  ${VERSIONS("capabilities")}
+  CREATE TABLE tags (
+    fqdn TEXT NOT NULL, tag TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (fqdn, tag)
+  ) STRICT;
+  -- One row a name: what its catalog entry and its search are made of.
+  CREATE TABLE newest (
+    id INTEGER PRIMARY KEY, fqdn TEXT NOT NULL UNIQUE, version TEXT NOT NULL, words TEXT NOT NULL
+  ) STRICT;
+  CREATE VIRTUAL TABLE found USING fts5(
+    words, content = 'newest', content_rowid = 'id', tokenize = 'trigram case_sensitive 1'
+  );
+  CREATE TRIGGER newest_added AFTER INSERT ON newest BEGIN
+    INSERT INTO found (rowid, words) VALUES (new.id, new.words);
+  END;
+  CREATE TRIGGER newest_changed AFTER UPDATE ON newest BEGIN
+    INSERT INTO found (found, rowid, words) VALUES ('delete', old.id, old.words);
+    INSERT INTO found (rowid, words) VALUES (new.id, new.words);
+  END;
+  CREATE VIEW pml_registry AS
+  ${ROWS("servers", "mcp-server")} UNION ALL ${ROWS("capabilities", "capability")};
+  `,
+];

@@ -1,0 +1,105 @@
+/**
+ * Copies the embedded store to a file, and back. Nothing that is there is overwritten.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { PmlError, quoted } from "@casys/pml/registry";
+import { assertPlain, versionOf } from "./_database.ts";
+import { DATABASE, openEmbedded } from "./embedded.ts";
+
+/** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
+export async function backup(folder: string, file: string): Promise<void> {
+  if (!exists(join(folder, DATABASE))) {
+    throw failed("back up", folder, {
+      why: "there is no database of a hub",
+      hint: "Give the folder of the hub with --data",
+    });
+  }
+  if (exists(file)) {
+    throw failed("back up to", file, {
+      why: "there is a file already",
+      hint: "Give the name of a new file",
+    });
+  }
+  await using store = await openEmbedded(folder);
+  await placed(file, (part) => store.copyTo(part));
+}
+
+/** Makes the store of a folder from a backup. The folder may have none yet. */
+export async function restore(folder: string, file: string): Promise<void> {
+  const target = join(folder, DATABASE);
+  if (!exists(file)) {
+    throw failed("restore", file, {
+      why: "there is no such file",
+      hint: "Give a file that `pml-hub backup` wrote",
+    });
+  }
+  if ([target, `${target}-wal`].some(exists)) {
+    throw failed("restore to", folder, {
+      why: "there is a database already",
+      hint: "Stop the hub and move its folder away, or give a new folder with --data",
+    });
+  }
+  await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  await placed(target, async (part) => {
+    await Deno.copyFile(file, part);
+    assertWhole(part, file);
+  });
+}
+
+/** Makes a file under another name, so that it is never there in part. */
+async function placed(file: string, make: (part: string) => Promise<void>): Promise<void> {
+  const part = `${file}.${crypto.randomUUID()}.part`;
+  try {
+    await Deno.writeFile(part, new Uint8Array(), { createNew: true, mode: 0o600 });
+    await make(part);
+    if (Deno.build.os !== "windows") await Deno.chmod(part, 0o600);
+    {
+      using written = await Deno.open(part, { read: true, write: true });
+      await written.sync();
+    }
+    // Unlike a rename, a link fails where a file appeared meanwhile.
+    await Deno.link(part, file);
+  } finally {
+    await Deno.remove(part).catch(() => {}); // it was not made
+  }
+}
+
+/** Throws if a file is no whole database of a hub that this program knows. */
+function assertWhole(part: string, file: string): void {
+  assertPlain(part);
+  try {
+    using db = new DatabaseSync(part, { readOnly: true, allowExtension: false });
+    const version = versionOf(db, { file });
+    const [{ integrity_check: said } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
+    if (version > 0 && said === "ok") return;
+  } catch (cause) {
+    if (cause instanceof PmlError) throw cause;
+    // what SQLite says of it is of no use to the person
+  }
+  throw failed("restore", file, {
+    why: "it is no whole backup",
+    hint: "Take another backup; this one was cut or changed",
+  });
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+function failed(
+  what: string,
+  path: string,
+  { why, hint }: { readonly why: string; readonly hint: string },
+): PmlError {
+  return new PmlError("USAGE", `Cannot ${what} ${quoted(path, 300)}: ${why}`, { hint });
+}

@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import fc from "fast-check";
+import { PmlError, searchText } from "@casys/pml/registry";
+import { openDatabase } from "./_database.ts";
+import { MIGRATIONS } from "./_migrations.ts";
+import { backup, restore } from "./backup.ts";
+import { DATABASE, openEmbedded } from "./embedded.ts";
+import type { HubStore, Offered } from "./store.ts";
+
+/** A store that a test opens anew as often as it wants. */
+interface Place extends AsyncDisposable {
+  readonly open: () => Promise<HubStore>;
+}
+
+/** The implementations: the same tests hold for each. */
+const STORES: Readonly<Record<string, () => Promise<Place>>> = {
+  embedded: async () => {
+    const { path, ...rest } = await folder();
+    return { ...rest, open: () => openEmbedded(path) };
+  },
+};
+
+async function folder() {
+  const path = await Deno.makeTempDir();
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+function server(fqdn: string, version: string, more: Record<string, unknown> = {}): Offered {
+  const manifest = {
+    ...{ fqdn, type: "stdio", version, description: `Does ${fqdn}` },
+    install: { command: "npx", args: ["-y", `${fqdn}@${version}`] },
+    tools: [{ name: "look_up", inputSchema: { type: "object" } }],
+    ...{ env_required: ["A_KEY"], warnings: ["slow"], routing: "local" },
+    ...more,
+  };
+  return { fqdn, version, manifest: JSON.parse(JSON.stringify(manifest)) };
+}
+
+const code = (text: string) => new TextEncoder().encode(text);
+const find = { after: "", words: [] as readonly string[], limit: 100 };
+
+async function refused(work: Promise<unknown>, says: RegExp): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(error instanceof PmlError, `${error}`);
+    assert.match(error.message, says);
+    assert.ok((error.hint ?? "").length > 10);
+    return true;
+  });
+}
+
+for (const [kind, place] of Object.entries(STORES)) {
+  Deno.test(`${kind}: a version that was added never changes, and is there after opening again`, async () => {
+    await using there = await place();
+    const weather = { ...server("weather", "1.0.0", { type: "deno" }), code: code("1") };
+    {
+      await using store = await there.open();
+      assert.deepEqual(await store.add([weather, server("fs:read", "0.1.0")]), ["added", "added"]);
+      const others = [
+        weather,
+        { ...weather, code: code("2") },
+        server("weather", "1.0.0"),
+        server("fs:read", "0.1.0", { description: "another" }),
+      ];
+      const said = ["same", "refused", "refused", "refused"];
+      assert.deepEqual(await store.add(others), said);
+    }
+    await using store = await there.open();
+    const entry = await store.entry("weather", "1.0.0");
+    assert.equal(new TextDecoder().decode(entry?.code), "1");
+    assert.deepEqual(entry?.manifest, weather.manifest);
+    assert.equal(JSON.stringify(entry?.manifest), JSON.stringify(weather.manifest));
+    assert.equal((await store.entry("fs:read", undefined))?.code, undefined);
+    assert.equal(await store.entry("nobody", undefined), undefined);
+    assert.equal(await store.size(), 2);
+  });
+
+  Deno.test(`${kind}: the newest that is no pre-release comes, or what a tag names`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    const versions = ["1.9.0", "1.10.0", "2.0.0-rc.1"];
+    await store.add(versions.map((version) => server("weather", version)));
+    assert.deepEqual(await store.versions("weather"), ["2.0.0-rc.1", "1.10.0", "1.9.0"]);
+    const at = async (version?: string) => (await store.entry("weather", version))?.version;
+    assert.equal(await at(), "1.10.0");
+    await store.tag("weather", { beta: "2.0.0-rc.1", gone: "9.9.9", latest: "1.9.0" });
+    assert.deepEqual(
+      [await at(), await at("latest"), await at("beta"), await at("gone"), await at("1.10.0")],
+      ["1.9.0", "1.9.0", "2.0.0-rc.1", undefined, "1.10.0"],
+    );
+    assert.deepEqual((await store.page(find)).map(({ version }) => version), ["1.9.0"]);
+    await store.tag("weather", {});
+    assert.equal(await at(), "1.10.0");
+  });
+
+  Deno.test(`${kind}: a page has what has all words, by the same rule as a folder`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    const names = ["apple", "fs:read_json", "fs:list", "ümlaut", "a-b", 'quo"te', "a.b*c"];
+    const entries = names.map((name, at) =>
+      server(name, "1.0.0", { description: `Größe ${"x".repeat(at)} AND ${name} %_ 'q'` })
+    );
+    await store.add(entries);
+    const sorted = entries.toSorted((a, b) => a.fqdn < b.fqdn ? -1 : 1);
+    const words = ["größe", "a", "fs", '"', "and", "read_json", "%", "'", "look_up", "xx", "b*c"];
+    const word = fc.oneof(fc.constantFrom(...words), fc.string({ minLength: 1, maxLength: 4 }));
+    const property = fc.asyncProperty(fc.array(word, { maxLength: 3 }), async (asked) => {
+      const lower = asked.map((one) => one.toLowerCase()).filter((one) => !/\0/.test(one));
+      const wanted = sorted.filter((one) => lower.every((part) => searchText(one).includes(part)));
+      const found = await store.page({ after: "", words: lower, limit: 100 });
+      assert.deepEqual(found.map(({ fqdn }) => fqdn), wanted.map(({ fqdn }) => fqdn));
+    });
+    await fc.assert(property, { numRuns: 200, seed: 7 });
+    const two = await store.page({ after: "apple", words: [], limit: 2 });
+    assert.deepEqual(two.map(({ fqdn }) => fqdn), ["fs:list", "fs:read_json", 'quo"te']);
+  });
+
+  Deno.test(`${kind}: the view says how a server is started and where it runs`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    const tavily = { type: "cloud", proxy_to: "https://t.example.com/mcp", routing: "cloud" };
+    await store.add([
+      server("weather", "1.0.0"),
+      server("tavily", "2.0.0", { ...tavily, install: undefined, description: undefined }),
+      server("fs:read", "0.1.0", { type: "deno" }),
+    ]);
+    await store.tag("weather", { stable: "1.0.0", best: "1.0.0" });
+    assert.deepEqual(await store.rows("weather"), [{
+      ...{ record_type: "mcp-server", fqdn: "weather", type: "stdio", routing: "local" },
+      ...{ description: "Does weather", install_command: "npx" },
+      ...{ install_args: '["-y","weather@1.0.0"]', proxy_to: null, env_required: '["A_KEY"]' },
+      ...{ warnings: '["slow"]', version: "1.0.0", version_tag: '["best","stable"]' },
+    }]);
+    const [cloud] = await store.rows("tavily");
+    assert.deepEqual([cloud?.proxy_to, cloud?.install_command], [tavily.proxy_to, null]);
+    assert.equal((await store.rows("fs:read"))[0]?.record_type, "capability");
+    assert.deepEqual(await store.cloudNames(10), ["tavily"]);
+  });
+}
+
+Deno.test("openEmbedded() refuses what a newer hub wrote, what is no hub's, and a link", async () => {
+  await using place = await folder();
+  const file = join(place.path, DATABASE);
+  await (await openEmbedded(place.path))[Symbol.asyncDispose]();
+  {
+    using db = new DatabaseSync(file);
+    db.exec("INSERT INTO schema_versions (version, applied) VALUES (99, '')");
+  }
+  await refused(openEmbedded(place.path), /its tables have version 99, and this hub knows \d+/);
+  await using other = await folder();
+  {
+    using db = new DatabaseSync(join(other.path, DATABASE));
+    db.exec("CREATE TABLE mine (a)");
+  }
+  await refused(openEmbedded(other.path), /it is no database of a hub/);
+  await using broken = await folder();
+  await Deno.writeTextFile(join(broken.path, DATABASE), "x".repeat(5_000));
+  await refused(openEmbedded(broken.path), /not a database/);
+  await using linking = await folder();
+  await Deno.symlink(file, join(linking.path, DATABASE));
+  await refused(openEmbedded(linking.path), /no regular file/);
+  if (Deno.build.os !== "windows") {
+    assert.equal((await Deno.stat(file)).mode! & 0o777, 0o600);
+  }
+});
+
+Deno.test("openDatabase() goes forward a step at a time, keeps what is there, and takes a step whole", async () => {
+  await using place = await folder();
+  const file = join(place.path, DATABASE);
+  {
+    await using store = await openEmbedded(place.path);
+    await store.add([server("weather", "1.0.0")]);
+  }
+  const half = "CREATE TABLE more (a); INSERT INTO absent VALUES (1)";
+  assert.throws(() => openDatabase(file, [...MIGRATIONS, half]), /no such table: absent/);
+  openDatabase(file).close();
+  const step = "ALTER TABLE servers ADD COLUMN yanked TEXT";
+  for (const _ of [1, 2]) {
+    using db = openDatabase(file, [...MIGRATIONS, step]);
+    const rows = db.prepare("SELECT fqdn, yanked FROM servers").all();
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ fqdn: "weather", yanked: null }]);
+  }
+  await refused(openEmbedded(place.path), /its tables have version 2, and this hub knows 1/);
+});
+
+Deno.test("A backup made while a hub writes is restored whole, and overwrites nothing", async () => {
+  await using place = await folder();
+  await using target = await folder();
+  const file = join(place.path, "hub.backup");
+  await using store = await openEmbedded(place.path);
+  await store.add([{ ...server("weather", "1.0.0"), code: code("1") }]);
+  await backup(place.path, file);
+  await store.add([server("later", "1.0.0")]);
+  await refused(backup(place.path, file), /there is a file already/);
+  await restore(target.path, file);
+  {
+    await using back = await openEmbedded(target.path);
+    assert.equal(await back.size(), 1);
+    assert.equal((await back.entry("weather", undefined))?.code?.length, 1);
+    assert.deepEqual((await back.page({ ...find, words: ["weather"] })).length, 1);
+    assert.deepEqual(await back.add([server("new", "1.0.0")]), ["added"]);
+  }
+  await refused(restore(target.path, file), /there is a database already/);
+  const left = [...Deno.readDirSync(target.path)].map(({ name }) => name);
+  assert.deepEqual(left, [DATABASE]);
+  const bytes = await Deno.readFile(file);
+  // Cut short, changed in the middle, something else, and not there at all.
+  await Deno.writeFile(join(place.path, "cut"), bytes.subarray(0, bytes.length - 8_192));
+  await Deno.writeFile(join(place.path, "odd"), bytes.map((byte, at) => at > 9_000 ? 255 : byte));
+  await Deno.writeTextFile(join(place.path, "text"), "hello");
+  await using fresh = await folder();
+  for (const name of ["cut", "odd", "text", "missing"]) {
+    await refused(restore(fresh.path, join(place.path, name)), /Cannot (open|restore)/);
+    assert.deepEqual([...Deno.readDirSync(fresh.path)], [], name);
+  }
+  await refused(backup(fresh.path, join(place.path, "nothing")), /there is no database/);
+});
