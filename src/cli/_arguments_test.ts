@@ -96,7 +96,7 @@ const SERVERS = { idOf: parseToolId };
 Deno.test("parseId() reads both ways of writing a tool", () => {
   assert.equal(parseId("filesystem:read_file", SERVERS), "filesystem:read_file");
   assert.equal(parseId("filesystem__read_file", SERVERS), "filesystem:read_file");
-  for (const name of ["", "read_file", ":x", "x:", "A:b", "pml:x", "a b:c"]) {
+  for (const name of ["", "read_file", ":x", "x:", "A:b", "pml:call", "a b:c"]) {
     assert.throws(() => parseId(name, SERVERS), { code: "USAGE" }, name);
   }
 });

@@ -90,7 +90,9 @@ export function parseToolId(text: string): ToolId | undefined {
   if (at <= 0) return undefined;
   const server = plain.slice(0, at);
   const tool = plain.slice(at + (colon >= 0 ? 1 : 2));
-  return isServerName(server) && isToolName(tool) ? toolId(server, tool) : undefined;
+  // Who means a meta-tool must not send it to the cloud.
+  const isMeta = server === "pml" && !isServerName(tool);
+  return isServerName(server) && isToolName(tool) && !isMeta ? toolId(server, tool) : undefined;
 }
 
 /**

@@ -49,6 +49,9 @@ Deno.test("pml names the cloud's own server, and nobody may call another so", ()
   for (const text of ["pml:search_tools", "pml__search_tools", "mcp__pml__pml__search_tools"]) {
     assert.equal(parseToolId(text), "pml:search_tools");
   }
+  for (const name of ["search", "schema", "call", "batch", "execute_code", "execute_workflow"]) {
+    assert.equal(parseToolId(`pml:${name}`), undefined, name);
+  }
 });
 
 Deno.test("serverSlug() gives a valid name or throws NAME_INVALID", () => {

@@ -8,7 +8,7 @@
 import type { Fetch } from "../core/fetch.ts";
 import { isObject } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
-import { isServerName } from "../core/tool_id.ts";
+import { isFreeName } from "../core/tool_id.ts";
 import { keep, readKept } from "../io/kept.ts";
 import { readBytes } from "../io/event_stream.ts";
 
@@ -107,5 +107,5 @@ function namesIn(said: unknown): ReadonlySet<string> | undefined {
   const list: unknown = isObject(said) ? said.cloud : undefined;
   if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;
   if (!list.every((one) => typeof one === "string")) return undefined;
-  return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isServerName));
+  return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isFreeName));
 }
