@@ -187,6 +187,8 @@ Deno.test("A hub that is told to stop ends within seconds, also where a client s
   await using ws = await hubWorkspace({});
   await using serving = await serveHub(ws);
   const silent = connect(serving.port, "127.0.0.1");
+  // A reset is one way to be closed.
+  silent.on("error", () => {});
   await once(silent, "connect");
   silent.write("GET /mcp HTTP/1.1\r\n");
   const begun = Date.now();
