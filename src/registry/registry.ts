@@ -31,7 +31,14 @@ export {
   type Versions,
 } from "./registry_store.ts";
 export { type Signer, signerOf } from "./signer.ts";
-export type { Listener, Names } from "../io/listener.ts";
+export {
+  listen,
+  type Listener,
+  type ListenerOptions,
+  type Names,
+  refusedSender,
+  type Sender,
+} from "../io/listener.ts";
 export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
 export type { Permissions, ToolDefinition } from "../core/tool.ts";
 export {

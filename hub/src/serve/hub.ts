@@ -4,8 +4,10 @@
  * @module
  */
 
-import { openReference, type ReferenceRegistry, type Signer } from "@casys/pml/registry";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { failure, listen, type Listener, refusedSender, type Signer } from "@casys/pml/registry";
 import type { HubStore } from "../store/store.ts";
+import { type HubResponse, requestOf, send } from "./exchange.ts";
 import { respond } from "./routes.ts";
 
 /** How to listen. */
@@ -21,36 +23,62 @@ export interface HubOptions {
 }
 
 /** A hub that listens. */
-export interface Hub extends ReferenceRegistry {
+export interface Hub extends Listener {
+  /** The URL that clients configure. */
+  readonly url: string;
   /** Answers what has come, waits no longer than this, and takes nothing more. */
   stop(ms: number): Promise<void>;
 }
 
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
+const SILENT_MS = 60_000;
+const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn } = options;
   let isStopping = false;
+  let isLocal = true;
   const address = Promise.withResolvers<string>();
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
-  const registry = await openReference(async (asked) => {
+  const answered = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<HubResponse> => {
+    const status = isLocal ? refusedSender(request, { hosts }) : undefined;
+    if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
-    return await respond(asked, {
+    return await respond(requestOf(request, response), {
       store,
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,
     });
-  }, { ...options, hosts, onError: ({ message }) => warn(`Cannot answer a request: ${message}`) });
-  const { port } = new URL(registry.url);
+  };
+  const onError = (error: unknown) =>
+    warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    answered(request, response).catch((error) => {
+      onError(error);
+      return FAILED;
+    }).then((made) => send(response, made, request)).catch(onError);
+  };
+  const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
+  ({ isLocal } = listener);
+  const { host, port } = new URL(listener.origin);
   for (const name of LOOPBACK) hosts.add(`${name}:${port}`).add(name);
-  address.resolve(publicUrl ?? registry.url);
+  hosts.add(host);
+  const url = `${listener.origin}/mcp`;
+  address.resolve(publicUrl ?? url);
   return {
-    ...registry,
+    ...listener,
+    url,
     stop: async (ms) => {
       isStopping = true;
-      await registry.drain(ms);
+      await listener.drain(ms);
     },
   };
 }
+
+const FOREIGN = (status: 400 | 403) =>
+  failure(status, "forbidden", { message: "This registry answers to this machine only" });

@@ -10,11 +10,11 @@ import {
   conditional,
   failure,
   ok,
-  type RegistryRequest,
   type RegistryResponse,
   type Signer,
 } from "@casys/pml/registry";
 import type { HubStore, StoredEntry } from "../store/store.ts";
+import type { HubRequest, HubResponse } from "./exchange.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** What answers are made of. */
@@ -32,9 +32,9 @@ const CLOUD_MAX = 5_000;
 
 /** Answers a request. */
 export async function respond(
-  asked: RegistryRequest,
+  asked: HubRequest,
   options: RouteOptions,
-): Promise<RegistryResponse> {
+): Promise<HubResponse> {
   const [path = ""] = asked.target.split("?", 1);
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);

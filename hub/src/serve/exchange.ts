@@ -1,0 +1,75 @@
+/**
+ * What a hub is asked, and how an answer is sent.
+ *
+ * @module
+ */
+
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { RegistryRequest, RegistryResponse } from "@casys/pml/registry";
+
+/** A request to a hub. */
+export interface HubRequest extends RegistryRequest {
+  /** The headers, by their names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  /** Aborted when the client has gone before all was sent. */
+  readonly signal: AbortSignal;
+  /** Reads the body; undefined if it has more than `max` bytes. */
+  readonly body: (max: number) => Promise<Uint8Array<ArrayBuffer> | undefined>;
+}
+
+/** The whole answer, or one whose body is a stream. */
+export type HubResponse = RegistryResponse | Response;
+
+/** Returns what a request asks. */
+export function requestOf(request: IncomingMessage, response: ServerResponse): HubRequest {
+  const { method = "", url: target = "", headers } = request;
+  const { accept, "if-none-match": ifNoneMatch } = headers;
+  const gone = new AbortController();
+  response.once("close", () => response.writableFinished || gone.abort());
+  return {
+    ...{ method, target, accept, ifNoneMatch, headers, signal: gone.signal },
+    body: (max) => bodyOf(request, max),
+  };
+}
+
+async function bodyOf(
+  request: IncomingMessage,
+  max: number,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  if (Number(request.headers["content-length"] ?? 0) > max) return undefined;
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Uint8Array>) {
+    length += part.length;
+    if (length > max) return undefined;
+    parts.push(part);
+  }
+  const all = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** Sends an answer. A connection is kept only if all of the request was read. */
+export async function send(
+  response: ServerResponse,
+  made: HubResponse,
+  request: IncomingMessage,
+): Promise<void> {
+  const isRead = request.method === "GET" || request.method === "HEAD" || request.readableEnded;
+  const more = isRead ? {} : { connection: "close" };
+  if (!(made instanceof Response)) {
+    response.writeHead(made.status, { ...made.headers, ...more });
+    response.end(made.body);
+    return;
+  }
+  response.writeHead(made.status, { ...Object.fromEntries(made.headers), ...more });
+  if (made.body === null) return void response.end();
+  // A client that goes away ends the stream.
+  await pipeline(Readable.fromWeb(made.body), response).catch(() => {});
+}
