@@ -148,6 +148,7 @@ const PINS: readonly (readonly [sent: string, headers: string, back: string])[] 
 /** A program that serves. */
 export interface Serving extends AsyncDisposable {
   readonly port: number;
+  readonly pid: number;
   readonly said: string;
   /** What it wrote to stderr, once it has ended with this code. */
   readonly end: () => Promise<{ readonly code: number; readonly stderr: string }>;
@@ -173,7 +174,11 @@ export async function spawnServing(
     return { code, stderr: await stderr };
   };
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(said)?.[1]);
-  return { port, said, end, [Symbol.asyncDispose]: async () => void await end().catch(() => {}) };
+  const { pid } = child;
+  return {
+    ...{ port, pid, said, end },
+    [Symbol.asyncDispose]: async () => void await end().catch(() => {}),
+  };
 }
 
 async function exchange(port: number, sent: string): Promise<string> {
