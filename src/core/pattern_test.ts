@@ -94,6 +94,8 @@ const BAD_ARGUMENTS = [
 
 Deno.test("parsePattern() reads the documented grammar and nothing else", () => {
   const good = [
+    "pml:*",
+    "pml:search_tools",
     "*",
     "fs:*",
     "fs:read",
@@ -104,6 +106,8 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
   ];
   for (const text of good) assert.equal(parsePattern(text).text, text);
   const bad = [
+    "pml:",
+    "search:*",
     "",
     ":",
     "**",
