@@ -34,6 +34,17 @@ const ROWS = (table: string, recordType: string) => `
     ) AS version_tag
   FROM ${table}`;
 
+/** What was there before belongs to the operator. */
+const OWNED = (table: string) => `
+  ALTER TABLE ${table} ADD COLUMN owner TEXT;
+  ALTER TABLE ${table} ADD COLUMN yanked TEXT;
+  CREATE INDEX ${table}_owner ON ${table} (owner) WHERE owner IS NOT NULL;
+  INSERT OR IGNORE INTO namespaces (namespace, owner, shape, given)
+  SELECT base, '', replace(replace(replace(replace(replace(replace(replace(replace(replace(
+    base, '_', ''), '-', ''), '.', ''), '0', 'o'), '1', 'l'), 'i', 'l'), '5', 's'), 'rn', 'm'),
+    'vv', 'w'), 1
+  FROM (SELECT DISTINCT substr(fqdn, 1, instr(fqdn || ':', ':') - 1) AS base FROM ${table});`;
+
 /** The steps in their order. The number of the first one is 1. */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -59,5 +70,31 @@ export const MIGRATIONS: readonly string[] = [
   END;
   CREATE VIEW pml_registry AS
   ${ROWS("servers", "mcp-server")} UNION ALL ${ROWS("capabilities", "capability")};
+  `,
+  `
+  CREATE TABLE keys (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
+    created TEXT NOT NULL, revoked TEXT
+  ) STRICT;
+  -- The owner is empty for the operator. Names that look alike have one shape.
+  CREATE TABLE namespaces (
+    namespace TEXT PRIMARY KEY, owner TEXT NOT NULL, shape TEXT NOT NULL, given INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX namespaces_shape ON namespaces (shape);
+  ${OWNED("servers")}
+  ${OWNED("capabilities")}
+  CREATE TABLE waiting (
+    fqdn TEXT NOT NULL, version TEXT NOT NULL, manifest TEXT NOT NULL, hash TEXT NOT NULL,
+    code TEXT REFERENCES blobs (integrity), created TEXT NOT NULL, owner TEXT NOT NULL,
+    PRIMARY KEY (fqdn, version)
+  ) STRICT;
+  CREATE INDEX waiting_owner ON waiting (owner);
+  CREATE TRIGGER newest_removed AFTER DELETE ON newest BEGIN
+    INSERT INTO found (found, rowid, words) VALUES ('delete', old.id, old.words);
+  END;
+  DROP VIEW pml_registry;
+  CREATE VIEW pml_registry AS
+  ${ROWS("servers", "mcp-server")} WHERE yanked IS NULL
+  UNION ALL ${ROWS("capabilities", "capability")} WHERE yanked IS NULL;
   `,
 ];

@@ -5,23 +5,17 @@
  */
 
 import { join } from "node:path";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
-import {
-  type CatalogQuery,
-  chosen,
-  compareVersions,
-  integrityOf,
-  type JsonObject,
-  searchText,
-  textOf,
-} from "@casys/pml/registry";
+import type { DatabaseSync } from "node:sqlite";
+import { type CatalogQuery, compareVersions, type JsonObject } from "@casys/pml/registry";
 import { openDatabase } from "./_database.ts";
-import type { Added, HubStore, Offered, RegistryRow, StoredEntry } from "./store.ts";
+import { claimForOperator, EmbeddedDesk } from "./_desk.ts";
+import { Sql } from "./_sql.ts";
+import { addVersion, chooseNewest, type Table, tableOf, versionsOf } from "./_versions.ts";
+import type { Added, Desk, HubStore, Offered, RegistryRow, StoredEntry } from "./store.ts";
 
 /** The name of the file in the folder of a hub. */
 export const DATABASE = "hub.db";
 
-type Table = "servers" | "capabilities";
 type Tags = Readonly<Record<string, string>>;
 
 /** A row of `servers` or `capabilities`, with the code if it has some. */
@@ -31,9 +25,11 @@ interface Row {
   readonly manifest: string;
   readonly bytes?: Uint8Array | null;
   readonly created: string;
+  readonly owner: string | null;
+  readonly yanked: string | null;
 }
 
-const COLUMNS = "v.fqdn, v.version, v.manifest, v.created";
+const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
 const LEFT = "FROM newest n JOIN";
 /** The fewest characters of a word that the index knows. */
 const INDEXED = 3;
@@ -50,12 +46,14 @@ export async function openEmbedded(folder: string): Promise<EmbeddedStore> {
 
 /** A store in a file. */
 export class EmbeddedStore implements HubStore {
-  readonly #db: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  /** What publishers and the operator change. */
+  readonly desk: Desk;
+  readonly #sql: Sql;
 
   /** Takes a database whose tables are up to date. */
   constructor(db: DatabaseSync) {
-    this.#db = db;
+    this.#sql = new Sql(db);
+    this.desk = new EmbeddedDesk(this.#sql);
   }
 
   /** Returns the entry of a version or a tag; without one, the newest. */
@@ -66,12 +64,13 @@ export class EmbeddedStore implements HubStore {
         LEFT JOIN blobs b ON b.integrity = v.code`;
       const isNewest = version === undefined || version === "latest";
       const row = isNewest
-        ? this.#get(`${select} JOIN newest n USING (fqdn, version) WHERE n.fqdn = ?`, [fqdn])
-        : this.#get(`${select} WHERE v.fqdn = ? AND v.version = ?`, [fqdn, version]) ??
-          this.#get(`${select} JOIN tags t USING (fqdn, version) WHERE t.fqdn = ? AND t.tag = ?`, [
-            fqdn,
-            version,
-          ]);
+        ? this.#sql.get(`${select} JOIN newest n USING (fqdn, version) WHERE n.fqdn = ?`, [fqdn])
+        : this.#sql.get(`${select} WHERE v.fqdn = ? AND v.version = ?`, [fqdn, version]) ??
+          this.#sql.get(
+            `${select} JOIN tags t USING (fqdn, version)
+            WHERE t.fqdn = ? AND t.tag = ? AND v.yanked IS NULL`,
+            [fqdn, version],
+          );
       return row && entryOf(row as unknown as Row); // the columns of the query
     });
 
@@ -90,7 +89,7 @@ export class EmbeddedStore implements HubStore {
       const part = (table: Table) =>
         `SELECT ${COLUMNS} ${LEFT} ${table} v USING (fqdn, version) WHERE ${conditions}
          ORDER BY n.fqdn LIMIT ?`;
-      const rows = this.#all(
+      const rows = this.#sql.all(
         `SELECT * FROM (${part("servers")})
          UNION ALL SELECT * FROM (${part("capabilities")}) ORDER BY fqdn LIMIT ?`,
         [...values, limit + 1, ...values, limit + 1, limit + 1],
@@ -101,9 +100,12 @@ export class EmbeddedStore implements HubStore {
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
     return this.#now(() =>
-      this.#together(() => {
-        const added = entries.map((entry) => this.#addOne(entry));
-        for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) this.#chooseNewest(fqdn);
+      this.#sql.together(() => {
+        const added = entries.map((entry) => addVersion(this.#sql, entry));
+        for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
+          chooseNewest(this.#sql, fqdn);
+          claimForOperator(this.#sql, fqdn);
+        }
         return added;
       })
     );
@@ -112,25 +114,29 @@ export class EmbeddedStore implements HubStore {
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Tags): Promise<void> {
     return this.#now(() =>
-      this.#together(() => {
-        this.#run("DELETE FROM tags WHERE fqdn = ?", [fqdn]);
+      this.#sql.together(() => {
+        this.#sql.run("DELETE FROM tags WHERE fqdn = ?", [fqdn]);
         for (const [tag, version] of Object.entries(tags)) {
-          this.#run("INSERT INTO tags (fqdn, tag, version) VALUES (?, ?, ?)", [fqdn, tag, version]);
+          this.#sql.run("INSERT INTO tags (fqdn, tag, version) VALUES (?, ?, ?)", [
+            fqdn,
+            tag,
+            version,
+          ]);
         }
-        this.#chooseNewest(fqdn);
+        chooseNewest(this.#sql, fqdn);
       })
     );
   }
 
   /** Returns the versions of a name, the newest first. */
   versions(fqdn: string): Promise<readonly string[]> {
-    return this.#now(() => this.#versions(fqdn));
+    return this.#now(() => versionsOf(this.#sql, fqdn));
   }
 
   /** Returns the names whose newest version runs in the cloud. */
   cloudNames(limit: number): Promise<readonly string[]> {
     return this.#now(() =>
-      this.#all(
+      this.#sql.all(
         `SELECT n.fqdn AS fqdn ${LEFT} servers v USING (fqdn, version)
          WHERE v.routing = 'cloud' ORDER BY n.fqdn LIMIT ?`,
         [limit],
@@ -141,7 +147,7 @@ export class EmbeddedStore implements HubStore {
   /** Returns the rows of a name in the view. */
   rows(fqdn: string): Promise<readonly RegistryRow[]> {
     return this.#now(() => {
-      const rows = this.#all("SELECT * FROM pml_registry WHERE fqdn = ?", [fqdn]);
+      const rows = this.#sql.all("SELECT * FROM pml_registry WHERE fqdn = ?", [fqdn]);
       const all = rows.map((row) => ({ ...row }) as unknown as RegistryRow); // the view's columns
       return all.sort((a, b) => compareVersions(b.version, a.version));
     });
@@ -149,116 +155,26 @@ export class EmbeddedStore implements HubStore {
 
   /** Returns the number of names. */
   size(): Promise<number> {
-    return this.#now(() => Number(this.#get("SELECT count(*) AS size FROM newest", [])?.size));
+    return this.#now(() => Number(this.#sql.get("SELECT count(*) AS size FROM newest", [])?.size));
   }
 
   /** Writes all of it into a new file, as it is at one moment. */
   copyTo(file: string): Promise<void> {
-    return this.#now(() => void this.#run("VACUUM INTO ?", [file]));
+    return this.#now(() => void this.#sql.run("VACUUM INTO ?", [file]));
   }
 
   /** Closes the file. */
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#now(() => {
-      this.#statements.clear();
-      this.#db.close();
-    });
-  }
-
-  #addOne({ fqdn, version, manifest, code }: Offered): Added {
-    const table = tableOf(fqdn);
-    const text = JSON.stringify(manifest);
-    const integrity = code === undefined ? null : integrityOf(code);
-    const known = this.#get(
-      `SELECT manifest, code FROM ${table} WHERE fqdn = ? AND version = ?`,
-      [fqdn, version],
-    );
-    if (known !== undefined) {
-      return known.manifest === text && known.code === integrity ? "same" : "refused";
-    }
-    if (code !== undefined) {
-      this.#run("INSERT OR IGNORE INTO blobs (integrity, bytes) VALUES (?, ?)", [integrity, code]);
-    }
-    this.#run(
-      `INSERT INTO ${table} (fqdn, version, type, routing, manifest, code, created)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      [
-        ...[fqdn, version, textOf(manifest.type), textOf(manifest.routing), text, integrity],
-        new Date().toISOString(),
-      ],
-    );
-    return "added";
-  }
-
-  #chooseNewest(fqdn: string): void {
-    const versions = this.#versions(fqdn).map((version) => ({ version }));
-    const rows = this.#all("SELECT tag, version FROM tags WHERE fqdn = ?", [fqdn]);
-    const tags = Object.fromEntries(rows.map(({ tag, version }) => [tag, String(version)]));
-    const newest = chosen({ entries: versions, tags }, undefined);
-    if (newest === undefined) return;
-    const { version } = newest;
-    const row = this.#get(
-      `SELECT manifest FROM ${tableOf(fqdn)} WHERE fqdn = ? AND version = ?`,
-      [fqdn, version],
-    );
-    const words = searchText({ fqdn, manifest: JSON.parse(String(row?.manifest)) });
-    this.#run(
-      `INSERT INTO newest (fqdn, version, words) VALUES (?, ?, ?)
-       ON CONFLICT (fqdn) DO UPDATE SET version = excluded.version, words = excluded.words`,
-      [fqdn, version, words],
-    );
-  }
-
-  #versions(fqdn: string): readonly string[] {
-    return this.#all(`SELECT version FROM ${tableOf(fqdn)} WHERE fqdn = ?`, [fqdn])
-      .map(({ version }) => String(version)).sort((a, b) => compareVersions(b, a));
-  }
-
-  /** Does all of the work or nothing. */
-  #together<T>(work: () => T): T {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const made = work();
-      this.#db.exec("COMMIT");
-      return made;
-    } catch (error) {
-      this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    return this.#now(() => this.#sql.close());
   }
 
   /** The database answers at once, and a database server will not. */
   #now<T>(work: () => T): Promise<T> {
     return Promise.try(work);
   }
-
-  #get(sql: string, values: readonly SqlValue[]) {
-    return this.#prepared(sql).get(...values);
-  }
-
-  #all(sql: string, values: readonly SqlValue[]) {
-    return this.#prepared(sql).all(...values);
-  }
-
-  #run(sql: string, values: readonly SqlValue[]) {
-    return this.#prepared(sql).run(...values);
-  }
-
-  #prepared(sql: string): StatementSync {
-    const statement = this.#statements.get(sql) ?? this.#db.prepare(sql);
-    // Each number of short words makes a text of its own.
-    if (this.#statements.size < 100) this.#statements.set(sql, statement);
-    return statement;
-  }
 }
 
-type SqlValue = string | number | null | Uint8Array;
-
-function tableOf(fqdn: string): Table {
-  return fqdn.includes(":") ? "capabilities" : "servers";
-}
-
-function entryOf({ fqdn, version, manifest, bytes, created }: Row): StoredEntry {
+function entryOf({ fqdn, version, manifest, bytes, created, owner, yanked }: Row): StoredEntry {
   return {
     fqdn,
     version,
@@ -266,5 +182,7 @@ function entryOf({ fqdn, version, manifest, bytes, created }: Row): StoredEntry 
     immutable: true,
     created: new Date(created),
     ...bytes && { code: bytes },
+    ...owner !== null && { owner },
+    ...yanked !== null && { yanked },
   };
 }

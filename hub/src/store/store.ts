@@ -17,6 +17,120 @@ export type Added = "added" | "same" | "refused";
 export interface StoredEntry extends Entry {
   /** When it was added. */
   readonly created: Date;
+  /** The organisation that published it; none if the operator added it. */
+  readonly owner?: string;
+  /** Why it was hidden. It is found by its exact version alone. */
+  readonly yanked?: string;
+}
+
+/** A key of an organisation. The key itself is kept nowhere. */
+export interface KeyRecord {
+  /** What the operator calls it. */
+  readonly id: string;
+  readonly owner: string;
+  readonly created: Date;
+  readonly revoked?: Date;
+}
+
+/** A namespace and whose it is. */
+export interface NamespaceRecord {
+  readonly namespace: string;
+  /** An organisation; empty for the operator. */
+  readonly owner: string;
+}
+
+/** A version that waits for the operator. */
+export interface WaitingEntry extends Offered {
+  readonly owner: string;
+  readonly created: Date;
+  /** The hash of the manifest, which has the hash of the code. */
+  readonly hash: string;
+}
+
+/** How much an organisation may have. */
+export interface Shares {
+  /** The most versions of one name. */
+  readonly versions: number;
+  /** The most names of one organisation. */
+  readonly names: number;
+  /** The most versions of one organisation that wait. */
+  readonly waiting: number;
+}
+
+/** A version that somebody wants to publish. */
+export interface Publication {
+  readonly offered: Offered;
+  /** The hash of the key with which it came. */
+  readonly keyHash: string;
+  /** Whether it waits for the operator. */
+  readonly isModerated: boolean;
+  readonly shares: Shares;
+}
+
+/** Why nothing was changed. */
+export type Refusal =
+  | { readonly why: "key" | "exists" | "missing" | "too_wide" }
+  /** The namespace of another organisation, or one that looks like it. */
+  | { readonly why: "foreign" | "look_alike"; readonly namespace: string }
+  | { readonly why: "full"; readonly share: keyof Shares };
+
+/** What became of a publication. */
+export type Published =
+  | { readonly state: "public" | "waiting"; readonly isNew: boolean }
+  | Refusal;
+
+/**
+ * What became of a decision. Nothing was done if what waits has another hash by now, or if the
+ * version is there with other content.
+ */
+export type Decided = "done" | "missing" | "other" | "exists";
+
+/** A change of something that is public already. Without a key, the operator makes it. */
+export interface Change {
+  readonly fqdn: string;
+  readonly keyHash?: string | undefined;
+}
+
+/**
+ * What changes a store. Each change is one transaction, in which the key is looked at: what a
+ * revoked key asks for after that is not done.
+ */
+export interface Desk {
+  /** Publishes a version, or lets it wait. */
+  publish(publication: Publication): Promise<Published>;
+  /** Hides a version with a reason, or shows it again. Nothing if it was done. */
+  yank(
+    version: Change & { readonly version: string },
+    reason: string | undefined,
+  ): Promise<Refusal | undefined>;
+  /** Sets a tag of a name to a version, or removes it. Nothing if it was done. */
+  setTag(
+    tag: Change & { readonly tag: string },
+    version: string | undefined,
+  ): Promise<Refusal | undefined>;
+  /** Returns the tags of a name. */
+  tagsOf(fqdn: string): Promise<Readonly<Record<string, string>>>;
+  /** Keeps the hash of a new key. */
+  addKey(
+    key: { readonly id: string; readonly owner: string; readonly hash: string },
+  ): Promise<void>;
+  /** Returns the organisation of a key that was not revoked. */
+  ownerOf(keyHash: string): Promise<string | undefined>;
+  /** Returns all keys, the oldest first. */
+  keys(): Promise<readonly KeyRecord[]>;
+  /** Revokes a key. Returns whether there is such a key. */
+  revokeKey(id: string): Promise<boolean>;
+  /** Gives a namespace to an organisation, or to the operator. */
+  give(record: NamespaceRecord): Promise<void>;
+  /** Returns all namespaces, ordered. */
+  namespaces(): Promise<readonly NamespaceRecord[]>;
+  /** Returns what waits, the oldest first, at most `limit`. */
+  waiting(limit: number): Promise<readonly WaitingEntry[]>;
+  /** Publishes what waits, or removes it. */
+  decide(
+    version: { readonly fqdn: string; readonly version: string; readonly hash: string },
+    isAccepted: boolean,
+  ): Promise<Decided>;
 }
 
 /** The row of a version in the view `pml_registry`. */
@@ -41,6 +155,8 @@ export interface RegistryRow {
 
 /** A store. All that is told as added is kept, whatever happens to the process then. */
 export interface HubStore extends RegistryStore, AsyncDisposable {
+  /** What publishers and the operator change. */
+  readonly desk: Desk;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
   /** Returns the newest entries that fit, ordered by name: one more than the limit if there is. */
@@ -49,7 +165,7 @@ export interface HubStore extends RegistryStore, AsyncDisposable {
   add(entries: readonly Offered[]): Promise<readonly Added[]>;
   /** Sets the tags of a name, in the place of those that it had. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void>;
-  /** Returns the versions of a name, the newest first. */
+  /** Returns the versions of a name that are not hidden, the newest first. */
   versions(fqdn: string): Promise<readonly string[]>;
   /** Returns the names whose newest version runs in the cloud, ordered, at most `limit`. */
   cloudNames(limit: number): Promise<readonly string[]>;

@@ -5,38 +5,10 @@ import fc from "fast-check";
 import { PmlError, searchText } from "@casys/pml/registry";
 import { openDatabase } from "./_database.ts";
 import { MIGRATIONS } from "./_migrations.ts";
+import { shapeOf } from "./namespace.ts";
 import { backup, restore } from "./backup.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
-import type { HubStore, Offered } from "./store.ts";
-
-/** A store that a test opens anew as often as it wants. */
-interface Place extends AsyncDisposable {
-  readonly open: () => Promise<HubStore>;
-}
-
-/** The implementations: the same tests hold for each. */
-const STORES: Readonly<Record<string, () => Promise<Place>>> = {
-  embedded: async () => {
-    const { path, ...rest } = await folder();
-    return { ...rest, open: () => openEmbedded(path) };
-  },
-};
-
-async function folder() {
-  const path = await Deno.makeTempDir();
-  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
-}
-
-function server(fqdn: string, version: string, more: Record<string, unknown> = {}): Offered {
-  const manifest = {
-    ...{ fqdn, type: "stdio", version, description: `Does ${fqdn}` },
-    install: { command: "npx", args: ["-y", `${fqdn}@${version}`] },
-    tools: [{ name: "look_up", inputSchema: { type: "object" } }],
-    ...{ env_required: ["A_KEY"], warnings: ["slow"], routing: "local" },
-    ...more,
-  };
-  return { fqdn, version, manifest: JSON.parse(JSON.stringify(manifest)) };
-}
+import { folder, server, STORES } from "./_stores_test.ts";
 
 const code = (text: string) => new TextEncoder().encode(text);
 const find = { after: "", words: [] as readonly string[], limit: 100 };
@@ -139,6 +111,29 @@ for (const [kind, place] of Object.entries(STORES)) {
   });
 }
 
+Deno.test("openDatabase() gives to the operator what an older hub had, and finds it again", async () => {
+  await using place = await folder();
+  const file = join(place.path, DATABASE);
+  {
+    using db = openDatabase(file, MIGRATIONS.slice(0, 1));
+    const add = db.prepare(`INSERT INTO servers (fqdn, version, type, routing, manifest, created)
+      VALUES (?, '1.0.0', 'stdio', 'local', '{"description":"old"}', '2026-01-01T00:00:00Z')`);
+    for (const name of ["weather", "com.acme.maps"]) add.run(name);
+    db.exec("INSERT INTO newest (fqdn, version, words) VALUES ('weather', '1.0.0', 'weather old')");
+  }
+  await using store = await openEmbedded(place.path);
+  assert.deepEqual(await store.desk.namespaces(), [
+    { namespace: "com.acme.maps", owner: "" },
+    { namespace: "weather", owner: "" },
+  ]);
+  const entry = await store.entry("weather", undefined);
+  assert.deepEqual([entry?.owner, entry?.yanked], [undefined, undefined]);
+  assert.equal((await store.page({ ...find, words: ["old"] })).length, 1);
+  using db = new DatabaseSync(file);
+  const rows = db.prepare("SELECT namespace, shape FROM namespaces").all();
+  for (const { namespace, shape } of rows) assert.equal(shape, shapeOf(String(namespace)));
+});
+
 Deno.test("openEmbedded() refuses what a newer hub wrote, what is no hub's, and a link", async () => {
   await using place = await folder();
   const file = join(place.path, DATABASE);
@@ -175,13 +170,13 @@ Deno.test("openDatabase() goes forward a step at a time, keeps what is there, an
   const half = "CREATE TABLE more (a); INSERT INTO absent VALUES (1)";
   assert.throws(() => openDatabase(file, [...MIGRATIONS, half]), /no such table: absent/);
   openDatabase(file).close();
-  const step = "ALTER TABLE servers ADD COLUMN yanked TEXT";
+  const step = "ALTER TABLE servers ADD COLUMN stars TEXT";
   for (const _ of [1, 2]) {
     using db = openDatabase(file, [...MIGRATIONS, step]);
-    const rows = db.prepare("SELECT fqdn, yanked FROM servers").all();
-    assert.deepEqual(rows.map((row) => ({ ...row })), [{ fqdn: "weather", yanked: null }]);
+    const rows = db.prepare("SELECT fqdn, stars FROM servers").all();
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ fqdn: "weather", stars: null }]);
   }
-  await refused(openEmbedded(place.path), /its tables have version 2, and this hub knows 1/);
+  await refused(openEmbedded(place.path), /its tables have version 3, and this hub knows 2/);
 });
 
 Deno.test("A backup made while a hub writes is restored whole, and overwrites nothing", async () => {

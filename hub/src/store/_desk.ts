@@ -1,0 +1,349 @@
+/**
+ * What publishers and the operator change in the embedded store. Each change is one transaction.
+ *
+ * @module
+ */
+
+import { integrityOf, type JsonObject } from "@casys/pml/registry";
+import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
+import type { Sql } from "./_sql.ts";
+import type {
+  Change,
+  Decided,
+  Desk,
+  KeyRecord,
+  NamespaceRecord,
+  Offered,
+  Publication,
+  Published,
+  Refusal,
+  WaitingEntry,
+} from "./store.ts";
+import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from "./_versions.ts";
+
+const NO_KEY = { why: "key" } as const;
+const MISSING = { why: "missing" } as const;
+
+/** What an organisation publishes. */
+interface Owned extends Publication {
+  readonly owner: string;
+}
+
+/** A row of `waiting`, with the code if it has some. */
+interface WaitingRow {
+  readonly fqdn: string;
+  readonly version: string;
+  readonly manifest: string;
+  readonly hash: string;
+  readonly bytes: Uint8Array | null;
+  readonly created: string;
+  readonly owner: string;
+}
+
+/** Changes a store in a file. */
+export class EmbeddedDesk implements Desk {
+  readonly #sql: Sql;
+
+  /** Takes the database of a store. */
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Publishes a version, or lets it wait. */
+  publish(publication: Publication): Promise<Published> {
+    return this.#change(() => {
+      const owner = this.#owner(publication.keyHash);
+      return owner === undefined ? NO_KEY : this.#publish({ ...publication, owner });
+    });
+  }
+
+  #publish(owned: Owned): Published {
+    const { offered, owner, isModerated } = owned;
+    const { fqdn } = offered;
+    const refusal = this.#isForeign(fqdn, owner) ?? this.#known(owned);
+    if (refusal !== undefined) return refusal;
+    if (this.#holder(fqdn) === undefined) {
+      claim(this.#sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });
+    }
+    if (isModerated) {
+      this.#keepWaiting(offered, owner);
+      return { state: "waiting", isNew: true };
+    }
+    addVersion(this.#sql, offered, owner);
+    chooseNewest(this.#sql, fqdn);
+    return { state: "public", isNew: true };
+  }
+
+  /** Returns why a name may not be published by an organisation. */
+  #isForeign(fqdn: string, owner: string): Refusal | undefined {
+    const holder = this.#holder(fqdn);
+    if (holder !== undefined) {
+      return holder.owner === owner ? undefined : { why: "foreign", namespace: holder.namespace };
+    }
+    if (isTooWide(fqdn)) return { why: "too_wide" };
+    const other = this.#sql.get(
+      `SELECT namespace FROM namespaces
+       WHERE shape IN (SELECT value FROM json_each(?)) AND owner <> ? LIMIT 1`,
+      [JSON.stringify(shapesLike(namespaceOf(fqdn))), owner],
+    );
+    return other && { why: "look_alike", namespace: String(other.namespace) };
+  }
+
+  /** Returns whose a name is: the longest namespace in which it is decides. */
+  #holder(fqdn: string): NamespaceRecord | undefined {
+    const row = this.#sql.get(
+      `SELECT namespace, owner FROM namespaces
+       WHERE namespace IN (SELECT value FROM json_each(?)) ORDER BY length(namespace) DESC LIMIT 1`,
+      [JSON.stringify(namespacesOf(fqdn))],
+    );
+    return row && { namespace: String(row.namespace), owner: String(row.owner) };
+  }
+
+  /** Returns what is to be said of a version that is there, or for which there is no room. */
+  #known({ offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned) {
+    const text = JSON.stringify(manifest);
+    const table = tableOf(fqdn);
+    for (const [state, from] of [["public", table], ["waiting", "waiting"]] as const) {
+      const row = this.#sql.get(
+        `SELECT manifest FROM ${from} WHERE fqdn = ? AND version = ?`,
+        [fqdn, version],
+      );
+      // The manifest has the hash of the code.
+      if (row !== undefined) {
+        return row.manifest === text ? { state, isNew: false } : { why: "exists" } as const;
+      }
+    }
+    const count = (sql: string, values: readonly string[]) =>
+      Number(this.#sql.get(`SELECT count(*) AS count FROM ${sql}`, values)?.count);
+    const full = (share: keyof typeof shares) => ({ why: "full", share }) as const;
+    const versions = count(`${table} WHERE fqdn = ?`, [fqdn]);
+    if (versions >= shares.versions) return full("versions");
+    if (isModerated && count("waiting WHERE owner = ?", [owner]) >= shares.waiting) {
+      return full("waiting");
+    }
+    const names = versions > 0 ? 0 : count(
+      `(SELECT fqdn FROM servers WHERE owner = ? UNION SELECT fqdn FROM capabilities
+       WHERE owner = ?)`,
+      [owner, owner],
+    );
+    return names < shares.names ? undefined : full("names");
+  }
+
+  #keepWaiting(offered: Offered, owner: string): void {
+    const { fqdn, version, manifest } = offered;
+    const text = JSON.stringify(manifest);
+    const code = keepCode(this.#sql, offered);
+    this.#sql.run(
+      `INSERT INTO waiting (fqdn, version, manifest, hash, code, created, owner)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      [fqdn, version, text, hashOf(text), code, new Date().toISOString(), owner],
+    );
+  }
+
+  /** Hides a version with a reason, or shows it again. */
+  yank(
+    { version, ...change }: Change & { readonly version: string },
+    reason: string | undefined,
+  ): Promise<Refusal | undefined> {
+    return this.#owned(change, () => {
+      const { fqdn } = change;
+      const count = this.#sql.run(
+        `UPDATE ${tableOf(fqdn)} SET yanked = ? WHERE fqdn = ? AND version = ?`,
+        [reason ?? null, fqdn, version],
+      );
+      return count === 0 ? MISSING : undefined;
+    });
+  }
+
+  /** Sets a tag of a name, or removes it. */
+  setTag(
+    { tag, ...change }: Change & { readonly tag: string },
+    version: string | undefined,
+  ): Promise<Refusal | undefined> {
+    return this.#owned(change, () => {
+      const { fqdn } = change;
+      if (version === undefined) {
+        const count = this.#sql.run("DELETE FROM tags WHERE fqdn = ? AND tag = ?", [fqdn, tag]);
+        return count === 0 ? MISSING : undefined;
+      }
+      if (!versionsOf(this.#sql, fqdn).includes(version)) return MISSING;
+      this.#sql.run("INSERT OR REPLACE INTO tags (fqdn, tag, version) VALUES (?, ?, ?)", [
+        ...[fqdn, tag, version],
+      ]);
+      return undefined;
+    });
+  }
+
+  /** Changes a name that the key may change, and decides anew which of its versions is the newest. */
+  #owned(
+    { fqdn, keyHash }: Change,
+    work: () => Refusal | undefined,
+  ): Promise<Refusal | undefined> {
+    return this.#change(() => {
+      if (keyHash !== undefined) {
+        const owner = this.#owner(keyHash);
+        if (owner === undefined) return NO_KEY;
+        const holder = this.#holder(fqdn);
+        if (holder === undefined) return MISSING;
+        if (holder.owner !== owner) return { why: "foreign", namespace: holder.namespace };
+      }
+      const refusal = work();
+      if (refusal === undefined) chooseNewest(this.#sql, fqdn);
+      return refusal;
+    });
+  }
+
+  /** Returns the tags of a name. */
+  tagsOf(fqdn: string): Promise<Readonly<Record<string, string>>> {
+    return Promise.try(() => tagsOf(this.#sql, fqdn));
+  }
+
+  /** Keeps the hash of a new key. */
+  addKey(
+    { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
+  ): Promise<void> {
+    return this.#change(() =>
+      void this.#sql.run("INSERT INTO keys (id, owner, hash, created) VALUES (?, ?, ?, ?)", [
+        ...[id, owner, hash, new Date().toISOString()],
+      ])
+    );
+  }
+
+  /** Returns the organisation of a key that was not revoked. */
+  ownerOf(keyHash: string): Promise<string | undefined> {
+    return Promise.try(() => this.#owner(keyHash));
+  }
+
+  #owner(keyHash: string): string | undefined {
+    const row = this.#sql.get("SELECT owner FROM keys WHERE hash = ? AND revoked IS NULL", [
+      keyHash,
+    ]);
+    return row && String(row.owner);
+  }
+
+  /** Returns all keys, the oldest first. */
+  keys(): Promise<readonly KeyRecord[]> {
+    return Promise.try(() =>
+      this.#sql.all("SELECT id, owner, created, revoked FROM keys ORDER BY created, id", [])
+        .map(({ id, owner, created, revoked }) => ({
+          ...{ id: String(id), owner: String(owner), created: new Date(String(created)) },
+          ...revoked !== null && { revoked: new Date(String(revoked)) },
+        }))
+    );
+  }
+
+  /** Revokes a key. */
+  revokeKey(id: string): Promise<boolean> {
+    const now = new Date().toISOString();
+    return this.#change(() =>
+      this.#sql.run("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", [now, id]) > 0
+    );
+  }
+
+  /** Gives a namespace to an organisation, or to the operator. */
+  give({ namespace, owner }: NamespaceRecord): Promise<void> {
+    return this.#change(() => claim(this.#sql, { namespace, owner, isGiven: true }));
+  }
+
+  /** Returns all namespaces, ordered. */
+  namespaces(): Promise<readonly NamespaceRecord[]> {
+    return Promise.try(() =>
+      this.#sql.all("SELECT namespace, owner FROM namespaces ORDER BY namespace", [])
+        .map(({ namespace, owner }) => ({ namespace: String(namespace), owner: String(owner) }))
+    );
+  }
+
+  /** Returns what waits, the oldest first. */
+  waiting(limit: number): Promise<readonly WaitingEntry[]> {
+    return Promise.try(() =>
+      this.#sql.all(`${WAITING} ORDER BY w.created, w.fqdn LIMIT ?`, [limit])
+        .map((row) => waitingOf(row as unknown as WaitingRow)) // the columns of the query
+    );
+  }
+
+  /** Publishes what waits, or removes it. */
+  decide(
+    { fqdn, version, hash }: {
+      readonly fqdn: string;
+      readonly version: string;
+      readonly hash: string;
+    },
+    isAccepted: boolean,
+  ): Promise<Decided> {
+    return this.#change(() => {
+      const row = this.#sql.get(`${WAITING} WHERE w.fqdn = ? AND w.version = ?`, [fqdn, version]);
+      if (row === undefined) return "missing";
+      const entry = waitingOf(row as unknown as WaitingRow); // the columns of the query
+      if (entry.hash !== hash) return "other";
+      if (isAccepted && addVersion(this.#sql, entry, entry.owner) === "refused") return "exists";
+      this.#sql.run("DELETE FROM waiting WHERE fqdn = ? AND version = ?", [fqdn, version]);
+      if (isAccepted) chooseNewest(this.#sql, fqdn);
+      else forget(this.#sql, entry);
+      return "done";
+    });
+  }
+
+  #change<T>(work: () => T): Promise<T> {
+    return Promise.try(() => this.#sql.together(work));
+  }
+}
+
+const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
+  FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
+
+/** Notes that the operator has a name, unless its namespace has an owner. */
+export function claimForOperator(sql: Sql, fqdn: string): void {
+  const held = sql.get(
+    "SELECT 1 AS held FROM namespaces WHERE namespace IN (SELECT value FROM json_each(?))",
+    [JSON.stringify(namespacesOf(fqdn))],
+  );
+  if (held !== undefined) return;
+  claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
+}
+
+function claim(
+  sql: Sql,
+  { namespace, owner, isGiven }: NamespaceRecord & { readonly isGiven: boolean },
+): void {
+  sql.run(
+    `INSERT INTO namespaces (namespace, owner, shape, given) VALUES (?, ?, ?, ?)
+     ON CONFLICT (namespace) DO UPDATE SET owner = excluded.owner, given = excluded.given`,
+    [namespace, owner, shapeOf(namespace), isGiven ? 1 : 0],
+  );
+}
+
+/** Removes what only a rejected version had: its code, and the claim of its namespace. */
+function forget(sql: Sql, { fqdn, code }: Offered): void {
+  const base = namespaceOf(fqdn);
+  const isWithin = `(fqdn = ?1 OR fqdn > ?1 || '.' AND fqdn < ?1 || '/'
+    OR fqdn > ?1 || ':' AND fqdn < ?1 || ';')`;
+  sql.run(
+    `DELETE FROM namespaces WHERE namespace = ?1 AND given = 0
+     AND NOT EXISTS (SELECT 1 FROM servers WHERE ${isWithin})
+     AND NOT EXISTS (SELECT 1 FROM capabilities WHERE ${isWithin})
+     AND NOT EXISTS (SELECT 1 FROM waiting WHERE ${isWithin})`,
+    [base],
+  );
+  if (code === undefined) return;
+  sql.run(
+    `DELETE FROM blobs WHERE integrity = ?1
+     AND NOT EXISTS (SELECT 1 FROM servers WHERE code = ?1)
+     AND NOT EXISTS (SELECT 1 FROM capabilities WHERE code = ?1)
+     AND NOT EXISTS (SELECT 1 FROM waiting WHERE code = ?1)`,
+    [integrityOf(code)],
+  );
+}
+
+function waitingOf(
+  { fqdn, version, manifest, hash, bytes, created, owner }: WaitingRow,
+): WaitingEntry {
+  return {
+    ...{ fqdn, version, hash, owner, created: new Date(created) },
+    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was offered
+    ...bytes && { code: bytes },
+  };
+}
+
+function hashOf(text: string): string {
+  return integrityOf(new TextEncoder().encode(text));
+}

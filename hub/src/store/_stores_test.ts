@@ -1,0 +1,39 @@
+/**
+ * The stores for which the same tests hold.
+ *
+ * @module
+ */
+
+import { openEmbedded } from "./embedded.ts";
+import type { HubStore, Offered } from "./store.ts";
+
+/** A store that a test opens anew as often as it wants. */
+export interface Place extends AsyncDisposable {
+  readonly open: () => Promise<HubStore>;
+}
+
+/** The implementations: the same tests hold for each. */
+export const STORES: Readonly<Record<string, () => Promise<Place>>> = {
+  embedded: async () => {
+    const { path, ...rest } = await folder();
+    return { ...rest, open: () => openEmbedded(path) };
+  },
+};
+
+/** Makes a folder for a test. */
+export async function folder() {
+  const path = await Deno.makeTempDir();
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/** Returns a server that is offered. */
+export function server(fqdn: string, version: string, more: Record<string, unknown> = {}): Offered {
+  const manifest = {
+    ...{ fqdn, type: "stdio", version, description: `Does ${fqdn}` },
+    install: { command: "npx", args: ["-y", `${fqdn}@${version}`] },
+    tools: [{ name: "look_up", inputSchema: { type: "object" } }],
+    ...{ env_required: ["A_KEY"], warnings: ["slow"], routing: "local" },
+    ...more,
+  };
+  return { fqdn, version, manifest: JSON.parse(JSON.stringify(manifest)) };
+}

@@ -1,0 +1,81 @@
+/**
+ * Adds versions to the embedded store, and decides which one of a name is the newest. All of it
+ * happens within a transaction of the caller.
+ *
+ * @module
+ */
+
+import { chosen, compareVersions, integrityOf, searchText, textOf } from "@casys/pml/registry";
+import type { Sql } from "./_sql.ts";
+import type { Added, Offered } from "./store.ts";
+
+/** The table of a name. */
+export type Table = "servers" | "capabilities";
+
+/** Returns the table that has the versions of a name. */
+export function tableOf(fqdn: string): Table {
+  return fqdn.includes(":") ? "capabilities" : "servers";
+}
+
+/** Adds a version; the operator adds those without an owner. */
+export function addVersion(sql: Sql, offered: Offered, owner: string | null = null): Added {
+  const { fqdn, version, manifest } = offered;
+  const table = tableOf(fqdn);
+  const text = JSON.stringify(manifest);
+  const code = keepCode(sql, offered);
+  const known = sql.get(
+    `SELECT manifest, code FROM ${table} WHERE fqdn = ? AND version = ?`,
+    [fqdn, version],
+  );
+  if (known !== undefined) {
+    return known.manifest === text && known.code === code ? "same" : "refused";
+  }
+  sql.run(
+    `INSERT INTO ${table} (fqdn, version, type, routing, manifest, code, created, owner)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      ...[fqdn, version, textOf(manifest.type), textOf(manifest.routing), text, code],
+      ...[new Date().toISOString(), owner],
+    ],
+  );
+  return "added";
+}
+
+/** Keeps the code of a version, once for all that have the same, and returns its hash. */
+export function keepCode(sql: Sql, { code }: Pick<Offered, "code">): string | null {
+  if (code === undefined) return null;
+  const hash = integrityOf(code);
+  sql.run("INSERT OR IGNORE INTO blobs (integrity, bytes) VALUES (?, ?)", [hash, code]);
+  return hash;
+}
+
+/** Decides which version of a name is the newest, and what is searched of it. */
+export function chooseNewest(sql: Sql, fqdn: string): void {
+  const versions = versionsOf(sql, fqdn).map((version) => ({ version }));
+  const newest = chosen({ entries: versions, tags: tagsOf(sql, fqdn) }, undefined);
+  if (newest === undefined) return void sql.run("DELETE FROM newest WHERE fqdn = ?", [fqdn]);
+  const { version } = newest;
+  const row = sql.get(
+    `SELECT manifest FROM ${tableOf(fqdn)} WHERE fqdn = ? AND version = ?`,
+    [fqdn, version],
+  );
+  const words = searchText({ fqdn, manifest: JSON.parse(String(row?.manifest)) });
+  sql.run(
+    `INSERT INTO newest (fqdn, version, words) VALUES (?, ?, ?)
+     ON CONFLICT (fqdn) DO UPDATE SET version = excluded.version, words = excluded.words`,
+    [fqdn, version, words],
+  );
+}
+
+/** Returns the versions of a name that are not hidden, the newest first. */
+export function versionsOf(sql: Sql, fqdn: string): readonly string[] {
+  const table = tableOf(fqdn);
+  return sql.all(`SELECT version FROM ${table} WHERE fqdn = ? AND yanked IS NULL`, [fqdn])
+    .map(({ version }) => String(version)).sort((a, b) => compareVersions(b, a));
+}
+
+/** Returns the tags of a name. */
+export function tagsOf(sql: Sql, fqdn: string): Readonly<Record<string, string>> {
+  const rows = sql.all("SELECT tag, version FROM tags WHERE fqdn = ? ORDER BY tag", [fqdn]);
+  return Object.fromEntries(rows.map(({ tag, version }) => [tag, String(version)]));
+}

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { server, STORES } from "./_stores_test.ts";
+import type { HubStore, Offered, Publication, Published, Shares } from "./store.ts";
+
+const SHARES: Shares = { versions: 4, names: 3, waiting: 2 };
+const NEW = { state: "public", isNew: true };
+const all = { after: "", words: [] as readonly string[], limit: 100 };
+
+function publish(
+  store: HubStore,
+  offered: Offered,
+  more: Partial<Publication> & { readonly by?: string } = {},
+): Promise<Published> {
+  const { by = "acme", ...rest } = more;
+  return store.desk.publish({
+    ...{ offered, keyHash: `hash of ${by}`, isModerated: false, shares: SHARES, ...rest },
+  });
+}
+
+async function keyed(store: HubStore, ...owners: readonly string[]): Promise<HubStore> {
+  for (const owner of owners) {
+    await store.desk.addKey({ id: `k-${owner}`, owner, hash: `hash of ${owner}` });
+  }
+  return store;
+}
+
+const found = async (store: HubStore) => (await store.page(all)).map(({ fqdn }) => fqdn);
+
+for (const [kind, place] of Object.entries(STORES)) {
+  Deno.test(`${kind}: who has a key publishes once, and nobody whose key was revoked`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme");
+    const code = new TextEncoder().encode("1");
+    const weather = { ...server("weather", "1.0.0"), code };
+    assert.deepEqual(await publish(store, weather), NEW);
+    assert.deepEqual(await publish(store, weather), { ...NEW, isNew: false });
+    const other = server("weather", "1.0.0", { description: "another" });
+    assert.deepEqual(await publish(store, other), { why: "exists" });
+    assert.deepEqual(await publish(store, weather, { by: "nobody" }), { why: "key" });
+    const entry = await store.entry("weather", undefined);
+    assert.deepEqual([entry?.owner, entry?.code?.length], ["acme", 1]);
+    assert.equal(await store.desk.ownerOf("hash of acme"), "acme");
+    assert.equal(await store.desk.revokeKey("k-acme"), true);
+    assert.equal(await store.desk.revokeKey("k-none"), false);
+    assert.equal(await store.desk.ownerOf("hash of acme"), undefined);
+    assert.deepEqual(await publish(store, server("weather", "2.0.0")), { why: "key" });
+    const change = { fqdn: "weather", version: "1.0.0", keyHash: "hash of acme" };
+    assert.deepEqual(await store.desk.yank(change, ""), { why: "key" });
+    const [key] = await store.desk.keys();
+    assert.ok(key?.revoked instanceof Date && key.revoked >= key.created);
+    assert.deepEqual([key.id, key.owner], ["k-acme", "acme"]);
+  });
+
+  Deno.test(`${kind}: a namespace is of the organisation that has it, the longest one decides`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    await store.add([server("imported", "1.0.0")]);
+    const names = ["weather", "fs:read", "com.acme.maps"];
+    for (const name of names) assert.deepEqual(await publish(store, server(name, "1.0.0")), NEW);
+    const by = "other";
+    const tried = async (name: string) => await publish(store, server(name, "1.0.0"), { by });
+    for (const name of ["weather", "weather:now", "weather.now", "fs:write", "com.acme.x:y"]) {
+      const namespace = name.startsWith("com") ? "com.acme" : name.split(/[.:]/)[0];
+      assert.deepEqual(await tried(name), { why: "foreign", namespace }, name);
+    }
+    assert.deepEqual(await tried("imported:x"), { why: "foreign", namespace: "imported" });
+    assert.deepEqual(await tried("com.maps"), { why: "too_wide" });
+    for (const name of ["vveather", "weathr", "weahter", "weatherr", "1mported", "com-acme"]) {
+      const said = await tried(name);
+      assert.equal("why" in said && said.why, "look_alike", name);
+    }
+    assert.deepEqual(await tried("fx"), NEW);
+    assert.deepEqual(await tried("com.other.maps"), NEW);
+    await store.desk.give({ namespace: "com.acme.x", owner: "other" });
+    assert.deepEqual(await tried("com.acme.x:y"), NEW);
+    await store.desk.give({ namespace: "weather", owner: "other" });
+    const mine = await publish(store, server("weather", "2.0.0"));
+    assert.deepEqual(mine, { why: "foreign", namespace: "weather" });
+    const owned = (await store.desk.namespaces()).map(({ namespace, owner }) =>
+      `${namespace} ${owner}`
+    );
+    assert.deepEqual(owned, [
+      ...["com.acme acme", "com.acme.x other", "com.other other", "fs acme", "fx other"],
+      ...["imported ", "weather other"],
+    ]);
+  });
+
+  Deno.test(`${kind}: a version that is hidden is found by its number alone, until it is shown`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    for (const version of ["1.0.0", "1.1.0"]) await publish(store, server("weather", version));
+    const at = (version: string) => ({ fqdn: "weather", version, keyHash: "hash of acme" });
+    const tag = { fqdn: "weather", tag: "stable", keyHash: "hash of acme" };
+    assert.equal(await store.desk.setTag(tag, "1.1.0"), undefined);
+    assert.deepEqual(await store.desk.setTag(tag, "9.0.0"), { why: "missing" });
+    assert.deepEqual(await store.desk.yank(at("9.0.0"), "x"), { why: "missing" });
+    const foreign = { ...at("1.1.0"), keyHash: "hash of other" };
+    assert.deepEqual(await store.desk.yank(foreign, "x"), { why: "foreign", namespace: "weather" });
+    assert.equal(await store.desk.yank(at("1.1.0"), "leaks"), undefined);
+    const newest = async (version?: string) => (await store.entry("weather", version))?.version;
+    assert.deepEqual(
+      [await newest(), await newest("stable"), await newest("1.1.0")],
+      ["1.0.0", undefined, "1.1.0"],
+    );
+    assert.equal((await store.entry("weather", "1.1.0"))?.yanked, "leaks");
+    assert.deepEqual(await store.versions("weather"), ["1.0.0"]);
+    assert.deepEqual((await store.rows("weather")).map(({ version }) => version), ["1.0.0"]);
+    assert.equal(await store.desk.yank({ fqdn: "weather", version: "1.0.0" }, ""), undefined);
+    assert.deepEqual([await newest(), await found(store), await store.size()], [undefined, [], 0]);
+    assert.deepEqual(await store.page({ ...all, words: ["weather"] }), []);
+    assert.deepEqual(await publish(store, server("weather", "1.1.0", { description: "new" })), {
+      why: "exists",
+    });
+    assert.equal(await store.desk.yank(at("1.1.0"), undefined), undefined);
+    assert.deepEqual([await newest(), await newest("stable")], ["1.1.0", "1.1.0"]);
+    assert.equal((await store.page({ ...all, words: ["weather"] })).length, 1);
+    assert.deepEqual(await store.desk.tagsOf("weather"), { stable: "1.1.0" });
+    assert.equal(await store.desk.setTag(tag, undefined), undefined);
+    assert.deepEqual(await store.desk.setTag(tag, undefined), { why: "missing" });
+    assert.deepEqual(await store.desk.tagsOf("weather"), {});
+  });
+
+  Deno.test(`${kind}: what waits is seen by nobody, and is decided by its hash`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    const code = new TextEncoder().encode("export const secret = 1;");
+    const weather = { ...server("weather", "1.0.0"), code };
+    const isModerated = true;
+    const waits = { state: "waiting", isNew: true };
+    assert.deepEqual(await publish(store, weather, { isModerated }), waits);
+    assert.deepEqual(await publish(store, weather, { isModerated }), { ...waits, isNew: false });
+    const other = server("weather", "1.0.0", { description: "another" });
+    assert.deepEqual(await publish(store, other, { isModerated }), { why: "exists" });
+    assert.deepEqual([await found(store), await store.versions("weather")], [[], []]);
+    assert.equal(await store.entry("weather", "1.0.0"), undefined);
+    assert.deepEqual(await store.rows("weather"), []);
+    // Nobody takes the name meanwhile.
+    const taken = await publish(store, weather, { isModerated, by: "other" });
+    assert.deepEqual(taken, { why: "foreign", namespace: "weather" });
+    const [waiting] = await store.desk.waiting(10);
+    assert.deepEqual([waiting?.fqdn, waiting?.owner, waiting?.code?.length], [
+      "weather",
+      "acme",
+      24,
+    ]);
+    assert.deepEqual(waiting?.manifest, weather.manifest);
+    const decided = { fqdn: "weather", version: "1.0.0", hash: waiting?.hash ?? "" };
+    assert.equal(await store.desk.decide({ ...decided, hash: "sha256-0" }, true), "other");
+    assert.equal(await store.desk.decide({ ...decided, version: "2.0.0" }, true), "missing");
+    assert.equal(await store.desk.decide(decided, false), "done");
+    assert.equal(await store.desk.decide(decided, true), "missing");
+    // Who was rejected keeps nothing, not even the name.
+    assert.deepEqual(await store.desk.namespaces(), []);
+    assert.deepEqual(await publish(store, weather, { isModerated, by: "other" }), waits);
+    assert.equal(await store.desk.decide(decided, true), "done");
+    const entry = await store.entry("weather", undefined);
+    assert.deepEqual([entry?.owner, entry?.code?.length], ["other", 24]);
+    assert.deepEqual(await store.desk.waiting(10), []);
+    await publish(store, server("weather", "2.0.0"), { isModerated, by: "other" });
+    const [later] = await store.desk.waiting(10);
+    await store.add([server("weather", "2.0.0", { description: "by the operator" })]);
+    const two = { fqdn: "weather", version: "2.0.0", hash: later?.hash ?? "" };
+    assert.equal(await store.desk.decide(two, true), "exists");
+    assert.equal((await store.desk.waiting(10)).length, 1);
+  });
+
+  Deno.test(`${kind}: an organisation has only its share`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme");
+    const isModerated = true;
+    for (const name of ["a", "b"]) {
+      const said = await publish(store, server(name, "1.0.0"), { isModerated });
+      assert.deepEqual(said, { state: "waiting", isNew: true });
+    }
+    const third = await publish(store, server("c", "1.0.0"), { isModerated });
+    assert.deepEqual(third, { why: "full", share: "waiting" });
+    for (const name of ["x:1", "x:2", "y"]) {
+      assert.deepEqual(await publish(store, server(name, "1.0.0")), NEW);
+    }
+    assert.deepEqual(await publish(store, server("z", "1.0.0")), { why: "full", share: "names" });
+    for (const version of ["1.1.0", "1.2.0", "1.3.0"]) {
+      assert.deepEqual(await publish(store, server("y", version)), NEW);
+    }
+    const fifth = await publish(store, server("y", "2.0.0"));
+    assert.deepEqual(fifth, { why: "full", share: "versions" });
+  });
+
+  Deno.test(`${kind}: of many that publish one version at once, one does`, async () => {
+    await using there = await place();
+    const stores = await Promise.all([1, 2, 3].map(() => there.open()));
+    await keyed(stores[0]!, "acme");
+    const said = await Promise.all(
+      Array.from(
+        { length: 12 },
+        (_, at) =>
+          publish(stores[at % 3]!, server("weather", "1.0.0", { description: `text ${at}` })),
+      ),
+    );
+    const [store] = stores;
+    const isNew = said.filter((one) => "isNew" in one && one.isNew);
+    assert.equal(isNew.length, 1);
+    assert.equal(said.filter((one) => "why" in one && one.why === "exists").length, 11);
+    const at = said.findIndex((one) => "isNew" in one);
+    assert.equal((await store!.entry("weather", "1.0.0"))?.manifest.description, `text ${at}`);
+    for (const one of stores) await one[Symbol.asyncDispose]();
+  });
+}
