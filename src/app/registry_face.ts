@@ -13,9 +13,33 @@
  * @module
  */
 
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import type { Fqdn } from "../registry/fqdn.ts";
+import { parseManifest } from "../registry/manifest.ts";
 import type { Versions } from "../registry/registry.ts";
 
+export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 export * from "../registry/registry.ts";
+
+/**
+ * Returns why clients would refuse a manifest, or leave out one of its tools; nothing if they take
+ * all of it. `named` are hosts of this machine, with their ports, that it may use without TLS.
+ */
+export function whyRefused(
+  manifest: JsonObject,
+  { asked, named }: { readonly asked: Fqdn; readonly named: ReadonlySet<string> },
+): string | undefined {
+  const left: string[] = [];
+  const onLeftOut = (tool: string, why: string) => left.push(`the tool ${quoted(tool)}: ${why}`);
+  try {
+    parseManifest(manifest, { url: "", asked, named, onLeftOut });
+  } catch (error) {
+    if (!(error instanceof PmlError)) throw error;
+    return error.message.replace(/^Cannot use (?:the entry )?".*?"(?: of ".*?")?: /, "");
+  }
+  return left[0];
+}
 
 /** How to read a folder. */
 export interface FolderReading {

@@ -9,25 +9,42 @@ import { PmlError, quoted } from "@casys/pml/registry";
 
 /** A command line. */
 export interface Typed {
+  /** The command: `serve`, `key add`. */
   readonly verb: string;
-  /** The file or folder that the command names; only commands that name one get it. */
+  /** What stands behind the verb: as many words as the command needs. */
+  readonly words: readonly string[];
+  /** The first of them: the file or folder that the command names. */
   readonly file: string;
   readonly data: string;
   readonly host: string;
   readonly port: number;
   readonly url: string | undefined;
   readonly key: string | undefined;
+  readonly reason: string;
+  readonly isModerated: boolean;
+  /** How many changes each key may make a minute. */
+  readonly perMinute: number;
   readonly json: boolean;
   readonly isVersion: boolean;
   readonly isHelp: boolean;
 }
 
-/** What each command names after its verb. */
-const NAMED: Readonly<Record<string, string | undefined>> = {
-  serve: undefined,
+/** What each command needs behind its verb. */
+const NEEDED: Readonly<Record<string, string>> = {
+  serve: "",
   import: "FOLDER",
   backup: "FILE",
   restore: "FILE",
+  "key add": "ORGANISATION",
+  "key list": "",
+  "key revoke": "ID",
+  give: "NAMESPACE ORGANISATION",
+  owners: "",
+  waiting: "",
+  accept: "NAME@VERSION HASH",
+  reject: "NAME@VERSION HASH",
+  yank: "NAME@VERSION",
+  unyank: "NAME@VERSION",
 };
 
 const OPTIONS = {
@@ -36,6 +53,9 @@ const OPTIONS = {
   port: { type: "string", default: "3005" },
   url: { type: "string" },
   key: { type: "string" },
+  reason: { type: "string", default: "" },
+  moderated: { type: "boolean", default: false },
+  rate: { type: "string", default: "60" },
   json: { type: "boolean", default: false },
   version: { type: "boolean", default: false },
   help: { type: "boolean", default: false },
@@ -43,19 +63,28 @@ const OPTIONS = {
 
 /** Reads a command line. Throws `USAGE` if it makes no sense. */
 export function typedOf(args: readonly string[]): Typed {
-  const { values, positionals: [verb = "", ...files] } = parsed(args);
-  const named = Object.hasOwn(NAMED, verb) ? NAMED[verb] : undefined;
-  const isRun = Object.hasOwn(NAMED, verb) && !values.version && !values.help;
-  if (isRun && files.length !== (named === undefined ? 0 : 1)) {
-    const wanted = `pml-hub ${[verb, named].filter(Boolean).join(" ")}`;
-    throw usage(`Cannot run ${quoted([verb, ...files].join(" "))}: write \`${wanted}\``);
+  const { values, positionals } = parsed(args);
+  const { verb, words } = commandOf(positionals);
+  const isRun = Object.hasOwn(NEEDED, verb) && !values.version && !values.help;
+  const needed = isRun ? NEEDED[verb]?.split(" ").filter(Boolean) ?? [] : [];
+  if (isRun && words.length !== needed.length) {
+    const wanted = `pml-hub ${[verb, ...needed].join(" ")}`;
+    throw usage(`Cannot run ${quoted(positionals.join(" "))}: write \`${wanted}\``);
   }
-  const { data, host, url, key, json, version, help } = values;
+  const { data, host, url, key, json, reason, moderated, rate, version, help } = values;
   return {
-    ...{ verb, file: files[0] ?? "", data, host, port: portOf(values.port) },
-    ...{ url: url === undefined ? undefined : urlOf(url), key, json },
-    ...{ isVersion: version, isHelp: help },
+    ...{ verb, words, file: words[0] ?? "", data, host, port: portOf(values.port) },
+    ...{ url: url === undefined ? undefined : urlOf(url), key, json, reason },
+    ...{ isModerated: moderated, perMinute: rateOf(rate), isVersion: version, isHelp: help },
   };
+}
+
+/** Some commands have two words: `key add`. */
+function commandOf([first = "", second, ...rest]: readonly string[]) {
+  const both = `${first} ${second}`;
+  return Object.hasOwn(NEEDED, both)
+    ? { verb: both, words: rest }
+    : { verb: first, words: second === undefined ? [] : [second, ...rest] };
 }
 
 function parsed(args: readonly string[]) {
@@ -69,6 +98,11 @@ function parsed(args: readonly string[]) {
 function portOf(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw usage(`Cannot listen at port ${quoted(text)}: it is not a number up to 65535`);
+}
+
+function rateOf(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw usage(`Cannot allow ${quoted(text)} changes a minute: it is no number above 0`);
 }
 
 function urlOf(text: string): string {

@@ -7,6 +7,8 @@
 import { PmlError, quoted } from "@casys/pml/registry";
 import { backup, restore } from "../store/backup.ts";
 import { importFolder } from "./_import.ts";
+import { keys, owners } from "./_keys.ts";
+import { moderate, yank } from "./_moderate.ts";
 import { print, tell } from "./out.ts";
 import { serve } from "./_serve.ts";
 import { type Typed, typedOf, usage } from "./_typed.ts";
@@ -23,12 +25,24 @@ Commands:
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
   backup FILE           writes all of it into a new file; the hub may run meanwhile
   restore FILE          makes the database of a new folder from a backup
+  key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
+  key list              lists the keys
+  key revoke ID         ends a key, also for what is on its way
+  give NAMESPACE ORG    gives a namespace to an organisation
+  owners                lists the namespaces and whose they are
+  waiting               lists what waits for you (see serve --moderated)
+  accept NAME@VERSION HASH
+  reject NAME@VERSION HASH
+  yank NAME@VERSION     hides a version; who has pinned it still gets it (--reason TEXT)
+  unyank NAME@VERSION   shows it again
 
 Options:
   --data FOLDER         the folder of the hub (default: hub-data)
   --host HOST           where to listen (default: 127.0.0.1)
   --port PORT           the port; 0 takes a free one (default: 3005)
   --url URL             what clients configure, if a proxy stands before the hub
+  --moderated           new versions wait until you accept them
+  --rate NUMBER         how many changes each key may make a minute (default: 60)
   --key FILE            signs entries with this Ed25519 key (PEM)
   --json                prints JSON
   --version, --help
@@ -64,6 +78,20 @@ async function command(typed: Typed): Promise<number> {
     case "restore":
       await restore(data, file);
       return said(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
+    case "key add":
+    case "key list":
+    case "key revoke":
+      return await keys(typed);
+    case "give":
+    case "owners":
+      return await owners(typed);
+    case "waiting":
+    case "accept":
+    case "reject":
+      return await moderate(typed);
+    case "yank":
+    case "unyank":
+      return await yank(typed);
     default:
       throw usage(`Cannot run ${quoted(verb)}: there is no such command`);
   }

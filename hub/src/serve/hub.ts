@@ -7,7 +7,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { failure, listen, type Listener, refusedSender, type Signer } from "@casys/pml/registry";
 import type { HubStore } from "../store/store.ts";
-import { type HubResponse, requestOf, send } from "./exchange.ts";
+import { type HubResponse, requestOf, send } from "../http/exchange.ts";
+import { openWriting } from "../write/write.ts";
 import { respond } from "./routes.ts";
 
 /** How to listen. */
@@ -19,6 +20,10 @@ export interface HubOptions {
   /** The URL that clients configure, if a proxy stands before the hub. */
   readonly publicUrl?: string | undefined;
   readonly signer?: Signer | undefined;
+  /** Whether new versions wait for the operator. */
+  readonly isModerated?: boolean;
+  /** How many changes each key may make a minute. */
+  readonly perMinute?: number;
   readonly warn: (message: string) => void;
 }
 
@@ -31,16 +36,21 @@ export interface Hub extends Listener {
 }
 
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
+const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const { store, publicUrl, signer, warn } = options;
+  const { store, publicUrl, signer, warn, isModerated = false, perMinute = PER_MINUTE } = options;
   let isStopping = false;
   let isLocal = true;
   const address = Promise.withResolvers<string>();
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
+  const write = openWriting({
+    ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
+    ...{ isModerated, perMinute },
+  });
   const answered = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -49,7 +59,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      store,
+      ...{ store, write },
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,

@@ -14,7 +14,8 @@ import {
   type Signer,
 } from "@casys/pml/registry";
 import type { HubStore, StoredEntry } from "../store/store.ts";
-import type { HubRequest, HubResponse } from "./exchange.ts";
+import type { HubRequest, HubResponse } from "../http/exchange.ts";
+import type { Writing } from "../write/write.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** What answers are made of. */
@@ -22,6 +23,8 @@ export interface RouteOptions {
   readonly store: HubStore;
   /** Signs entries, if there is a key. */
   readonly sign?: ((entry: StoredEntry) => ReturnType<Signer["sign"]>) | undefined;
+  /** Answers publishers. */
+  readonly write: Writing;
   /** Whether the hub is about to stop, and wants no more requests. */
   readonly isStopping: () => boolean;
 }
@@ -38,7 +41,7 @@ export async function respond(
   const [path = ""] = asked.target.split("?", 1);
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);
-  if (!isRead) return await answer(asked, store);
+  if (!isRead) return await options.write(asked) ?? await answer(asked, store);
   if (isLong(asked.target)) return tooLong(path);
   if (path.startsWith(OFFICIAL_PATH)) return await official(asked, options.store);
   switch (path) {

@@ -1,0 +1,124 @@
+/**
+ * Checks what somebody wants to publish. Nothing of it is run, bundled or resolved here.
+ *
+ * @module
+ */
+
+import {
+  entryName,
+  type Fqdn,
+  integrityOf,
+  isObject,
+  type Json,
+  type JsonObject,
+  quoted,
+  textOf,
+  visible,
+  whyRefused,
+} from "@casys/pml/registry";
+import type { Offered } from "../store/store.ts";
+
+/** A name with the version under which it is published. */
+export interface Target extends Fqdn {
+  readonly version: string;
+}
+
+/** The largest code and the largest manifest, in bytes. */
+const MOST = { code: 2_000_000, manifest: 1_000_000 };
+const MEMBERS: ReadonlySet<string> = new Set([
+  ...["fqdn", "type", "version", "description", "install", "proxy_to", "url", "headers"],
+  ...["permissions", "tools", "env_required", "warnings", "routing", "integrity"],
+  ...["issued", "signature"],
+]);
+const BREAKS = /[\n\t\u{200d}]/gu;
+
+/** Something that cannot be published, and why. */
+export class Unfit extends Error {
+  /** 413 if it is too large, else 400. */
+  readonly status: 400 | 413;
+
+  /** Takes the reason. */
+  constructor(why: string, status: 400 | 413 = 400) {
+    super(why);
+    this.status = status;
+  }
+}
+
+/** Returns what a body offers under a name. Throws `Unfit` if clients could not use it. */
+export function offeredIn(
+  body: Uint8Array,
+  { target, host }: { readonly target: Target; readonly host: string },
+): Offered {
+  const said = jsonOf(body);
+  if (!isObject(said) || !isObject(said.manifest)) {
+    throw new Unfit('the body is not {"manifest": {…}, "code": "…"}');
+  }
+  const { manifest, code, ...rest } = said;
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw new Unfit(`the body has a key ${quoted(unknown)}`);
+  if (code !== undefined && typeof code !== "string") throw new Unfit("code is no text");
+  checkMembers(manifest, target);
+  checkTexts(manifest, "the manifest");
+  const why = whyRefused(manifest, { asked: target, named: new Set([host]) });
+  if (why !== undefined) throw new Unfit(why);
+  const bytes = codeOf(manifest, code);
+  const { version } = target;
+  return { fqdn: entryName(target), version, manifest, ...bytes && { code: bytes } };
+}
+
+/** Parses a body. Throws `Unfit` if it is no JSON. */
+export function jsonOf(body: Uint8Array): Json {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+  } catch {
+    throw new Unfit("the body is no JSON in UTF-8");
+  }
+}
+
+function checkMembers(manifest: JsonObject, target: Target): void {
+  const unknown = Object.keys(manifest).find((key) => !MEMBERS.has(key));
+  if (unknown !== undefined) {
+    throw new Unfit(`its key ${quoted(unknown)} is none of a manifest`);
+  }
+  if (new TextEncoder().encode(JSON.stringify(manifest)).length > MOST.manifest) {
+    throw new Unfit(`the manifest has more than ${MOST.manifest} bytes`, 413);
+  }
+  const name = entryName(target);
+  if (manifest.fqdn !== name) {
+    throw new Unfit(`its fqdn is ${quoted(textOf(manifest.fqdn))}, wanted ${quoted(name)}`);
+  }
+  if (manifest.version !== target.version) {
+    const found = quoted(textOf(manifest.version));
+    throw new Unfit(`its version is ${found}, wanted ${quoted(target.version)}`);
+  }
+}
+
+/** Refuses what a person could not see, or what moves the cursor of a terminal. */
+function checkTexts(value: Json, where: string): void {
+  if (typeof value === "string") {
+    const plain = value.replace(BREAKS, "");
+    if (visible(plain, Infinity) === plain) return;
+    throw new Unfit(`${where} has a character that cannot be seen: ${quoted(value)}`);
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    checkTexts(key, `a name in ${where}`);
+    checkTexts(member, Array.isArray(value) ? where : quoted(key));
+  }
+}
+
+/** Returns the code of a module, which must have the hash that the manifest says. */
+function codeOf(manifest: JsonObject, code: string | undefined) {
+  if (manifest.type !== "deno") {
+    if (code !== undefined) throw new Unfit(`a manifest of type ${manifest.type} has no code`);
+    return undefined;
+  }
+  if (code === undefined) throw new Unfit("a module needs its code");
+  const bytes = new TextEncoder().encode(code);
+  if (bytes.length > MOST.code) {
+    throw new Unfit(`the code has ${bytes.length} bytes, and ${MOST.code} are allowed`, 413);
+  }
+  const integrity = integrityOf(bytes);
+  if (manifest.integrity === integrity) return bytes;
+  throw new Unfit(`its integrity is not that of the code, which is ${integrity}`);
+}

@@ -1,0 +1,239 @@
+/**
+ * Takes what publishers send: new versions, yanked versions and tags.
+ *
+ * @module
+ */
+
+import {
+  BUILTIN_NAMES,
+  entryName,
+  failure,
+  fqdnOf,
+  isObject,
+  isVersion,
+  quoted,
+  type RegistryResponse,
+  visible,
+} from "@casys/pml/registry";
+import type { HubRequest } from "../http/exchange.ts";
+import { namespaceOf, shapeOf, shapesLike } from "../store/namespace.ts";
+import type { Desk, Shares } from "../store/store.ts";
+import { keyHashOf } from "./key.ts";
+import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
+import { Rates } from "./_rates.ts";
+import { refused } from "./_refused.ts";
+
+/** How publishers are served. */
+export interface WriteOptions {
+  readonly desk: Desk;
+  /** The URL that clients configure. */
+  readonly url: () => Promise<string>;
+  /** Whether new versions wait for the operator. */
+  readonly isModerated: boolean;
+  /** How many changes a key may make a minute. */
+  readonly perMinute: number;
+  readonly isStopping: () => boolean;
+}
+
+/** Answers a request that changes something; nothing if it is none. */
+export type Writing = (asked: HubRequest) => Promise<RegistryResponse | undefined>;
+
+/** What a request changes. */
+type Work =
+  | { readonly what: "publish"; readonly name: string }
+  | { readonly what: "yank" | "unyank"; readonly name: string }
+  | { readonly what: "tag" | "untag"; readonly name: string; readonly tag: string };
+
+/** A change that came with a key that is known. */
+interface Keyed {
+  readonly asked: HubRequest;
+  readonly keyHash: string;
+}
+
+const SHARES: Shares = { versions: 1_000, names: 10_000, waiting: 100 };
+/** What a body may have: code and manifest, escaped as JSON. */
+const BODY = 8_000_000;
+const SMALL_BODY = 10_000;
+/** How many bodies are read at once. */
+const LANES = 8;
+const REASON = 300;
+const VERSION = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
+const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"]])[] = [
+  ["PUT", /^\/mcp\/([^/]+)$/, "publish"],
+  ["POST", /^\/mcp\/([^/]+)\/yank$/, "yank"],
+  ["POST", /^\/mcp\/([^/]+)\/unyank$/, "unyank"],
+  ["PUT", /^\/mcp\/([^/]+)\/tags\/([^/]+)$/, "tag"],
+  ["DELETE", /^\/mcp\/([^/]+)\/tags\/([^/]+)$/, "untag"],
+];
+
+/** Returns what answers publishers. */
+export function openWriting(options: WriteOptions): Writing {
+  const rates = new Rates(options.perMinute);
+  let lanes = LANES;
+  return async (asked) => {
+    const work = workOf(asked);
+    if (work === undefined) return undefined;
+    if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
+    const keyHash = keyHashOf(asked.headers.authorization);
+    const owner = keyHash && await options.desk.ownerOf(keyHash);
+    if (keyHash === undefined || owner === undefined) return refused({ why: "key" });
+    const wait = rates.take(keyHash);
+    if (wait !== undefined) {
+      const message = `This key may make ${options.perMinute} changes a minute`;
+      return later("rate_limited", { message, seconds: wait });
+    }
+    if (lanes === 0) return later("busy", { message: "This hub takes other uploads; try again" });
+    lanes--;
+    try {
+      return await changed(work, { asked, keyHash }, options);
+    } catch (error) {
+      if (!(error instanceof Unfit)) throw error;
+      return unfit(work, error);
+    } finally {
+      lanes++;
+    }
+  };
+}
+
+async function changed(
+  work: Work,
+  keyed: Keyed,
+  options: WriteOptions,
+): Promise<RegistryResponse> {
+  const { desk } = options;
+  const target = targetOf(work);
+  if (work.what === "publish") return await publish(target, keyed, options);
+  const { asked, keyHash } = keyed;
+  const fqdn = entryName(target);
+  if (work.what === "tag" || work.what === "untag") {
+    const { tag } = work;
+    // What looks like a version would stand for another one.
+    if (!isVersion(tag) || VERSION.test(tag)) {
+      throw new Unfit(`the tag ${quoted(tag)} is no word such as "beta"`);
+    }
+    const version = work.what === "untag" ? undefined : textIn(await membersOf(asked), "version");
+    const refusal = await desk.setTag({ fqdn, tag, keyHash }, version);
+    if (refusal !== undefined) return refused(refusal, { fqdn, version, tag });
+    return json(200, { fqdn, tags: await desk.tagsOf(fqdn) });
+  }
+  const isYanked = work.what === "yank";
+  const reason = isYanked ? reasonIn(await membersOf(asked)) : undefined;
+  const { version } = target;
+  const refusal = await desk.yank({ fqdn, version, keyHash }, reason);
+  if (refusal !== undefined) return refused(refusal, { fqdn, version });
+  return json(200, { fqdn, version, yanked: isYanked });
+}
+
+async function publish(
+  target: Target,
+  { asked, keyHash }: Keyed,
+  { desk, url, isModerated }: WriteOptions,
+): Promise<RegistryResponse> {
+  const [type = ""] = (asked.headers["content-type"] ?? "").split(";");
+  if (type.trim().toLowerCase() !== "application/json") {
+    return failure(415, "unsupported", { message: "Send content-type: application/json" });
+  }
+  const body = await asked.body(BODY);
+  if (body === undefined) throw new Unfit(`the body has more than ${BODY} bytes`, 413);
+  const registry = await url();
+  const offered = offeredIn(body, { target, host: new URL(registry).host });
+  const { fqdn, version } = offered;
+  const builtin = builtinLike(fqdn);
+  const shares = SHARES;
+  const made = builtin === undefined
+    ? await desk.publish({ offered, keyHash, isModerated, shares })
+    : { why: "look_alike", namespace: builtin } as const;
+  if ("why" in made) return refused(made, { fqdn, version });
+  const { state, isNew } = made;
+  const { integrity } = offered.manifest;
+  const told = { fqdn, version, ...integrity !== undefined && { integrity }, state };
+  return json(isNew ? 201 : 200, told, { location: `${registry}/${fqdn}@${version}` });
+}
+
+/** Returns the server of PML's own that a name is taken for. */
+function builtinLike(fqdn: string): string | undefined {
+  const shapes = new Set(shapesLike(namespaceOf(fqdn)));
+  return [...BUILTIN_NAMES].find((name) => shapes.has(shapeOf(name)));
+}
+
+function workOf({ method, target }: HubRequest): Work | undefined {
+  const [path = ""] = target.split("?", 1);
+  for (const [of, pattern, what] of PATHS) {
+    const [, name, tag] = of === method && pattern.exec(path) || [];
+    if (name === undefined) continue;
+    if (what === "tag" || what === "untag") return { what, name, tag: decoded(tag ?? "") };
+    return { what, name };
+  }
+  return undefined;
+}
+
+/** Returns the name and the version that a path has. Throws `Unfit` if it has not what it needs. */
+function targetOf({ what, name }: Work): Target {
+  const target = fqdnOf(decoded(name));
+  if (target === undefined) throw new Unfit("it is no name of an entry in lower case");
+  const { version = "" } = target;
+  if (what === "tag" || what === "untag") {
+    if (target.version === undefined) return { ...target, version };
+    throw new Unfit("a tag is of a name without a version");
+  }
+  if (VERSION.test(version)) return { ...target, version };
+  throw new Unfit(`its version is ${quoted(version)}, wanted one such as 1.2.0`);
+}
+
+async function membersOf(asked: HubRequest): Promise<Readonly<Record<string, unknown>>> {
+  const body = await asked.body(SMALL_BODY);
+  if (body === undefined) throw new Unfit(`the body has more than ${SMALL_BODY} bytes`, 413);
+  if (body.length === 0) return {};
+  const said = jsonOf(body);
+  if (isObject(said)) return said;
+  throw new Unfit("the body is no object");
+}
+
+function textIn(members: Readonly<Record<string, unknown>>, name: string): string {
+  const text = members[name];
+  if (typeof text === "string") return text;
+  throw new Unfit(`the body has no text ${quoted(name)}`);
+}
+
+function reasonIn(members: Readonly<Record<string, unknown>>): string {
+  const reason = members.reason ?? "";
+  const isShort = typeof reason === "string" && reason.length <= REASON &&
+    visible(reason, Infinity) === reason;
+  if (isShort) return reason;
+  throw new Unfit(`the reason is no line of at most ${REASON} characters`);
+}
+
+function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
+  const name = quoted(decoded(work.name));
+  return failure(status, status === 413 ? "too_large" : "invalid_entry", {
+    message: `Cannot ${work.what} ${name}: ${message}`,
+  });
+}
+
+/** Answers a request that may be sent again after some seconds. */
+function later(
+  error: "stopping" | "busy" | "rate_limited",
+  { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
+): RegistryResponse {
+  const status = error === "rate_limited" ? 429 : 503;
+  return failure(status, error, { message, headers: { "retry-after": String(seconds) } });
+}
+
+function json(
+  status: number,
+  value: object,
+  headers: RegistryResponse["headers"] = {},
+): RegistryResponse {
+  const body = new TextEncoder().encode(JSON.stringify(value));
+  const length = String(body.length);
+  const type = "application/json";
+  return { status, headers: { "content-type": type, "content-length": length, ...headers }, body };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // then it is no name
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Spawned hubs, and publishers who write to them.
+ *
+ * @module
+ */
+
+import { integrityOf } from "../../src/registry/integrity.ts";
+import { denoCommand } from "./pml_command.ts";
+import { type Serving, spawnServing } from "./registry_contract.ts";
+import { runPml } from "./run.ts";
+import { makeWorkspace, type Workspace } from "./workspace.ts";
+
+const HUB = denoCommand("hub/mod.ts");
+
+/** What a hub answered. */
+export interface Told {
+  readonly status: number;
+  // deno-lint-ignore no-explicit-any
+  readonly body: any;
+  readonly headers: Headers;
+}
+
+/** A manifest and its code. */
+export interface Offer {
+  readonly manifest: Record<string, unknown>;
+  readonly code?: string;
+}
+
+/** A hub that was spawned in a folder of its own. */
+export interface TestHub extends AsyncDisposable {
+  readonly ws: Workspace;
+  /** The hub that runs. */
+  readonly serving: Serving;
+  readonly url: string;
+  /** Runs a command of the hub. */
+  readonly run: (...args: readonly string[]) => ReturnType<typeof runPml>;
+  /** Makes a key for an organisation. */
+  readonly key: (owner: string) => Promise<{ readonly id: string; readonly key: string }>;
+  /** Starts another process on the same store. */
+  readonly again: (...args: readonly string[]) => Promise<Serving>;
+}
+
+/** Spawns a hub. */
+export async function spawnHub(...args: readonly string[]): Promise<TestHub> {
+  const ws = await makeWorkspace({});
+  const again = (...more: readonly string[]) =>
+    spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args, ...more]);
+  const serving = await again();
+  const run = (...words: readonly string[]) => runPml(ws, words, { command: HUB });
+  const key = async (owner: string) =>
+    JSON.parse((await run("key", "add", owner, "--json")).stdout);
+  return {
+    ...{ ws, serving, run, key, again, url: `http://127.0.0.1:${serving.port}/mcp` },
+    [Symbol.asyncDispose]: async () => {
+      await serving[Symbol.asyncDispose]();
+      await ws[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Returns a module with a tool that greets. */
+export function moduleOffer(fqdn: string, version: string, text = "hello "): Offer {
+  // A capability has the tool of its name.
+  const tool = fqdn.split(":")[1] ?? "greet";
+  const code = `export const __meta__ = { name: "greeter", tools: { ${tool}: {} } };
+export const ${tool} = ({ who }) => ${JSON.stringify(text)} + who;\n`;
+  const permissions = { read: [], write: [], net: [], run: [], env: [] };
+  const tools = [{ name: tool, inputSchema: { type: "object" }, permissions }];
+  return {
+    code,
+    manifest: {
+      ...{ fqdn, type: "deno", version, description: "Greets", permissions, tools },
+      ...{ env_required: [], warnings: [], routing: "local" },
+      integrity: integrityOf(new TextEncoder().encode(code)),
+    },
+  };
+}
+
+/** Returns a server of a package. */
+export function packageOffer(fqdn: string, version: string, more: object = {}): Offer {
+  return {
+    manifest: {
+      ...{ fqdn, type: "stdio", version, description: `Does ${fqdn}` },
+      install: { command: "npx", args: ["-y", `some-server@${version}`] },
+      ...{ tools: [], env_required: [], warnings: [], routing: "local", ...more },
+    },
+  };
+}
+
+/** Sends a request with a key, and returns the answer. */
+export async function sent(
+  url: string,
+  { method, key, body, headers = {}, signal }: {
+    readonly method: string;
+    readonly key?: string | undefined;
+    readonly body?: unknown;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly signal?: AbortSignal;
+  },
+): Promise<Told> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      ...key !== undefined && { authorization: `Bearer ${key}` },
+      ...body !== undefined && { "content-type": "application/json" },
+      ...headers,
+    },
+    ...body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) },
+    ...{ signal: signal ?? null, redirect: "manual" },
+  });
+  const text = await response.text();
+  return { status: response.status, body: parsed(text), headers: response.headers };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text; // the code of a module
+  }
+}
+
+/** Publishes an offer under its own name. */
+export async function put(url: string, key: string | undefined, offer: Offer): Promise<Told> {
+  const { fqdn, version } = offer.manifest;
+  return await sent(`${url}/${fqdn}@${version}`, { method: "PUT", key, body: offer });
+}
