@@ -47,7 +47,8 @@ export const ROOMS: readonly string[] = [...ALLOWED.keys()];
 /** The floors of the hub, which is a package of its own. */
 export const HUB_FLOORS: typeof FLOORS = [
   { store: [] },
-  { serve: ["store"] },
+  { page: ["store"] },
+  { serve: ["store", "page"] },
   { cli: ["store", "serve"] },
 ];
 const HUB_ALLOWED = new Map(HUB_FLOORS.flatMap((floor) => Object.entries(floor)));
