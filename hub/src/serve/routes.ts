@@ -13,6 +13,7 @@ import {
   type RegistryResponse,
   type Signer,
 } from "@casys/pml/registry";
+import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
@@ -27,6 +28,9 @@ export interface RouteOptions {
   readonly write: Writing;
   /** Whether the hub is about to stop, and wants no more requests. */
   readonly isStopping: () => boolean;
+  /** The URL that clients configure, and the key that they pin. */
+  readonly url: string;
+  readonly publicKey: string | undefined;
 }
 
 const QUERY_MAX = 500;
@@ -42,6 +46,8 @@ export async function respond(
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);
   if (!isRead) return await options.write(asked) ?? await answer(asked, store);
+  const shown = await page(asked, options);
+  if (shown !== undefined) return shown;
   if (isLong(asked.target)) return tooLong(path);
   if (path.startsWith(OFFICIAL_PATH)) return await official(asked, options.store);
   switch (path) {
@@ -52,7 +58,7 @@ export async function respond(
     case "/mcp/routing":
       return conditional(json({ cloud: await options.store.cloudNames(CLOUD_MAX) }), asked);
     default:
-      return await answer(asked, store);
+      return await answer({ ...asked, target: programPath(asked.target) }, store);
   }
 }
 

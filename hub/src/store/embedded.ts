@@ -133,6 +133,34 @@ export class EmbeddedStore implements HubStore {
     return this.#now(() => versionsOf(this.#sql, fqdn));
   }
 
+  /** Returns when each version of a name was added. */
+  dates(fqdn: string): Promise<ReadonlyMap<string, Date>> {
+    return this.#now(() => {
+      const rows = this.#sql.all(`SELECT version, created FROM ${tableOf(fqdn)} WHERE fqdn = ?`, [
+        fqdn,
+      ]);
+      return new Map(rows.map(({ version, created }) => [
+        String(version),
+        new Date(String(created)),
+      ]));
+    });
+  }
+
+  /** Returns the newest entries that were added last. Rows lie in the order of their adding. */
+  latest(limit: number): Promise<readonly StoredEntry[]> {
+    return this.#now(() => {
+      const part = (table: Table) =>
+        `SELECT ${COLUMNS} FROM ${table} v JOIN newest n USING (fqdn, version)
+         ORDER BY v.rowid DESC LIMIT ?`;
+      const rows = this.#sql.all(
+        `SELECT * FROM (${part("servers")}) UNION ALL SELECT * FROM (${part("capabilities")})
+         ORDER BY created DESC, fqdn LIMIT ?`,
+        [limit, limit, limit],
+      );
+      return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
+    });
+  }
+
   /** Returns the names whose newest version runs in the cloud. */
   cloudNames(limit: number): Promise<readonly string[]> {
     return this.#now(() =>

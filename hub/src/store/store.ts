@@ -167,6 +167,10 @@ export interface HubStore extends RegistryStore, AsyncDisposable {
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void>;
   /** Returns the versions of a name that are not hidden, the newest first. */
   versions(fqdn: string): Promise<readonly string[]>;
+  /** Returns when each version of a name was added. */
+  dates(fqdn: string): Promise<ReadonlyMap<string, Date>>;
+  /** Returns the newest entries that were added last, the last one first. */
+  latest(limit: number): Promise<readonly StoredEntry[]>;
   /** Returns the names whose newest version runs in the cloud, ordered, at most `limit`. */
   cloudNames(limit: number): Promise<readonly string[]>;
   /** Returns the rows of a name in the view `pml_registry`. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { PmlError, searchText } from "@casys/pml/registry";
+import { until } from "../../../tests/kit/wait.ts";
 import { openDatabase } from "./_database.ts";
 import { MIGRATIONS } from "./_migrations.ts";
 import { shapeOf } from "./namespace.ts";
@@ -86,6 +87,33 @@ for (const [kind, place] of Object.entries(STORES)) {
     await fc.assert(property, { numRuns: 200, seed: 7 });
     const two = await store.page({ after: "apple", words: [], limit: 2 });
     assert.deepEqual(two.map(({ fqdn }) => fqdn), ["fs:list", "fs:read_json", 'quo"te']);
+  });
+
+  Deno.test(`${kind}: what was added last comes first, by the newest version of each name`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    const offers = [
+      server("weather", "1.0.0"),
+      server("fs:read", "0.1.0"),
+      server("maps", "2.0.0"),
+      server("weather", "1.1.0"),
+      server("maps", "1.0.0"),
+    ];
+    const before = Date.now();
+    for (const offer of offers) {
+      const last = Date.now();
+      await store.add([offer]);
+      await until(() => Date.now() > last);
+    }
+    const latest = async (limit: number) =>
+      (await store.latest(limit)).map(({ fqdn, version }) => `${fqdn}@${version}`);
+    assert.deepEqual(await latest(9), ["weather@1.1.0", "maps@2.0.0", "fs:read@0.1.0"]);
+    assert.deepEqual(await latest(2), ["weather@1.1.0", "maps@2.0.0"]);
+    const dates = await store.dates("weather");
+    assert.deepEqual([...dates.keys()].sort(), ["1.0.0", "1.1.0"]);
+    const [first = 0, second = 0] = [dates.get("1.0.0"), dates.get("1.1.0")].map(Number);
+    assert.ok(before <= first && first < second && second <= Date.now());
+    assert.equal((await store.dates("nobody")).size, 0);
   });
 
   Deno.test(`${kind}: the view says how a server is started and where it runs`, async () => {

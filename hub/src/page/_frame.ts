@@ -1,0 +1,156 @@
+/**
+ * Puts a page together: its head, what stands on every page, and the headers of its answer.
+ *
+ * @module
+ */
+
+import { ok, type RegistryResponse } from "@casys/pml/registry";
+import type { HubStore } from "../store/store.ts";
+import { type Html, html } from "./_html.ts";
+import { STYLE, STYLE_HASH } from "./_style.ts";
+
+/** What pages are made of. */
+export interface PageOptions {
+  readonly store: Pick<HubStore, "entry" | "page" | "versions" | "dates" | "latest" | "size">;
+  /** The URL that clients configure. */
+  readonly url: string;
+  /** The key that clients pin, if the hub signs its entries. */
+  readonly publicKey?: string | undefined;
+}
+
+/** A page before it is framed. */
+export interface Sheet {
+  readonly status: 200 | 400 | 404;
+  readonly title: string;
+  readonly main: Html;
+  /** What stands in the search field. */
+  readonly query?: string;
+}
+
+const COMMON = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; img-src 'self'; ` +
+  "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/** Returns the answer that shows a page. */
+export function answerOf(sheet: Sheet): RegistryResponse {
+  const made = ok(new TextEncoder().encode(String(framed(sheet))), {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-cache",
+    "vary": "accept",
+    "content-security-policy": POLICY,
+    ...COMMON,
+  });
+  const { etag: _, ...headers } = made.headers;
+  return sheet.status === 200 ? made : { ...made, status: sheet.status, headers };
+}
+
+function framed({ title, main, query = "" }: Sheet): Html {
+  return html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>${title} · PML hub</title>
+    <link rel="icon" type="image/svg+xml" href="/favicon.svg">
+    ${STYLE}
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to the content</a>
+        <header class="top">
+          <div class="wide">
+            <a class="brand" href="/"><img src="/favicon.svg" alt="" width="24" height="24">PML hub</a>
+            <form role="search" action="/search" method="get">
+              <label class="unseen" for="q">Search servers and tools</label>
+              <input id="q" name="q" type="search" value="${query}" maxlength="500"
+                autocomplete="off" placeholder="Search servers and tools">
+              <button type="submit">Search</button>
+            </form>
+          </div>
+        </header>
+        <main id="main" class="wide" tabindex="-1">
+    ${main}
+        </main>
+        <footer class="wide">
+          <p>Publishers wrote what stands here, and addresses in it are no links.
+    Characters that nobody would see are shown <mark>like&nbsp;this</mark>.</p>
+        </footer>
+      </body>
+    </html>
+  `;
+}
+
+/** Returns a page that says what is wrong, and what to do. */
+export function problemPage(
+  status: 400 | 404,
+  { title, why, hint }: { readonly title: string; readonly why: Html; readonly hint: Html },
+): Sheet {
+  const main = html`
+    <div class="problem">
+      <h1>${title}</h1>
+      <p>${why}</p>
+      <p>${hint}</p>
+      <p><a class="button" href="/">Newest entries</a></p>
+    </div>
+  `;
+  return { status, title, main };
+}
+
+const ICON = html`
+  <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
+    <rect width="32" height="32" rx="8" fill="#176b5b" />
+    <g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">
+      <circle cx="16" cy="16" r="3.6" />
+      <path d="M16 12.4V6M19 18l5.6 3.6M13 18l-5.6 3.6" />
+    </g>
+  </svg>
+`;
+
+/** Returns the picture of the hub. */
+export function icon(): RegistryResponse {
+  return ok(new TextEncoder().encode(String(ICON)), {
+    "content-type": "image/svg+xml",
+    "cache-control": "public, max-age=86400",
+    "content-security-policy": "default-src 'none'",
+    ...COMMON,
+  });
+}
+
+/** Returns the address of an entry's page, or of what belongs to it. */
+export function pathTo(fqdn: string, version?: string): string {
+  return `/entry/${named(fqdn, version)}`;
+}
+
+/** Returns the address of an entry for programs. */
+export function downloadOf(fqdn: string, version: string): string {
+  return `/mcp/${named(fqdn, version)}`;
+}
+
+function named(fqdn: string, version?: string): string {
+  const name = encodeURIComponent(fqdn.toWellFormed()).replaceAll("%3A", ":");
+  return version === undefined ? name : `${name}@${encodeURIComponent(version.toWellFormed())}`;
+}
+
+/** Shows a day. */
+export function dayOf(date: Date): Html {
+  const iso = date.toISOString();
+  const shown = date.toLocaleDateString("en-GB", {
+    ...{ day: "numeric", month: "short", year: "numeric" },
+    timeZone: "UTC",
+  });
+  return html`<time datetime="${iso}">${shown}</time>`;
+}
+
+/** Shows a text of others with its lines, up to a length. */
+export function said(text: string, max: number): Html {
+  const short = cut(text, max);
+  const lines = short.split(/\r\n?|\n/);
+  const shown = lines.map((line, at) => at === 0 ? html`${line}` : html`<br>${line}`);
+  return html`<span class="said">${shown}</span>`;
+}
+
+/** Cuts a text, and says so. */
+export function cut(text: string, max: number): string {
+  return text.length > max ? `${text.slice(0, max)}… (${text.length} characters)` : text;
+}

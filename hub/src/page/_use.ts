@@ -1,0 +1,31 @@
+/**
+ * Shows the lines with which a person uses a hub and its entries.
+ *
+ * @module
+ */
+
+import type { PageOptions } from "./_frame.ts";
+import { type Html, html } from "./_html.ts";
+import type { ShownTool } from "./_manifest.ts";
+
+/** What no shell takes for anything but a part of a name. */
+const PLAIN = /^[A-Za-z0-9_][\w.-]{0,127}$/;
+
+/** Shows the line of `.pml.json` that names this hub. */
+export function registriesLine({ url, publicKey }: PageOptions): Html {
+  const entry = publicKey === undefined ? url : { url, public_key: publicKey };
+  return html`<pre class="use"><code>"registries": [${JSON.stringify(entry)}]</code></pre>`;
+}
+
+/**
+ * Shows the line that calls a tool. People copy it to a shell, so a tool whose name could be more
+ * than a name there gets none.
+ */
+export function callLine(fqdn: string, tools: readonly ShownTool[]): Html {
+  const [server = "", action] = fqdn.split(":");
+  const names = action === undefined ? tools.map(({ name }) => name) : [action];
+  const tool = names.find((name) => PLAIN.test(name));
+  if (!PLAIN.test(server)) return html``;
+  const line = tool === undefined ? `pml tools ${server}` : `pml call ${server}:${tool}`;
+  return html`<pre class="use"><code>${line}</code></pre>`;
+}
