@@ -51,7 +51,7 @@ export async function found(query: URLSearchParams, { store }: PageOptions): Pro
   const title = isAll ? "All entries" : `Search: ${asked}`;
   const main = html`<h1>${isAll ? "All entries" : html`Search for ${quotation(asked)}`}</h1>
 <p class="calm">${counts(shown.length, { isMore: entries.length > HITS, after })}</p>
-${shown.length > 0 ? hits(shown) : nothing(after)}
+${shown.length > 0 ? html`<h2 class="unseen">Hits</h2>${hits(shown)}` : nothing(after)}
 ${
     entries.length > HITS && last !== undefined
       ? html`<p><a class="button" rel="next" href="${searchPath(asked, last)}">Next page</a></p>`

@@ -132,7 +132,7 @@ details { margin-top: .4rem; }
 summary { cursor: pointer; color: var(--accent); width: fit-content; }
 .versions { list-style: none; padding: 0; margin: .5rem 0; max-height: 22rem; overflow: auto; }
 .versions li {
-  display: grid; grid-template-columns: minmax(0, 1fr) auto 4.2rem; gap: .75rem;
+  display: grid; grid-template-columns: minmax(0, 1fr) auto 4.8rem; gap: .75rem;
   padding: .3rem .5rem; align-items: baseline;
 }
 .versions time { color: var(--calm); font-size: .875rem; font-weight: 400; }
