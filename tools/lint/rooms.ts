@@ -47,8 +47,8 @@ export const ROOMS: readonly string[] = [...ALLOWED.keys()];
 /** The floors of the hub, which is a package of its own. */
 export const HUB_FLOORS: typeof FLOORS = [
   { http: [], publish: [], store: [] },
-  { page: ["store"], write: ["http", "store"] },
-  { serve: ["http", "page", "store", "write"] },
+  { mcp: ["http", "store"], page: ["store"], write: ["http", "store"] },
+  { serve: ["http", "mcp", "page", "store", "write"] },
   { cli: ["publish", "store", "write", "serve"] },
 ];
 const HUB_ALLOWED = new Map(HUB_FLOORS.flatMap((floor) => Object.entries(floor)));

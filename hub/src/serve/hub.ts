@@ -6,6 +6,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { failure, listen, type Listener, refusedSender, type Signer } from "@casys/pml/registry";
+import { openMcp } from "../mcp/mcp.ts";
 import type { HubStore } from "../store/store.ts";
 import { type HubResponse, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
@@ -51,6 +52,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
     ...{ isModerated, perMinute },
   });
+  const mcp = openMcp(store);
   const answered = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -59,7 +61,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, write, url, publicKey: signer?.publicKey },
+      ...{ store, mcp, write, url, publicKey: signer?.publicKey },
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,

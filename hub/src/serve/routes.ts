@@ -13,6 +13,7 @@ import {
   type RegistryResponse,
   type Signer,
 } from "@casys/pml/registry";
+import type { Mcp } from "../mcp/mcp.ts";
 import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
@@ -24,6 +25,8 @@ export interface RouteOptions {
   readonly store: HubStore;
   /** Signs entries, if there is a key. */
   readonly sign?: ((entry: StoredEntry) => ReturnType<Signer["sign"]>) | undefined;
+  /** Answers MCP. */
+  readonly mcp: Mcp;
   /** Answers publishers. */
   readonly write: Writing;
   /** Whether the hub is about to stop, and wants no more requests. */
@@ -45,6 +48,7 @@ export async function respond(
   const [path = ""] = asked.target.split("?", 1);
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);
+  if (asked.method === "POST" && path === "/mcp") return await options.mcp(asked);
   if (!isRead) return await options.write(asked) ?? await answer(asked, store);
   const shown = await page(asked, options);
   if (shown !== undefined) return shown;
