@@ -150,9 +150,16 @@ Deno.test("A body that nobody wants is not read, and its connection is closed", 
   await assertWell(hub);
   const before = await rssOf(hub.pid);
   const chunk = new Uint8Array(65_536).fill(120);
-  for (const how of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"]) {
+  const wanted = [["POST /mcp/greeter", 405], ["PUT /mcp/x@1.0.0", 401], [
+    "POST /mcp",
+    413,
+  ]] as const;
+  const hows = ["Content-Length: 1000000000", "Transfer-Encoding: chunked"];
+  for (
+    const [what, status, how] of wanted.flatMap((one) => hows.map((how) => [...one, how] as const))
+  ) {
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: hub.port });
-    const head = `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n${how}\r\n\r\n`;
+    const head = `${what} HTTP/1.1\r\nHost: 127.0.0.1\r\n${how}\r\n\r\n`;
     await connection.write(new TextEncoder().encode(head));
     let isOpen = true;
     const sent = async () => {
@@ -167,7 +174,7 @@ Deno.test("A body that nobody wants is not read, and its connection is closed", 
     const buffer = new Uint8Array(10_000);
     const read = await connection.read(buffer);
     const answer = new TextDecoder().decode(buffer.subarray(0, read ?? 0));
-    assert.equal(statusOf(answer), 405, answer);
+    assert.equal(statusOf(answer), status, answer);
     assert.match(answer, /connection: close/i);
     const rest = async () => {
       while (await connection.read(buffer).catch(() => null) !== null);

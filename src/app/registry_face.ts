@@ -76,3 +76,31 @@ export async function readFolder(
     await Deno.remove(home, { recursive: true });
   }
 }
+
+/** Sends requests over TLS to public addresses, and to hosts that the operator named. */
+export interface Outgoing extends Disposable {
+  /** Sends a request, and follows no redirect. Throws `PmlError` where the address is not allowed. */
+  readonly fetch: (url: string, options: OutgoingOptions) => Promise<Response>;
+}
+
+/** A request that is sent. */
+export interface OutgoingOptions {
+  /** The method of HTTP. */
+  readonly method: string;
+  /** The headers, by their names. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The body, if there is one. */
+  readonly body?: string;
+  /** Ends the request. */
+  readonly signal: AbortSignal;
+}
+
+/** Opens a way to the network; `named` are hosts that may be in a private network, with ports. */
+export async function openOutgoing(named: ReadonlySet<string>): Promise<Outgoing> {
+  const { GuardedFetch } = await import("../remote/guarded_fetch.ts");
+  const guarded = new GuardedFetch();
+  return {
+    fetch: (url, options) => guarded.fetch(url, { ...options, named }),
+    [Symbol.dispose]: () => guarded[Symbol.dispose](),
+  };
+}

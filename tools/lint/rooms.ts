@@ -47,7 +47,8 @@ export const ROOMS: readonly string[] = [...ALLOWED.keys()];
 /** The floors of the hub, which is a package of its own. */
 export const HUB_FLOORS: typeof FLOORS = [
   { http: [], publish: [], store: [] },
-  { mcp: ["http", "store"], page: ["store"], write: ["http", "store"] },
+  { mcp: ["http", "store"], page: ["store"] },
+  { write: ["http", "mcp", "store"] },
   { serve: ["http", "mcp", "page", "store", "write"] },
   { cli: ["publish", "store", "write", "serve"] },
 ];

@@ -17,14 +17,24 @@ const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /** Serves until a signal comes, and returns the exit code of that. */
 export async function serve(typed: Typed): Promise<number> {
-  const { data, host, port, url: publicUrl, json, isModerated, perMinute } = typed;
+  const { data, host, port, url: publicUrl, json, isModerated, perMinute, upstreams } = typed;
   const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
   const ending = new AbortController();
   using _ = listening(ending);
   const warn = (message: string) => tell(`warning: ${message}`);
   await using store = await openEmbedded(data);
   await using hub = await openHub({
-    ...{ store, host, port, publicUrl, signer, warn, isModerated, perMinute },
+    ...{
+      store,
+      host,
+      port,
+      publicUrl,
+      signer,
+      warn,
+      isModerated,
+      perMinute,
+      named: new Set(upstreams),
+    },
   });
   if (!hub.isLocal) {
     warn(`anyone who reaches ${host} can read all of this hub, and it serves without TLS`);

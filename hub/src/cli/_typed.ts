@@ -26,6 +26,8 @@ export interface Typed {
   readonly isDry: boolean;
   readonly isYes: boolean;
   readonly reason: string;
+  /** Hosts of servers behind the hub that may be in a private network. */
+  readonly upstreams: readonly string[];
   readonly isModerated: boolean;
   /** How many changes each key may make a minute. */
   readonly perMinute: number;
@@ -64,6 +66,7 @@ const OPTIONS = {
   "dry-run": { type: "boolean", default: false },
   yes: { type: "boolean", default: false },
   reason: { type: "string", default: "" },
+  upstream: { type: "string", multiple: true, default: [] as string[] },
   moderated: { type: "boolean", default: false },
   rate: { type: "string", default: "60" },
   json: { type: "boolean", default: false },
@@ -92,7 +95,13 @@ export function typedOf(args: readonly string[]): Typed {
       isDry: values["dry-run"],
       isYes: yes,
     },
-    ...{ isModerated: moderated, perMinute: rateOf(rate), isVersion: version, isHelp: help },
+    ...{
+      isModerated: moderated,
+      perMinute: rateOf(rate),
+      upstreams: values.upstream.map(hostOf),
+      isVersion: version,
+      isHelp: help,
+    },
   };
 }
 
@@ -115,6 +124,12 @@ function parsed(args: readonly string[]) {
 function portOf(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
   throw usage(`Cannot listen at port ${quoted(text)}: it is not a number up to 65535`);
+}
+
+function hostOf(text: string): string {
+  const url = URL.parse(`http://${text}`);
+  if (url !== null && `http://${text.toLowerCase()}/` === url.href) return url.host;
+  throw usage(`Cannot allow the upstream ${quoted(text)}: write HOST or HOST:PORT`);
 }
 
 function rateOf(text: string): number {

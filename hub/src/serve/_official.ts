@@ -20,7 +20,7 @@ const VERSIONS_MAX = 100;
 /** Answers a request to a path of this API. */
 export async function official(
   asked: RegistryRequest,
-  store: HubStore,
+  store: OfficialStore,
 ): Promise<RegistryResponse> {
   const { pathname, searchParams } = new URL(asked.target, "http://hub.invalid");
   if (pathname === "/v0.1/servers") return conditional(await listed(searchParams, store), asked);
@@ -34,7 +34,10 @@ export async function official(
   return conditional(made ?? problem(404, "Server not found"), asked);
 }
 
-async function listed(query: URLSearchParams, store: HubStore): Promise<RegistryResponse> {
+/** What this API is answered from. */
+type OfficialStore = Pick<HubStore, "entry" | "page" | "versions">;
+
+async function listed(query: URLSearchParams, store: OfficialStore): Promise<RegistryResponse> {
   const asked = query.get("limit") ?? String(PAGE);
   if (!/^[1-9]\d{0,8}$/.test(asked)) return problem(400, "limit is no number above 0");
   const limit = Math.min(Number(asked), PAGE_MAX);
@@ -55,7 +58,7 @@ async function listed(query: URLSearchParams, store: HubStore): Promise<Registry
 /** Returns the versions of a name that a list holds: the newest, a given one, or all of them. */
 async function wanted(
   newest: StoredEntry,
-  { version, store }: { readonly version: string | undefined; readonly store: HubStore },
+  { version, store }: { readonly version: string | undefined; readonly store: OfficialStore },
 ): Promise<readonly object[]> {
   if (version === "latest") return shown(newest, newest.version);
   if (version === undefined) return await allOf(newest, store);
@@ -63,14 +66,17 @@ async function wanted(
   return entry?.version === version ? shown(entry, newest.version) : [];
 }
 
-async function allOf(newest: StoredEntry, store: HubStore): Promise<readonly object[]> {
+async function allOf(newest: StoredEntry, store: OfficialStore): Promise<readonly object[]> {
   const { fqdn } = newest;
   const versions = (await store.versions(fqdn)).slice(0, VERSIONS_MAX);
   const entries = await Promise.all(versions.map((version) => store.entry(fqdn, version)));
   return entries.flatMap((entry) => entry === undefined ? [] : shown(entry, newest.version));
 }
 
-async function versionsOf(fqdn: string, store: HubStore): Promise<RegistryResponse | undefined> {
+async function versionsOf(
+  fqdn: string,
+  store: OfficialStore,
+): Promise<RegistryResponse | undefined> {
   const newest = await store.entry(fqdn, undefined);
   const servers = newest === undefined ? [] : await allOf(newest, store);
   return servers.length === 0 ? undefined : json({ servers, metadata: { count: servers.length } });
@@ -78,7 +84,7 @@ async function versionsOf(fqdn: string, store: HubStore): Promise<RegistryRespon
 
 async function versionOf(
   { fqdn, version }: { readonly fqdn: string; readonly version: string },
-  store: HubStore,
+  store: OfficialStore,
 ): Promise<RegistryResponse | undefined> {
   const newest = await store.entry(fqdn, undefined);
   const isLatest = version === "latest";

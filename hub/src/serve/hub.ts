@@ -7,6 +7,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { failure, listen, type Listener, refusedSender, type Signer } from "@casys/pml/registry";
 import { openMcp } from "../mcp/mcp.ts";
+import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { type HubResponse, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
@@ -23,6 +24,8 @@ export interface HubOptions {
   readonly signer?: Signer | undefined;
   /** Whether new versions wait for the operator. */
   readonly isModerated?: boolean;
+  /** Hosts, with their ports, of servers behind this hub that may be in a private network. */
+  readonly named?: ReadonlySet<string>;
   /** How many changes each key may make a minute. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
@@ -43,7 +46,8 @@ const FAILED = failure(500, "failed", { message: "The registry could not answer"
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const { store, publicUrl, signer, warn, isModerated = false, perMinute = PER_MINUTE } = options;
+  const { store, publicUrl, signer, warn, named = new Set() } = options;
+  const { isModerated = false, perMinute = PER_MINUTE } = options;
   let isStopping = false;
   let isLocal = true;
   const address = Promise.withResolvers<string>();
@@ -53,6 +57,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...{ isModerated, perMinute },
   });
   const mcp = openMcp(store);
+  const proxy = openProxy({ store, named });
   const answered = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -61,7 +66,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, mcp, write, url, publicKey: signer?.publicKey },
+      ...{ store, mcp, proxy: proxy.pass, write, url, publicKey: signer?.publicKey },
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,
@@ -85,6 +90,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   return {
     ...listener,
     url,
+    [Symbol.asyncDispose]: async () => {
+      proxy[Symbol.dispose]();
+      await listener[Symbol.asyncDispose]();
+    },
     stop: async (ms) => {
       isStopping = true;
       await listener.drain(ms);

@@ -14,6 +14,8 @@ import {
   type Signer,
 } from "@casys/pml/registry";
 import type { Mcp } from "../mcp/mcp.ts";
+import { PROXY_PATH, type Proxying } from "../mcp/proxy.ts";
+import { forClients } from "../mcp/upstream.ts";
 import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
@@ -27,6 +29,8 @@ export interface RouteOptions {
   readonly sign?: ((entry: StoredEntry) => ReturnType<Signer["sign"]>) | undefined;
   /** Answers MCP. */
   readonly mcp: Mcp;
+  /** Passes requests on to servers behind the hub. */
+  readonly proxy: Proxying["pass"];
   /** Answers publishers. */
   readonly write: Writing;
   /** Whether the hub is about to stop, and wants no more requests. */
@@ -41,14 +45,13 @@ const QUERY_MAX = 500;
 const CLOUD_MAX = 5_000;
 
 /** Answers a request. */
-export async function respond(
-  asked: HubRequest,
-  options: RouteOptions,
-): Promise<HubResponse> {
+export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubResponse> {
+  const options = { ...of, store: readable(of.store) };
   const [path = ""] = asked.target.split("?", 1);
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);
   if (asked.method === "POST" && path === "/mcp") return await options.mcp(asked);
+  if (path.startsWith(PROXY_PATH)) return await options.proxy(asked);
   if (!isRead) return await options.write(asked) ?? await answer(asked, store);
   const shown = await page(asked, options);
   if (shown !== undefined) return shown;
@@ -66,8 +69,34 @@ export async function respond(
   }
 }
 
+/** What readers may be answered from. */
+type Readable = Omit<HubStore, "desk" | "add" | "tag" | "rows" | typeof Symbol.asyncDispose>;
+
+/** Returns a store whose manifests have nothing that is for the hub alone. */
+function readable(store: HubStore): Readable {
+  const cleaned = <T extends StoredEntry>(entry: T): T => ({
+    ...entry,
+    manifest: forClients(entry.manifest),
+  });
+  return {
+    entry: async (fqdn, version) => {
+      const entry = await store.entry(fqdn, version);
+      return entry && cleaned(entry);
+    },
+    page: async (query) => (await store.page(query)).map(cleaned),
+    latest: async (limit) => (await store.latest(limit)).map(cleaned),
+    versions: (fqdn) => store.versions(fqdn),
+    dates: (fqdn) => store.dates(fqdn),
+    cloudNames: (limit) => store.cloudNames(limit),
+    size: () => store.size(),
+  };
+}
+
+/** What answers of readers are made of. */
+type Reading = Omit<RouteOptions, "store"> & { readonly store: Readable };
+
 /** Returns the store with signed manifests, if there is a key. */
-function signing({ store, sign }: RouteOptions): Pick<HubStore, "entry" | "page"> {
+function signing({ store, sign }: Reading): Pick<HubStore, "entry" | "page"> {
   if (sign === undefined) return store;
   return {
     page: store.page,
@@ -90,7 +119,7 @@ function tooLong(path: string): RegistryResponse {
     : failure(400, "bad_request", { message });
 }
 
-async function ready({ store, isStopping }: RouteOptions): Promise<RegistryResponse> {
+async function ready({ store, isStopping }: Reading): Promise<RegistryResponse> {
   if (isStopping()) return failure(503, "stopping", { message: "This hub is stopping" });
   try {
     return json({ status: "ready", names: await store.size() });

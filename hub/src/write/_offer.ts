@@ -16,6 +16,7 @@ import {
   visible,
   whyRefused,
 } from "@casys/pml/registry";
+import { upstreamOf } from "../mcp/upstream.ts";
 import type { Offered } from "../store/store.ts";
 
 /** A name with the version under which it is published. */
@@ -47,7 +48,7 @@ export class Unfit extends Error {
 /** Returns what a body offers under a name. Throws `Unfit` if clients could not use it. */
 export function offeredIn(
   body: Uint8Array,
-  { target, host }: { readonly target: Target; readonly host: string },
+  { target, registry }: { readonly target: Target; readonly registry: string },
 ): Offered {
   const said = jsonOf(body);
   if (!isObject(said) || !isObject(said.manifest)) {
@@ -59,8 +60,9 @@ export function offeredIn(
   if (code !== undefined && typeof code !== "string") throw new Unfit("code is no text");
   checkMembers(manifest, target);
   checkTexts(manifest, "the manifest");
-  const why = whyRefused(manifest, { asked: target, named: new Set([host]) });
+  const why = whyRefused(manifest, { asked: target, named: new Set([new URL(registry).host]) });
   if (why !== undefined) throw new Unfit(why);
+  checkUpstream(manifest, `${registry}/proxy/${entryName(target)}`);
   const bytes = codeOf(manifest, code);
   const { version } = target;
   return { fqdn: entryName(target), version, manifest, ...bytes && { code: bytes } };
@@ -105,6 +107,15 @@ function checkTexts(value: Json, where: string): void {
     checkTexts(key, `a name in ${where}`);
     checkTexts(member, Array.isArray(value) ? where : quoted(key));
   }
+}
+
+/** Checks what an entry says of a server behind this hub. */
+function checkUpstream(manifest: JsonObject, proxy: string): void {
+  const { type, url, headers, proxy_to: said } = manifest;
+  if (type !== "cloud" || url === undefined && headers === undefined) return;
+  const upstream = upstreamOf(manifest);
+  if (typeof upstream === "string") throw new Unfit(upstream);
+  if (said !== proxy) throw new Unfit(`its proxy_to is not ${proxy}, where this hub passes it on`);
 }
 
 /** Returns the code of a module, which must have the hash that the manifest says. */

@@ -1,0 +1,151 @@
+/**
+ * Passes requests on to servers behind the hub, with the caller's keys for one request. Keys are
+ * neither kept nor told.
+ *
+ * @module
+ */
+
+import {
+  failure,
+  fqdnOf,
+  openOutgoing,
+  type Outgoing,
+  PmlError,
+  quoted,
+} from "@casys/pml/registry";
+import type { HubRequest, HubResponse } from "../http/exchange.ts";
+import type { HubStore } from "../store/store.ts";
+import { headersWith, type Upstream, upstreamOf } from "./upstream.ts";
+
+/** How servers behind a hub are reached. */
+export interface ProxyOptions {
+  readonly store: Pick<HubStore, "entry">;
+  /** Hosts with ports that may be in a private network. */
+  readonly named: ReadonlySet<string>;
+}
+
+/** Passes requests on; disposing of it ends them. */
+export interface Proxying extends Disposable {
+  /** Answers a request under `/mcp/proxy/`. */
+  readonly pass: (asked: HubRequest) => Promise<HubResponse>;
+}
+
+/** The beginning of the paths of servers behind a hub. */
+export const PROXY_PATH = "/mcp/proxy/";
+
+const BODY = 4_000_000;
+const AT_ONCE = 128;
+const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
+/** What is passed on in each direction. Cookies, keys and addresses are not. */
+const ASKED =
+  /^(accept|content-type|last-event-id|mcp-(session-id|protocol-version|method|name|param-[\w-]+))$/;
+const ANSWERED = /^(content-type|mcp-session-id|mcp-protocol-version|retry-after)$/;
+
+/** Opens the way to servers behind a hub. Nothing is loaded before the first request. */
+export function openProxy({ store, named }: ProxyOptions): Proxying {
+  const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE };
+  const pass = async (asked: HubRequest): Promise<HubResponse> => {
+    const name = nameIn(asked.target);
+    const entry = name === undefined ? undefined : await store.entry(name, undefined);
+    const upstream = entry === undefined ? "there is none" : upstreamOf(entry.manifest);
+    if (typeof upstream === "string") {
+      const message = `Cannot reach a server ${quoted(name ?? "")} behind this hub: ${upstream}`;
+      return failure(404, "not_found", { message });
+    }
+    if (!METHODS.includes(asked.method)) {
+      const headers = { allow: METHODS.join(", ") };
+      return failure(405, "method_not_allowed", { message: "Send POST, GET or DELETE", headers });
+    }
+    const body = asked.method === "POST" ? await asked.body(BODY) : new Uint8Array();
+    if (body === undefined) {
+      return failure(413, "too_large", { message: `The body has more than ${BODY} bytes` });
+    }
+    if (state.left === 0) {
+      const message = "This hub passes on as much as it can";
+      return failure(503, "busy", { message, headers: { "retry-after": "1" } });
+    }
+    state.left--;
+    state.open ??= openOutgoing(named);
+    const text = body.length === 0 ? undefined : new TextDecoder().decode(body);
+    try {
+      return await passed({ asked, upstream, text, outgoing: await state.open });
+    } finally {
+      state.left++;
+    }
+  };
+  return { pass, [Symbol.dispose]: () => void state.open?.then((open) => open[Symbol.dispose]()) };
+}
+
+function nameIn(target: string): string | undefined {
+  const [path = ""] = target.split("?", 1);
+  try {
+    const name = decodeURIComponent(path.slice(PROXY_PATH.length));
+    return fqdnOf(name)?.version === undefined ? name : undefined;
+  } catch {
+    return undefined; // then it is no name
+  }
+}
+
+async function passed(
+  { asked, upstream, text, outgoing }: {
+    readonly asked: HubRequest;
+    readonly upstream: Upstream;
+    readonly text: string | undefined;
+    readonly outgoing: Outgoing;
+  },
+): Promise<HubResponse> {
+  const own = Object.entries(asked.headers).flatMap(([name, value]) =>
+    ASKED.test(name) && typeof value === "string" ? [[name, value] as const] : []
+  );
+  const { method, signal, headers } = asked;
+  try {
+    const response = await outgoing.fetch(upstream.url, {
+      ...{ method, signal, ...text !== undefined && { body: text } },
+      headers: { ...Object.fromEntries(own), ...headersWith(upstream, headers) },
+    });
+    return await answered(response, { upstream, text });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    // A message may repeat what was sent; its code does not.
+    const why = error instanceof PmlError ? `it cannot be reached (${error.code})` : "it failed";
+    return refusal(why, { upstream, text });
+  }
+}
+
+/** A request that has no answer of its own. */
+interface Unanswered {
+  readonly upstream: Upstream;
+  readonly text: string | undefined;
+}
+
+async function answered(response: Response, unanswered: Unanswered): Promise<HubResponse> {
+  const { status } = response;
+  const isRedirect = status >= 300 && status < 400;
+  // A client would take 401 and 403 for the hub's own word about the key of its account.
+  if (isRedirect || status === 401 || status === 403 || status === 407 || status >= 500) {
+    await response.body?.cancel();
+    const why = isRedirect
+      ? "it redirects, which is not followed"
+      : status === 401 || status === 403
+      ? `it refuses the key (${status})`
+      : `it answers ${status}`;
+    return refusal(why, unanswered);
+  }
+  const headers = [...response.headers].filter(([name]) => ANSWERED.test(name));
+  return new Response(response.body, { status, headers });
+}
+
+function refusal(why: string, { upstream, text }: Unanswered): HubResponse {
+  const message = `The server ${upstream.name} behind this hub gives no answer: ${why}`;
+  const body = { jsonrpc: "2.0", id: idIn(text), error: { code: -32603, message } };
+  return Response.json(body, { status: 502 });
+}
+
+function idIn(text: string | undefined): string | number | null {
+  try {
+    const { id } = JSON.parse(text ?? "{}");
+    return typeof id === "string" || typeof id === "number" ? id : null;
+  } catch {
+    return null;
+  }
+}

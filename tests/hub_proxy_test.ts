@@ -1,0 +1,194 @@
+/**
+ * Servers behind a spawned hub: who sees the caller's keys, and what becomes of their answers.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { call } from "./attacks/evil_servers.ts";
+import { textOf } from "./attacks/oracles.ts";
+import { FakeCloud } from "./kit/fake_cloud.ts";
+import { type Offer, put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
+import type { Era } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
+const SECRET = "tavily-key-9876543210";
+const ACCOUNT = "account-key-0123456789";
+const CALL = {
+  ...{ jsonrpc: "2.0", id: 7, method: "tools/call" },
+  params: { name: "search", arguments: { query: "x" } },
+};
+
+/** Returns a server that the hub passes on. */
+function behind(hub: TestHub, url: string, more: object = {}): Offer {
+  return {
+    manifest: {
+      ...{ fqdn: "tavily", type: "cloud", version: "1.0.0", description: "Searches the web" },
+      ...{ proxy_to: `${hub.url}/proxy/tavily`, url },
+      headers: { Authorization: "Bearer ${TAVILY_API_KEY}", "X-Client": "pml" },
+      tools: [{ name: "search", inputSchema: { type: "object" } }],
+      ...{ env_required: ["TAVILY_API_KEY"], warnings: [], routing: "cloud", ...more },
+    },
+  };
+}
+
+async function opened(cloud: FakeCloud): Promise<TestHub> {
+  const hub = await spawnHub("--upstream", `127.0.0.1:${cloud.port}`);
+  const { key } = await hub.key("acme");
+  const told = await put(hub.url, key, behind(hub, `${cloud.url}/tavily`));
+  assert.equal(told.status, 201, JSON.stringify(told.body));
+  return hub;
+}
+
+for (const era of ERAS) {
+  Deno.test(`A call of PML reaches a server behind a hub with its key, which stays nowhere, on ${era}`, async () => {
+    await using cloud = new FakeCloud();
+    await using hub = await opened(cloud);
+    await using ws = await makeWorkspace({
+      env: { PML_REGISTRIES: hub.url, PML_API_KEY: ACCOUNT, TAVILY_API_KEY: SECRET },
+      pml: {
+        version: 1,
+        permissions: { allow: ["tavily:search"] },
+        cloud: { url: hub.url.replace(/\/mcp$/, "") },
+      },
+    });
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    assert.equal(textOf(await call(pml, "tavily:search", { query: "x" })), "search ran");
+    const [made, ...more] = cloud.calls;
+    assert.equal(more.length, 0);
+    assert.deepEqual([made?.headers.authorization, made?.headers["x-client"]], [
+      `Bearer ${SECRET}`,
+      "pml",
+    ]);
+    // Neither the account's key nor the way in which the key came.
+    assert.ok(!cloud.text.includes(ACCOUNT) && !cloud.text.includes("x-pml-key"), cloud.text);
+    for (const { method, headers } of cloud.received) {
+      if (method !== "tools/call") assert.equal(headers.authorization, undefined, method);
+    }
+    assert.equal((await pml.close()).code, 0);
+    const { stderr } = await hub.serving.end();
+    assert.ok(![SECRET, ACCOUNT].some((each) => stderr.includes(each)), stderr);
+    for (const { name } of Deno.readDirSync(hub.ws.file("hub-data"))) {
+      const bytes = new TextDecoder("latin1").decode(
+        await Deno.readFile(hub.ws.file(`hub-data/${name}`)),
+      );
+      assert.ok(![SECRET, ACCOUNT].some((each) => bytes.includes(each)), name);
+    }
+  });
+}
+
+Deno.test("What a server behind a hub answers comes through, but for refused keys and redirects", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const headers = { "x-pml-key-tavily_api_key": SECRET, cookie: "a=b", "mcp-session-id": "s1" };
+  const post = (path = "tavily") =>
+    sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
+  const usual = await post();
+  assert.equal(usual.body.result.content[0].text, "search ran");
+  const [first] = cloud.calls;
+  assert.deepEqual([first?.headers.cookie, first?.headers["mcp-session-id"]], [undefined, "s1"]);
+  const answers: readonly (readonly [Response, RegExp])[] = [
+    [new Response("no", { status: 401 }), /it refuses the key \(401\)/],
+    [new Response("no", { status: 403 }), /it refuses the key \(403\)/],
+    [new Response("no", { status: 500 }), /it answers 500/],
+    [Response.redirect("http://127.0.0.1:1/", 307), /it redirects, which is not followed/],
+  ];
+  for (const [answer, why] of answers) {
+    cloud.script = () => answer;
+    const { status, body } = await post();
+    assert.deepEqual([status, body.id], [502, 7]);
+    assert.match(body.error.message, why);
+    assert.ok(!JSON.stringify(body).includes(SECRET));
+  }
+  cloud.script = () =>
+    new Response("data: 1\n\n", {
+      headers: { "content-type": "text/event-stream", "set-cookie": "x=y", "mcp-session-id": "s2" },
+    });
+  const stream = await post();
+  assert.deepEqual(
+    [stream.body, stream.headers.get("mcp-session-id"), stream.headers.get("set-cookie")],
+    ["data: 1\n\n", "s2", null],
+  );
+  for (const path of ["none", "..%2Fx", "tavily@1.0.0", "%ff"]) {
+    assert.equal((await post(path)).status, 404, path);
+  }
+  const put = await sent(`${hub.url}/proxy/tavily`, { method: "PUT", body: {} });
+  assert.equal(put.status, 405);
+  const huge = await sent(`${hub.url}/proxy/tavily`, {
+    method: "POST",
+    body: "x".repeat(4_000_001),
+  });
+  assert.equal(huge.status, 413);
+});
+
+Deno.test("A client that goes away ends what was passed on", async () => {
+  const gone = Promise.withResolvers<void>();
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  cloud.script = ({ verb }) => {
+    if (verb !== "GET") return undefined;
+    const body = new ReadableStream({
+      start: (to) => to.enqueue(new TextEncoder().encode("data: 1\n\n")),
+      cancel: () => gone.resolve(),
+    });
+    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  };
+  const leaving = new AbortController();
+  const response = await fetch(`${hub.url}/proxy/tavily`, { signal: leaving.signal });
+  const reader = response.body?.getReader();
+  assert.equal(new TextDecoder().decode((await reader?.read())?.value), "data: 1\n\n");
+  leaving.abort();
+  await gone.promise;
+});
+
+Deno.test("Nobody but the hub learns where a server is, and no entry leads to a private address", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const { key } = await hub.key("other");
+  for (const path of ["/mcp/tavily", "/mcp/tavily@1.0.0", "/mcp?include=tools", "/entry/tavily"]) {
+    const response = await fetch(hub.url.replace(/\/mcp$/, path));
+    const text = await response.text();
+    assert.equal(response.status, 200);
+    assert.ok(!text.includes(cloud.url) && !text.includes("Bearer"), `${path}: ${text}`);
+  }
+  const bad: readonly (readonly [string, object, RegExp])[] = [
+    ["ftp://x/", {}, /its url is no address/],
+    ["https://u:p@x/", {}, /its url is no address/],
+    ["https://x/", { proxy_to: "https://evil.example/mcp" }, /its proxy_to is not http/],
+    ["https://x/", { env_required: ["A_KEY", "a_key"], headers: {} }, /differ in case alone/],
+    ["https://x/", { headers: { Host: "x" } }, /it may not set the header Host/],
+    ["https://x/", { headers: { "X-A": "a\r\nb: c" } }, /cannot be seen|another value than a line/],
+    ["https://x/", { headers: { "X-A": "${OTHER_KEY}" } }, /wants \$\{OTHER_KEY\}/],
+  ];
+  for (const [url, more, why] of bad) {
+    const proxy_to = `${hub.url}/proxy/other`;
+    const { manifest } = behind(hub, url, { fqdn: "other", proxy_to, ...more });
+    const { status, body } = await put(hub.url, key, { manifest });
+    assert.equal(status, 400, JSON.stringify(body));
+    assert.match(body.message, why);
+  }
+  // The hub reaches only what the operator has named.
+  await using hidden = new FakeCloud();
+  const proxy_to = `${hub.url}/proxy/other`;
+  let tried = 0;
+  for (
+    const url of [
+      `${hidden.url}/x`,
+      `https://localhost:${hidden.port}/x`,
+      "https://169.254.169.254/",
+    ]
+  ) {
+    const version = `1.0.${tried++}`;
+    const { manifest } = behind(hub, url, { fqdn: "other", proxy_to, version });
+    assert.equal((await put(hub.url, key, { manifest })).status, 201);
+    const headers = { "x-pml-key-tavily_api_key": SECRET };
+    const told = await sent(proxy_to, { method: "POST", body: CALL, headers });
+    assert.equal(told.status, 502, url);
+    assert.match(told.body.error.message, /cannot be reached/);
+  }
+  assert.deepEqual(hidden.received, []);
+  assert.deepEqual(cloud.received, []);
+});
