@@ -20,6 +20,7 @@ import { parseManifest } from "../registry/manifest.ts";
 import type { Versions } from "../registry/registry.ts";
 
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
+export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
 export * from "../registry/registry.ts";
 
 /**

@@ -21,6 +21,7 @@ export interface Reading extends Pick<Opening, "links"> {
 
 /** A file that was read. */
 export interface Regular {
+  /** All of it. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** The file info of the open file. */
   readonly info: Deno.FileInfo;

@@ -19,7 +19,7 @@ interface Power {
 const POWERS: readonly Power[] = [
   {
     name: "The environment",
-    owners: ["src/config/env.ts", "src/config/own_names.ts"],
+    owners: ["src/config/env.ts", "src/config/own_names.ts", "hub/src/cli/_env.ts"],
     spelled: ["Deno.env", "process.env"],
   },
   {
@@ -29,8 +29,6 @@ const POWERS: readonly Power[] = [
       "src/io/regular_file.ts",
       "src/sandbox/process.ts",
       "src/sandbox/_client.ts",
-      // It reads the key of a signer, which the operator names.
-      "hub/src/cli/_serve.ts",
     ],
     spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
   },
@@ -95,6 +93,8 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/registry/",
       "src/remote/",
+      // It loads what a module imports, and sends the module to a hub.
+      "hub/src/publish/",
       // It compares addresses and opens nothing.
       "src/core/address.ts",
       // It reaches other processes of the same PML, at addresses in the PML home.

@@ -46,10 +46,10 @@ const ALLOWED = new Map(FLOORS.flatMap((floor) => Object.entries(floor)));
 export const ROOMS: readonly string[] = [...ALLOWED.keys()];
 /** The floors of the hub, which is a package of its own. */
 export const HUB_FLOORS: typeof FLOORS = [
-  { http: [], store: [] },
+  { http: [], publish: [], store: [] },
   { write: ["http", "store"] },
   { serve: ["http", "store", "write"] },
-  { cli: ["store", "write", "serve"] },
+  { cli: ["publish", "store", "write", "serve"] },
 ];
 const HUB_ALLOWED = new Map(HUB_FLOORS.flatMap((floor) => Object.entries(floor)));
 /** Every room of `hub/src/`. */

@@ -5,11 +5,12 @@
  */
 
 import { once } from "node:events";
-import { quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
+import { type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
 import { openEmbedded } from "../store/embedded.ts";
 import { print, tell } from "./out.ts";
-import { type Typed, usage } from "./_typed.ts";
+import { keyIn } from "./_key_file.ts";
+import type { Typed } from "./_typed.ts";
 
 const STOP_MS = 3_000;
 const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -64,13 +65,4 @@ function listening(ending: AbortController): Disposable {
   };
   for (const [name, listener] of listeners) Deno.addSignalListener(name, listener);
   return { [Symbol.dispose]: stop };
-}
-
-async function keyIn(file: string): Promise<string> {
-  try {
-    return await Deno.readTextFile(file);
-  } catch {
-    const message = `Cannot sign with ${quoted(file, 300)}: it cannot be read`;
-    throw usage(message, "Keep the key in a file that only you can read");
-  }
 }

@@ -20,6 +20,11 @@ export interface Typed {
   readonly port: number;
   readonly url: string | undefined;
   readonly key: string | undefined;
+  /** The hub elsewhere that is changed, in place of the folder. */
+  readonly to: string | undefined;
+  readonly tag: string | undefined;
+  readonly isDry: boolean;
+  readonly isYes: boolean;
   readonly reason: string;
   readonly isModerated: boolean;
   /** How many changes each key may make a minute. */
@@ -35,6 +40,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   import: "FOLDER",
   backup: "FILE",
   restore: "FILE",
+  publish: "FILE",
   "key add": "ORGANISATION",
   "key list": "",
   "key revoke": "ID",
@@ -53,6 +59,10 @@ const OPTIONS = {
   port: { type: "string", default: "3005" },
   url: { type: "string" },
   key: { type: "string" },
+  to: { type: "string" },
+  tag: { type: "string" },
+  "dry-run": { type: "boolean", default: false },
+  yes: { type: "boolean", default: false },
   reason: { type: "string", default: "" },
   moderated: { type: "boolean", default: false },
   rate: { type: "string", default: "60" },
@@ -71,10 +81,17 @@ export function typedOf(args: readonly string[]): Typed {
     const wanted = `pml-hub ${[verb, ...needed].join(" ")}`;
     throw usage(`Cannot run ${quoted(positionals.join(" "))}: write \`${wanted}\``);
   }
-  const { data, host, url, key, json, reason, moderated, rate, version, help } = values;
+  const { data, host, url, key, json, reason, moderated, rate, to, tag, yes, version, help } =
+    values;
   return {
     ...{ verb, words, file: words[0] ?? "", data, host, port: portOf(values.port) },
-    ...{ url: url === undefined ? undefined : urlOf(url), key, json, reason },
+    ...{ url: url === undefined ? undefined : urlOf(url, "--url"), key, json, reason },
+    ...{
+      to: to === undefined ? undefined : urlOf(to, "--to"),
+      tag,
+      isDry: values["dry-run"],
+      isYes: yes,
+    },
     ...{ isModerated: moderated, perMinute: rateOf(rate), isVersion: version, isHelp: help },
   };
 }
@@ -105,12 +122,12 @@ function rateOf(text: string): number {
   throw usage(`Cannot allow ${quoted(text)} changes a minute: it is no number above 0`);
 }
 
-function urlOf(text: string): string {
+function urlOf(text: string, option: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = /^https?:$/.test(url?.protocol ?? "") &&
     url?.username === "" && url.search === "" && url.hash === "";
   if (isPlain) return text.replace(/\/+$/, "");
-  throw usage("Cannot use the --url: it is no address that begins with https:// or http://");
+  throw usage(`Cannot use the ${option}: it is no address that begins with https:// or http://`);
 }
 
 /** Returns a `USAGE` error. */

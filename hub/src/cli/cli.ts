@@ -10,6 +10,7 @@ import { importFolder } from "./_import.ts";
 import { keys, owners } from "./_keys.ts";
 import { moderate, yank } from "./_moderate.ts";
 import { print, tell } from "./out.ts";
+import { publishFile, yankElsewhere } from "./_publish.ts";
 import { serve } from "./_serve.ts";
 import { type Typed, typedOf, usage } from "./_typed.ts";
 
@@ -20,7 +21,12 @@ const HELP = `Usage: pml-hub COMMAND [OPTIONS]
 
 A registry that a team hosts for itself.
 
-Commands:
+Publishers:
+  publish FILE          bundles a module, or takes a manifest, and publishes it at --to URL
+  yank NAME@VERSION     hides a version at --to URL; unyank shows it again
+  PML_HUB_KEY has the key.
+
+The operator, in the folder of the hub:
   serve                 answers clients until a signal comes
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
   backup FILE           writes all of it into a new file; the hub may run meanwhile
@@ -43,7 +49,11 @@ Options:
   --url URL             what clients configure, if a proxy stands before the hub
   --moderated           new versions wait until you accept them
   --rate NUMBER         how many changes each key may make a minute (default: 60)
-  --key FILE            signs entries with this Ed25519 key (PEM)
+  --key FILE            signs entries with this Ed25519 key (PEM), served or published
+  --to URL              the hub at which to publish
+  --tag TAG             lets a tag stand for what is published
+  --dry-run             shows what would be published
+  --yes                 publishes without a question
   --json                prints JSON
   --version, --help
 
@@ -89,9 +99,11 @@ async function command(typed: Typed): Promise<number> {
     case "accept":
     case "reject":
       return await moderate(typed);
+    case "publish":
+      return await publishFile(typed);
     case "yank":
     case "unyank":
-      return await yank(typed);
+      return await (typed.to === undefined ? yank : yankElsewhere)(typed);
     default:
       throw usage(`Cannot run ${quoted(verb)}: there is no such command`);
   }

@@ -24,3 +24,12 @@ function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): v
   const bytes = new TextEncoder().encode(`${text}\n`);
   for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
 }
+
+/** Asks on a terminal. Returns whether the answer is yes; no where nobody can be asked. */
+export async function ask(question: string): Promise<boolean> {
+  if (!Deno.stdin.isTerminal()) return false;
+  Deno.stderr.writeSync(new TextEncoder().encode(`${harmless(question)} [y/N] `));
+  const line = new Uint8Array(100);
+  const length = await Deno.stdin.read(line) ?? 0;
+  return /^y(es)?$/i.test(new TextDecoder().decode(line.subarray(0, length)).trim());
+}

@@ -1,0 +1,10 @@
+/**
+ * What the hub's command line takes from the environment.
+ *
+ * @module
+ */
+
+/** Returns the key with which a publisher changes a hub. */
+export function hubKey(): string | undefined {
+  return Deno.env.get("PML_HUB_KEY") || undefined;
+}

@@ -1,0 +1,20 @@
+/**
+ * Reads the key that signs entries, from a file that a person names.
+ *
+ * @module
+ */
+
+import { quoted, readRegular } from "@casys/pml/registry";
+import { usage } from "./_typed.ts";
+
+const MOST = 100_000;
+
+/** Returns the text of a file. Throws `USAGE` if it cannot be read. */
+export async function keyIn(file: string): Promise<string> {
+  try {
+    return new TextDecoder().decode(readRegular(await Deno.realPath(file), { most: MOST }).bytes);
+  } catch {
+    const message = `Cannot sign with ${quoted(file, 300)}: it cannot be read`;
+    throw usage(message, "Keep the key in a file that only you can read");
+  }
+}
