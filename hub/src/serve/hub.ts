@@ -9,6 +9,7 @@ import { failure, listen, type Listener, refusedSender, type Signer } from "@cas
 import type { HubStore } from "../store/store.ts";
 import { type HubResponse, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
+import { type Seen, watched } from "./metrics.ts";
 import { respond } from "./routes.ts";
 
 /** How to listen. */
@@ -25,6 +26,8 @@ export interface HubOptions {
   /** How many changes each key may make a minute. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
+  /** Is told of each request that was answered. */
+  readonly observe?: ((seen: Seen) => void) | undefined;
 }
 
 /** A hub that listens. */
@@ -43,6 +46,7 @@ const FAILED = failure(500, "failed", { message: "The registry could not answer"
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn, isModerated = false, perMinute = PER_MINUTE } = options;
+  const { observe } = options;
   let isStopping = false;
   let isLocal = true;
   const address = Promise.withResolvers<string>();
@@ -68,10 +72,14 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const onError = (error: unknown) =>
     warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    const seen = watched(request);
     answered(request, response).catch((error) => {
       onError(error);
       return FAILED;
-    }).then((made) => send(response, made, request)).catch(onError);
+    }).then(async (made) => {
+      await send(response, made, request);
+      observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
+    }).catch(onError);
   };
   const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
   ({ isLocal } = listener);
