@@ -5,9 +5,9 @@
  */
 
 import { quoted, readFolder, type Versions } from "@casys/pml/registry";
-import { openEmbedded } from "../store/embedded.ts";
 import type { Added, HubStore, Offered } from "../store/store.ts";
 import { print, tell } from "./out.ts";
+import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
 
 /** How many versions are added in one transaction. */
@@ -26,7 +26,7 @@ export async function importFolder({ file, data, json }: Typed): Promise<number>
       tell(`warning: ${message}`);
     },
   });
-  await using store = await openEmbedded(data);
+  await using store = await openStore(data);
   const entries = found.flatMap(({ entries }) => entries);
   for (let at = 0; at < entries.length; at += TOGETHER) {
     await addSome(entries.slice(at, at + TOGETHER), { store, counts });

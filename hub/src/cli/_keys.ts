@@ -5,15 +5,15 @@
  */
 
 import { fqdnOf, quoted } from "@casys/pml/registry";
-import { openEmbedded } from "../store/embedded.ts";
 import type { Desk, KeyRecord } from "../store/store.ts";
 import { newKey } from "../write/key.ts";
 import { print, tell } from "./out.ts";
+import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
 
 /** Makes, lists or revokes keys. */
 export async function keys({ verb, file, data, json }: Typed): Promise<number> {
-  await using store = await openEmbedded(data);
+  await using store = await openStore(data);
   const { desk } = store;
   switch (verb) {
     case "key add":
@@ -55,7 +55,7 @@ function listed(all: readonly KeyRecord[], json: boolean): readonly string[] {
 
 /** Gives a namespace to an organisation, or lists all of them. */
 export async function owners({ verb, words, data, json }: Typed): Promise<number> {
-  await using store = await openEmbedded(data);
+  await using store = await openStore(data);
   if (verb === "give") {
     const [first = "", second = ""] = words;
     const namespace = nameOf(first, "a namespace");

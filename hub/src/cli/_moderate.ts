@@ -5,9 +5,9 @@
  */
 
 import { entryName, fqdnOf, type JsonObject, quoted, textOf } from "@casys/pml/registry";
-import { openEmbedded } from "../store/embedded.ts";
 import type { Decided, HubStore, WaitingEntry } from "../store/store.ts";
 import { print } from "./out.ts";
+import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
 
 const MOST = 1_000;
@@ -16,7 +16,7 @@ const REASON = 300;
 /** Lists what waits, or decides about a version. */
 export async function moderate(typed: Typed): Promise<number> {
   const { verb, words, data, json } = typed;
-  await using store = await openEmbedded(data);
+  await using store = await openStore(data);
   if (verb === "waiting") return list(await store.desk.waiting(MOST), json);
   const [name = "", hash = ""] = words;
   const target = targetOf(name);
@@ -69,7 +69,7 @@ export async function yank({ verb, file, data, reason, json }: Typed): Promise<n
   if (reason.length > REASON) {
     throw usage(`Cannot hide it: the reason has more than ${REASON} characters`);
   }
-  await using store = await openEmbedded(data);
+  await using store = await openStore(data);
   await yanked(store, { target, reason: verb === "yank" ? reason : undefined });
   const state = verb === "yank" ? "hidden" : "shown";
   print(json ? JSON.stringify({ ...target, state }) : `${quoted(file)} is ${state}`);

@@ -7,9 +7,10 @@
 import { once } from "node:events";
 import { type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
-import { openEmbedded } from "../store/embedded.ts";
+import { Metrics, openMetrics, type Seen } from "../serve/metrics.ts";
 import { print, tell } from "./out.ts";
 import { keyIn } from "./_key_file.ts";
+import { openStore, placeOf } from "./_store.ts";
 import type { Typed } from "./_typed.ts";
 
 const STOP_MS = 3_000;
@@ -21,26 +22,32 @@ export async function serve(typed: Typed): Promise<number> {
   const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
   const ending = new AbortController();
   using _ = listening(ending);
-  const warn = (message: string) => tell(`warning: ${message}`);
-  await using store = await openEmbedded(data);
+  const log = (line: object) => tell(JSON.stringify({ time: new Date().toISOString(), ...line }));
+  const warn = (message: string) =>
+    typed.isLogged ? log({ level: "warning", message }) : tell(`warning: ${message}`);
+  await using store = await openStore(data);
+  const metrics = new Metrics();
+  const observe = (seen: Seen) => {
+    metrics.count(seen);
+    if (typed.isLogged) log({ level: "info", ...seen });
+  };
   await using hub = await openHub({
-    ...{
-      store,
-      host,
-      port,
-      publicUrl,
-      signer,
-      warn,
-      isModerated,
-      perMinute,
-      named: new Set(upstreams),
-    },
+    ...{ store, host, port, publicUrl, signer, warn, isModerated, perMinute, observe },
+    named: new Set(upstreams),
   });
+  await using counted = typed.metrics === undefined
+    ? undefined
+    : await openMetrics({ metrics, store, port: typed.metrics });
   if (!hub.isLocal) {
     warn(`anyone who reaches ${host} can read all of this hub, and it serves without TLS`);
   }
   const url = publicUrl ?? hub.url;
-  print(json ? JSON.stringify(told(hub.url, signer)) : shown(url, { data, signer }));
+  const more = counted && { metrics: `${counted.origin}/metrics` };
+  print(
+    json
+      ? JSON.stringify({ ...told(hub.url, signer), ...more })
+      : shown(url, { data: placeOf(data), signer }),
+  );
   const { signal } = ending;
   if (!signal.aborted) await once(signal, "abort");
   await hub.stop(STOP_MS);

@@ -29,6 +29,10 @@ export interface Typed {
   /** Hosts of servers behind the hub that may be in a private network. */
   readonly upstreams: readonly string[];
   readonly isModerated: boolean;
+  /** The port of the metrics, if they are wanted. */
+  readonly metrics: number | undefined;
+  /** Whether each request is written down, as a line of JSON. */
+  readonly isLogged: boolean;
   /** How many changes each key may make a minute. */
   readonly perMinute: number;
   readonly json: boolean;
@@ -68,6 +72,8 @@ const OPTIONS = {
   reason: { type: "string", default: "" },
   upstream: { type: "string", multiple: true, default: [] as string[] },
   moderated: { type: "boolean", default: false },
+  metrics: { type: "string" },
+  log: { type: "string" },
   rate: { type: "string", default: "60" },
   json: { type: "boolean", default: false },
   version: { type: "boolean", default: false },
@@ -84,8 +90,23 @@ export function typedOf(args: readonly string[]): Typed {
     const wanted = `pml-hub ${[verb, ...needed].join(" ")}`;
     throw usage(`Cannot run ${quoted(positionals.join(" "))}: write \`${wanted}\``);
   }
-  const { data, host, url, key, json, reason, moderated, rate, to, tag, yes, version, help } =
-    values;
+  const {
+    data,
+    host,
+    url,
+    key,
+    json,
+    reason,
+    moderated,
+    rate,
+    to,
+    tag,
+    yes,
+    version,
+    help,
+    metrics,
+    log,
+  } = values;
   return {
     ...{ verb, words, file: words[0] ?? "", data, host, port: portOf(values.port) },
     ...{ url: url === undefined ? undefined : urlOf(url, "--url"), key, json, reason },
@@ -102,7 +123,13 @@ export function typedOf(args: readonly string[]): Typed {
       isVersion: version,
       isHelp: help,
     },
+    ...{ metrics: metrics === undefined ? undefined : portOf(metrics), isLogged: isLogged(log) },
   };
+}
+
+function isLogged(form: string | undefined): boolean {
+  if (form === undefined || form === "json") return form === "json";
+  throw usage(`Cannot log as ${quoted(form)}: there is only one form`, "Write `--log json`");
 }
 
 /** Some commands have two words: `key add`. */

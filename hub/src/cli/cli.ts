@@ -5,7 +5,7 @@
  */
 
 import { PmlError, quoted } from "@casys/pml/registry";
-import { backup, restore } from "../store/backup.ts";
+import { backup, restore } from "./_store.ts";
 import { importFolder } from "./_import.ts";
 import { keys, owners } from "./_keys.ts";
 import { moderate, yank } from "./_moderate.ts";
@@ -55,8 +55,13 @@ Options:
   --tag TAG             lets a tag stand for what is published
   --dry-run             shows what would be published
   --yes                 publishes without a question
+  --metrics PORT        tells Prometheus what was answered, on 127.0.0.1:PORT/metrics
+  --log json            writes a line about each request to stderr
   --json                prints JSON
   --version, --help
+
+Environment:
+  DATABASE_URL          keeps all of it on a PostgreSQL server, and not in --data
 
 Examples:
   pml-hub import ./servers --data /srv/hub

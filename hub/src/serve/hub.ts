@@ -11,6 +11,7 @@ import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { type HubResponse, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
+import { type Seen, watched } from "./metrics.ts";
 import { respond } from "./routes.ts";
 
 /** How to listen. */
@@ -29,6 +30,8 @@ export interface HubOptions {
   /** How many changes each key may make a minute. */
   readonly perMinute?: number;
   readonly warn: (message: string) => void;
+  /** Is told of each request that was answered. */
+  readonly observe?: ((seen: Seen) => void) | undefined;
 }
 
 /** A hub that listens. */
@@ -46,7 +49,7 @@ const FAILED = failure(500, "failed", { message: "The registry could not answer"
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const { store, publicUrl, signer, warn, named = new Set() } = options;
+  const { store, publicUrl, signer, warn, observe, named = new Set() } = options;
   const { isModerated = false, perMinute = PER_MINUTE } = options;
   let isStopping = false;
   let isLocal = true;
@@ -75,10 +78,14 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const onError = (error: unknown) =>
     warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
+    const seen = watched(request);
     answered(request, response).catch((error) => {
       onError(error);
       return FAILED;
-    }).then((made) => send(response, made, request)).catch(onError);
+    }).then(async (made) => {
+      await send(response, made, request);
+      observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
+    }).catch(onError);
   };
   const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
   ({ isLocal } = listener);

@@ -20,6 +20,7 @@ import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
+import { namesIn } from "./metrics.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** What answers are made of. */
@@ -121,11 +122,10 @@ function tooLong(path: string): RegistryResponse {
 
 async function ready({ store, isStopping }: Reading): Promise<RegistryResponse> {
   if (isStopping()) return failure(503, "stopping", { message: "This hub is stopping" });
-  try {
-    return json({ status: "ready", names: await store.size() });
-  } catch {
-    return failure(503, "not_ready", { message: "The store of this hub does not answer" });
-  }
+  const names = await namesIn(store);
+  return names === undefined
+    ? failure(503, "not_ready", { message: "The store of this hub does not answer" })
+    : json({ status: "ready", names });
 }
 
 function json(value: object): RegistryResponse {

@@ -4,7 +4,9 @@
  * @module
  */
 
+import { startPostgres, type TestPostgres } from "../../../tests/kit/postgres.ts";
 import { openEmbedded } from "./embedded.ts";
+import { openPostgres } from "./postgres.ts";
 import type { HubStore, Offered } from "./store.ts";
 
 /** A store that a test opens anew as often as it wants. */
@@ -18,7 +20,21 @@ export const STORES: Readonly<Record<string, () => Promise<Place>>> = {
     const { path, ...rest } = await folder();
     return { ...rest, open: () => openEmbedded(path) };
   },
+  postgres: async () => {
+    const server = await running();
+    const url = await server.database();
+    return { open: () => openPostgres(url), [Symbol.asyncDispose]: () => Promise.resolve() };
+  },
 };
+
+const kept: { server?: Promise<TestPostgres> } = {};
+
+/** One server for all tests of a file, begun by the first that needs it. */
+export function running(): Promise<TestPostgres> {
+  return kept.server ??= startPostgres();
+}
+
+Deno.test.afterAll(async () => await (await kept.server)?.[Symbol.asyncDispose]());
 
 /** Makes a folder for a test. */
 export async function folder() {

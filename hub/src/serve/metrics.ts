@@ -1,0 +1,178 @@
+/**
+ * Counts what a hub answers, and tells it to Prometheus. Nothing that a client sent is in it.
+ *
+ * @module
+ */
+
+import type { IncomingMessage } from "node:http";
+import { failure, listen, type Listener, refusedSender } from "@casys/pml/registry";
+import type { HubStore } from "../store/store.ts";
+import { OFFICIAL_PATH } from "./_official.ts";
+
+/** What a request asked for. */
+export type Route =
+  | "entry"
+  | "catalog"
+  | "routing"
+  | "official"
+  | "write"
+  | "health"
+  | "ready"
+  | "other";
+
+/** A request that was answered. */
+export interface Seen {
+  /** Who stands before the hub may have given it, else it is made here. */
+  readonly id: string;
+  readonly method: string;
+  readonly route: Route;
+  readonly status: number;
+  readonly ms: number;
+  /** The bytes of the body, if it was no stream. */
+  readonly bytes: number;
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
+const ID = /^[0-9A-Fa-f-]{8,64}$/;
+const ROUTES: Readonly<Record<string, Route>> = {
+  ...{ "/health": "health", "/ready": "ready", "/mcp": "catalog", "/mcp/routing": "routing" },
+};
+/** In seconds. */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
+const SILENT_MS = 60_000;
+const STORE_MS = 2_000;
+
+/** Begins to look at a request, and returns what tells how it was answered. */
+export function watched(
+  { method = "", url = "", headers }: IncomingMessage,
+): (status: number, bytes: number) => Seen {
+  const start = performance.now();
+  const given = headers["x-request-id"];
+  const id = typeof given === "string" && ID.test(given) ? given : crypto.randomUUID();
+  const known = METHODS.includes(method) ? method : "OTHER";
+  const route = routeOf(known, url.split("?", 1)[0] ?? "");
+  return (status, bytes) => ({
+    ...{ id, method: known, route, status, bytes },
+    ms: Math.round((performance.now() - start) * 1_000) / 1_000,
+  });
+}
+
+function routeOf(method: string, path: string): Route {
+  if (method !== "GET" && method !== "HEAD") return "write";
+  if (Object.hasOwn(ROUTES, path)) return ROUTES[path] ?? "other";
+  if (path.startsWith(OFFICIAL_PATH)) return "official";
+  return path.startsWith("/mcp/") ? "entry" : "other";
+}
+
+/** What was counted of one kind of request. */
+interface Counts {
+  bytes: number;
+  seconds: number;
+  readonly statuses: Map<number, number>;
+  readonly buckets: number[];
+}
+
+/** Counts requests. */
+export class Metrics {
+  readonly #routes = new Map<Route, Counts>();
+
+  /** Counts a request. */
+  count({ route, status, ms, bytes }: Seen): void {
+    const counts = this.#routes.get(route) ??
+      { bytes: 0, seconds: 0, statuses: new Map(), buckets: BUCKETS.map(() => 0) };
+    this.#routes.set(route, counts);
+    counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1);
+    counts.bytes += bytes;
+    counts.seconds += ms / 1_000;
+    const at = BUCKETS.findIndex((most) => ms / 1_000 <= most);
+    if (at >= 0) counts.buckets[at] = (counts.buckets[at] ?? 0) + 1;
+  }
+
+  /** Returns all of it, and the number of names if the store answers. */
+  text(names: number | undefined): string {
+    const all = [...this.#routes].sort(([a], [b]) => a < b ? -1 : 1);
+    const requests = all.flatMap(([route, { statuses }]) =>
+      [...statuses].sort(([a], [b]) => a - b).map(([status, count]) =>
+        `pml_hub_requests_total{route="${route}",status="${status}"} ${count}`
+      )
+    );
+    const bytes = all.map(([route, { bytes }]) =>
+      `pml_hub_response_bytes_total{route="${route}"} ${bytes}`
+    );
+    return [
+      ...told("pml_hub_requests_total", "counter", requests),
+      ...told("pml_hub_response_bytes_total", "counter", bytes),
+      ...told("pml_hub_request_seconds", "histogram", all.flatMap(histogram)),
+      ...told("pml_hub_store_up", "gauge", [`pml_hub_store_up ${names === undefined ? 0 : 1}`]),
+      ...names === undefined ? [] : told("pml_hub_names", "gauge", [`pml_hub_names ${names}`]),
+      ...told("pml_hub_memory_bytes", "gauge", [`pml_hub_memory_bytes ${Deno.memoryUsage().rss}`]),
+      "",
+    ].join("\n");
+  }
+}
+
+function told(name: string, type: string, lines: readonly string[]): readonly string[] {
+  return [`# TYPE ${name} ${type}`, ...lines];
+}
+
+function histogram([route, { buckets, seconds, statuses }]: [Route, Counts]): readonly string[] {
+  const name = "pml_hub_request_seconds";
+  const count = statuses.values().reduce((sum, one) => sum + one, 0);
+  let sum = 0;
+  const lines = BUCKETS.map((most, at) => {
+    sum += buckets[at] ?? 0;
+    return `${name}_bucket{route="${route}",le="${most}"} ${sum}`;
+  });
+  return [
+    ...lines,
+    `${name}_bucket{route="${route}",le="+Inf"} ${count}`,
+    `${name}_sum{route="${route}"} ${seconds.toFixed(6)}`,
+    `${name}_count{route="${route}"} ${count}`,
+  ];
+}
+
+/**
+ * Listens for Prometheus on a port of its own, and on this machine alone: a proxy that shows the
+ * hub to others does not show this.
+ */
+export async function openMetrics(
+  { metrics, store, port }: {
+    readonly metrics: Metrics;
+    readonly store: Pick<HubStore, "size">;
+    readonly port: number;
+  },
+): Promise<Listener> {
+  const hosts = new Set<string>();
+  const listener = await listen({
+    ...{ host: "127.0.0.1", port, what: "metrics", silentMs: SILENT_MS },
+    answer: (request, response) => {
+      const status = refusedSender(request, { hosts });
+      const isAsked = request.method === "GET" && request.url === "/metrics";
+      if (status !== undefined || !isAsked) {
+        const refused = failure(status ?? 404, "not_found", { message: "Ask for /metrics" });
+        response.writeHead(refused.status, refused.headers).end(refused.body);
+        return;
+      }
+      namesIn(store).then((names) => {
+        const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
+        response.writeHead(200, headers).end(metrics.text(names));
+      });
+    },
+  });
+  const { host, port: own } = new URL(listener.origin);
+  hosts.add(host).add(`localhost:${own}`);
+  return listener;
+}
+
+/** Returns the number of names; nothing if the store does not answer soon. */
+export async function namesIn(store: Pick<HubStore, "size">): Promise<number | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), STORE_MS);
+  try {
+    return await Promise.race([store.size(), promise]);
+  } catch {
+    return undefined; // it is down
+  } finally {
+    clearTimeout(timer);
+  }
+}

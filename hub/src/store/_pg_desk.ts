@@ -1,0 +1,285 @@
+/**
+ * What publishers and the operator change in the store on PostgreSQL. Each change is one
+ * transaction.
+ *
+ * @module
+ */
+
+import { integrityOf, type JsonObject } from "@casys/pml/registry";
+import { namespaceOf } from "./namespace.ts";
+import type { Pg, PgRow, Queries } from "./_pg.ts";
+import { claim, foreign, forget, holderOf } from "./_pg_namespaces.ts";
+import { addVersion, chooseNewest, keepCode, tagsOf, versionsOf } from "./_pg_versions.ts";
+import type {
+  Change,
+  Decided,
+  Desk,
+  KeyRecord,
+  NamespaceRecord,
+  Offered,
+  Publication,
+  Published,
+  Refusal,
+  WaitingEntry,
+} from "./store.ts";
+import { tableOf } from "./_versions.ts";
+
+const NO_KEY = { why: "key" } as const;
+const MISSING = { why: "missing" } as const;
+
+/** What an organisation publishes. */
+interface Owned extends Publication {
+  readonly owner: string;
+}
+
+/** A row of `waiting`, with the code if it has some. */
+interface WaitingRow {
+  readonly fqdn: string;
+  readonly version: string;
+  readonly manifest: string;
+  readonly hash: string;
+  readonly bytes: Uint8Array | null;
+  readonly created: string;
+  readonly owner: string;
+}
+
+/** Changes a store on a server. */
+export class PgDesk implements Desk {
+  readonly #pg: Pg;
+
+  /** Takes a server whose tables are up to date. */
+  constructor(pg: Pg) {
+    this.#pg = pg;
+  }
+
+  /** Publishes a version, or lets it wait. */
+  publish(publication: Publication): Promise<Published> {
+    return this.#pg.together(async (sql) => {
+      const owner = await keyOwner(sql, publication.keyHash);
+      return owner === undefined ? NO_KEY : await publish(sql, { ...publication, owner });
+    });
+  }
+
+  /** Hides a version with a reason, or shows it again. */
+  yank(
+    { version, ...change }: Change & { readonly version: string },
+    reason: string | undefined,
+  ): Promise<Refusal | undefined> {
+    return this.#owned(change, async (sql) => {
+      const { fqdn } = change;
+      const count = await sql.run(
+        `UPDATE ${tableOf(fqdn)} SET yanked = $1 WHERE fqdn = $2 AND version = $3`,
+        [reason ?? null, fqdn, version],
+      );
+      return count === 0 ? MISSING : undefined;
+    });
+  }
+
+  /** Sets a tag of a name, or removes it. */
+  setTag(
+    { tag, ...change }: Change & { readonly tag: string },
+    version: string | undefined,
+  ): Promise<Refusal | undefined> {
+    return this.#owned(change, async (sql) => {
+      const { fqdn } = change;
+      if (version === undefined) {
+        const count = await sql.run("DELETE FROM tags WHERE fqdn = $1 AND tag = $2", [fqdn, tag]);
+        return count === 0 ? MISSING : undefined;
+      }
+      if (!(await versionsOf(sql, fqdn)).includes(version)) return MISSING;
+      await sql.run(
+        `INSERT INTO tags (fqdn, tag, version) VALUES ($1, $2, $3)
+         ON CONFLICT (fqdn, tag) DO UPDATE SET version = excluded.version`,
+        [fqdn, tag, version],
+      );
+      return undefined;
+    });
+  }
+
+  /** Changes a name that the key may change, and decides anew which of its versions is the newest. */
+  #owned(
+    { fqdn, keyHash }: Change,
+    work: (sql: Queries) => Promise<Refusal | undefined>,
+  ): Promise<Refusal | undefined> {
+    return this.#pg.together(async (sql) => {
+      if (keyHash !== undefined) {
+        const owner = await keyOwner(sql, keyHash);
+        if (owner === undefined) return NO_KEY;
+        const holder = await holderOf(sql, fqdn);
+        if (holder === undefined) return MISSING;
+        if (holder.owner !== owner) return { why: "foreign", namespace: holder.namespace };
+      }
+      const refusal = await work(sql);
+      if (refusal === undefined) await chooseNewest(sql, fqdn);
+      return refusal;
+    });
+  }
+
+  /** Returns the tags of a name. */
+  tagsOf(fqdn: string): Promise<Readonly<Record<string, string>>> {
+    return tagsOf(this.#pg, fqdn);
+  }
+
+  /** Keeps the hash of a new key. */
+  addKey(
+    { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
+  ): Promise<void> {
+    return this.#pg.together(async (sql) => {
+      await sql.run("INSERT INTO keys (id, owner, hash, created) VALUES ($1, $2, $3, $4)", [
+        ...[id, owner, hash, new Date().toISOString()],
+      ]);
+    });
+  }
+
+  /** Returns the organisation of a key that was not revoked. */
+  ownerOf(keyHash: string): Promise<string | undefined> {
+    return keyOwner(this.#pg, keyHash);
+  }
+
+  /** Returns all keys, the oldest first. */
+  async keys(): Promise<readonly KeyRecord[]> {
+    const rows = await this.#pg.all(
+      "SELECT id, owner, created, revoked FROM keys ORDER BY created, id",
+    );
+    return rows.map(({ id, owner, created, revoked }) => ({
+      ...{ id: String(id), owner: String(owner), created: new Date(String(created)) },
+      ...revoked !== null && { revoked: new Date(String(revoked)) },
+    }));
+  }
+
+  /** Revokes a key. */
+  revokeKey(id: string): Promise<boolean> {
+    const now = new Date().toISOString();
+    return this.#pg.together(async (sql) =>
+      await sql.run("UPDATE keys SET revoked = coalesce(revoked, $1) WHERE id = $2", [now, id]) > 0
+    );
+  }
+
+  /** Gives a namespace to an organisation, or to the operator. */
+  give({ namespace, owner }: NamespaceRecord): Promise<void> {
+    return this.#pg.together((sql) => claim(sql, { namespace, owner, isGiven: true }));
+  }
+
+  /** Returns all namespaces, ordered. */
+  async namespaces(): Promise<readonly NamespaceRecord[]> {
+    const rows = await this.#pg.all("SELECT namespace, owner FROM namespaces ORDER BY namespace");
+    return rows.map(({ namespace, owner }) => ({
+      ...{ namespace: String(namespace), owner: String(owner) },
+    }));
+  }
+
+  /** Returns what waits, the oldest first. */
+  async waiting(limit: number): Promise<readonly WaitingEntry[]> {
+    const rows = await this.#pg.all(`${WAITING} ORDER BY w.created, w.fqdn LIMIT $1`, [limit]);
+    return rows.map(waitingOf);
+  }
+
+  /** Publishes what waits, or removes it. */
+  decide(
+    { fqdn, version, hash }: {
+      readonly fqdn: string;
+      readonly version: string;
+      readonly hash: string;
+    },
+    isAccepted: boolean,
+  ): Promise<Decided> {
+    return this.#pg.together(async (sql) => {
+      const at = [fqdn, version];
+      const row = await sql.get(`${WAITING} WHERE w.fqdn = $1 AND w.version = $2`, at);
+      if (row === undefined) return "missing";
+      const entry = waitingOf(row);
+      if (entry.hash !== hash) return "other";
+      if (isAccepted && await addVersion(sql, entry, entry.owner) === "refused") return "exists";
+      await sql.run("DELETE FROM waiting WHERE fqdn = $1 AND version = $2", at);
+      if (isAccepted) await chooseNewest(sql, fqdn);
+      else await forget(sql, entry);
+      return "done";
+    });
+  }
+}
+
+const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
+  FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
+
+async function keyOwner(sql: Queries, keyHash: string): Promise<string | undefined> {
+  const row = await sql.get("SELECT owner FROM keys WHERE hash = $1 AND revoked IS NULL", [
+    keyHash,
+  ]);
+  return row && String(row.owner);
+}
+
+async function publish(sql: Queries, owned: Owned): Promise<Published> {
+  const { offered, owner, isModerated } = owned;
+  const { fqdn } = offered;
+  const holder = await holderOf(sql, fqdn);
+  const refusal = await foreign(sql, fqdn, { holder, owner }) ?? await known(sql, owned);
+  if (refusal !== undefined) return refusal;
+  if (holder === undefined) {
+    await claim(sql, { namespace: namespaceOf(fqdn), owner, isGiven: false });
+  }
+  if (isModerated) {
+    await keepWaiting(sql, offered, owner);
+    return { state: "waiting", isNew: true };
+  }
+  await addVersion(sql, offered, owner);
+  await chooseNewest(sql, fqdn);
+  return { state: "public", isNew: true };
+}
+
+/** Returns what is to be said of a version that is there, or for which there is no room. */
+async function known(
+  sql: Queries,
+  { offered: { fqdn, version, manifest }, owner, shares, isModerated }: Owned,
+): Promise<Published | undefined> {
+  const text = JSON.stringify(manifest);
+  const table = tableOf(fqdn);
+  for (const [state, from] of [["public", table], ["waiting", "waiting"]] as const) {
+    const row = await sql.get(
+      `SELECT manifest FROM ${from} WHERE fqdn = $1 AND version = $2`,
+      [fqdn, version],
+    );
+    // The manifest has the hash of the code.
+    if (row !== undefined) {
+      return row.manifest === text ? { state, isNew: false } : { why: "exists" } as const;
+    }
+  }
+  const count = async (from: string, values: readonly string[]) =>
+    Number((await sql.get(`SELECT count(*) AS count FROM ${from}`, values))?.count);
+  const full = (share: keyof typeof shares) => ({ why: "full", share }) as const;
+  const versions = await count(`${table} WHERE fqdn = $1`, [fqdn]);
+  if (versions >= shares.versions) return full("versions");
+  if (isModerated && await count("waiting WHERE owner = $1", [owner]) >= shares.waiting) {
+    return full("waiting");
+  }
+  const names = versions > 0 ? 0 : await count(
+    `(SELECT fqdn FROM servers WHERE owner = $1 UNION SELECT fqdn FROM capabilities
+     WHERE owner = $1) own`,
+    [owner],
+  );
+  return names < shares.names ? undefined : full("names");
+}
+
+async function keepWaiting(sql: Queries, offered: Offered, owner: string): Promise<void> {
+  const { fqdn, version, manifest } = offered;
+  const text = JSON.stringify(manifest);
+  const code = await keepCode(sql, offered);
+  await sql.run(
+    `INSERT INTO waiting (fqdn, version, manifest, hash, code, created, owner)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [fqdn, version, text, hashOf(text), code, new Date().toISOString(), owner],
+  );
+}
+
+function waitingOf(row: PgRow): WaitingEntry {
+  // the columns of the query
+  const { fqdn, version, manifest, hash, bytes, created, owner } = row as unknown as WaitingRow;
+  return {
+    ...{ fqdn, version, hash, owner, created: new Date(created) },
+    manifest: JSON.parse(manifest) as JsonObject, // it was one when it was offered
+    ...bytes && { code: new Uint8Array(bytes) },
+  };
+}
+
+function hashOf(text: string): string {
+  return integrityOf(new TextEncoder().encode(text));
+}

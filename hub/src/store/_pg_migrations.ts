@@ -1,0 +1,137 @@
+/**
+ * Makes the tables of the store on PostgreSQL, and brings them up to date. A step that was released
+ * never changes; a change of the tables is a further step.
+ *
+ * @module
+ */
+
+import { PmlError, quoted } from "@casys/pml/registry";
+import { type Pg, type Queries, SCHEMA } from "./_pg.ts";
+
+/** What of a manifest the view shows is kept beside it, in a form that always is a text. */
+const VERSIONS = (table: string) => `
+  CREATE TABLE ${table} (
+    fqdn text COLLATE "C" NOT NULL,
+    version text COLLATE "C" NOT NULL,
+    type text NOT NULL,
+    routing text NOT NULL,
+    manifest text NOT NULL,
+    code text COLLATE "C" REFERENCES blobs (integrity),
+    created text COLLATE "C" NOT NULL,
+    owner text COLLATE "C",
+    yanked text,
+    description text, install_command text, install_args text,
+    proxy_to text, env_required text, warnings text,
+    PRIMARY KEY (fqdn, version)
+  );
+  CREATE INDEX ${table}_owner ON ${table} (owner) WHERE owner IS NOT NULL;
+  CREATE INDEX ${table}_created ON ${table} (created);
+  CREATE INDEX ${table}_code ON ${table} (code) WHERE code IS NOT NULL;`;
+
+const ROWS = (table: string, recordType: string) => `
+  SELECT '${recordType}' AS record_type, fqdn, type, routing, description, install_command,
+    install_args, proxy_to, env_required, warnings, version,
+    (SELECT '[' || coalesce(string_agg(to_json(tag)::text, ',' ORDER BY tag), '') || ']' FROM tags
+      WHERE tags.fqdn = ${table}.fqdn AND tags.version = ${table}.version) AS version_tag
+  FROM ${table} WHERE yanked IS NULL`;
+
+/** The steps in their order. The number of the first one is 1. */
+export const PG_MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE blobs (integrity text COLLATE "C" PRIMARY KEY, bytes bytea NOT NULL);
+  ${VERSIONS("servers")}
+  ${VERSIONS("capabilities")}
+  CREATE TABLE tags (
+    fqdn text COLLATE "C" NOT NULL, tag text COLLATE "C" NOT NULL,
+    version text COLLATE "C" NOT NULL, PRIMARY KEY (fqdn, tag)
+  );
+  -- One row a name: what its catalog entry and its search are made of.
+  CREATE TABLE newest (
+    fqdn text COLLATE "C" PRIMARY KEY, version text COLLATE "C" NOT NULL,
+    words text COLLATE "C" NOT NULL
+  );
+  CREATE TABLE keys (
+    id text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL UNIQUE, created text COLLATE "C" NOT NULL, revoked text
+  );
+  -- The owner is empty for the operator. Names that look alike have one shape.
+  CREATE TABLE namespaces (
+    namespace text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL,
+    shape text COLLATE "C" NOT NULL, given boolean NOT NULL
+  );
+  CREATE INDEX namespaces_shape ON namespaces (shape);
+  CREATE TABLE waiting (
+    fqdn text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL, manifest text NOT NULL,
+    hash text NOT NULL, code text COLLATE "C" REFERENCES blobs (integrity),
+    created text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL,
+    PRIMARY KEY (fqdn, version)
+  );
+  CREATE INDEX waiting_owner ON waiting (owner);
+  CREATE VIEW pml_registry AS
+  ${ROWS("servers", "mcp-server")} UNION ALL ${ROWS("capabilities", "capability")};
+  -- Without the extension a search reads all texts; its answer is the same.
+  DO $$ BEGIN
+    CREATE EXTENSION IF NOT EXISTS pg_trgm;
+    CREATE INDEX newest_words ON newest USING gin (words gin_trgm_ops);
+  EXCEPTION WHEN OTHERS THEN NULL; END $$;
+  `,
+];
+
+/** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */
+export async function migratePg(
+  pg: Pg,
+  { shown, steps = PG_MIGRATIONS }: { readonly shown: string; readonly steps?: readonly string[] },
+): Promise<void> {
+  const place = { shown, steps };
+  if (await versionOf(pg, place) === steps.length) return;
+  // Two hubs may start on one database at once, so each looks again under the lock.
+  await pg.together(async (queries) => {
+    const done = await versionOf(queries, place);
+    if (done === steps.length) return;
+    await pg.script("SET LOCAL statement_timeout = 0", queries);
+    if (done === 0) {
+      await pg.script(
+        `CREATE SCHEMA IF NOT EXISTS ${SCHEMA};
+         CREATE TABLE ${SCHEMA}.schema_versions (version integer PRIMARY KEY, applied text NOT NULL)`,
+        queries,
+      );
+    }
+    for (const [at, step] of steps.slice(done).entries()) {
+      await pg.script(step, queries);
+      await queries.run(`INSERT INTO ${SCHEMA}.schema_versions VALUES ($1, $2)`, [
+        ...[done + at + 1, new Date().toISOString()],
+      ]);
+    }
+  });
+}
+
+/** Returns how many steps made the tables; 0 if there are none. */
+async function versionOf(
+  queries: Queries,
+  { shown, steps }: { readonly shown: string; readonly steps: readonly string[] },
+): Promise<number> {
+  // Of a name that just was made, `to_regclass` may still say that it is not there.
+  const server = await queries.get(
+    `SELECT current_setting('server_version_num')::integer AS number,
+       current_setting('server_encoding') AS encoding,
+       EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_versions')
+         AS made`,
+    [SCHEMA],
+  );
+  if (server?.encoding !== "UTF8") throw unfit(shown, `its encoding is ${server?.encoding}`);
+  if (Number(server.number) < 130_000) throw unfit(shown, "it is older than PostgreSQL 13");
+  if (server.made !== true) return 0;
+  const row = await queries.get(`SELECT max(version) AS version FROM ${SCHEMA}.schema_versions`);
+  const version = Number(row?.version ?? 0);
+  if (version <= steps.length) return version;
+  const why = `its tables have version ${version}, and this hub knows ${steps.length}`;
+  throw unfit(shown, why, "Install the newer hub that wrote it, or restore an older backup");
+}
+
+function unfit(
+  shown: string,
+  why: string,
+  hint = "Give a database of PostgreSQL 13 or newer that was made with ENCODING 'UTF8'",
+): PmlError {
+  return new PmlError("CONFIG_INVALID", `Cannot use ${quoted(shown, 300)}: ${why}`, { hint });
+}

@@ -1,0 +1,79 @@
+/**
+ * Whose names are, in the store on PostgreSQL. All of it happens within a transaction of the caller.
+ *
+ * @module
+ */
+
+import { integrityOf } from "@casys/pml/registry";
+import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
+import type { Queries } from "./_pg.ts";
+import type { NamespaceRecord, Offered, Refusal } from "./store.ts";
+
+// The type is said twice, because the client would write a list as JSON a second time.
+const LISTED = "(SELECT json_array_elements_text($1::text::json))";
+
+/** Returns whose a name is: the longest namespace in which it is decides. */
+export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRecord | undefined> {
+  const row = await sql.get(
+    `SELECT namespace, owner FROM namespaces WHERE namespace IN ${LISTED}
+     ORDER BY length(namespace) DESC LIMIT 1`,
+    [JSON.stringify(namespacesOf(fqdn))],
+  );
+  return row && { namespace: String(row.namespace), owner: String(row.owner) };
+}
+
+/** Returns why a name may not be published by an organisation. */
+export async function foreign(
+  sql: Queries,
+  fqdn: string,
+  { holder, owner }: { readonly holder: NamespaceRecord | undefined; readonly owner: string },
+): Promise<Refusal | undefined> {
+  if (holder !== undefined) {
+    return holder.owner === owner ? undefined : { why: "foreign", namespace: holder.namespace };
+  }
+  if (isTooWide(fqdn)) return { why: "too_wide" };
+  const other = await sql.get(
+    `SELECT namespace FROM namespaces WHERE shape IN ${LISTED} AND owner <> $2 LIMIT 1`,
+    [JSON.stringify(shapesLike(namespaceOf(fqdn))), owner],
+  );
+  return other && { why: "look_alike", namespace: String(other.namespace) };
+}
+
+/** Notes that the operator has a name, unless its namespace has an owner. */
+export async function claimForOperator(sql: Queries, fqdn: string): Promise<void> {
+  if (await holderOf(sql, fqdn) !== undefined) return;
+  await claim(sql, { namespace: fqdn.split(":", 1)[0] ?? "", owner: "", isGiven: true });
+}
+
+/** Notes whose a namespace is. */
+export async function claim(
+  sql: Queries,
+  { namespace, owner, isGiven }: NamespaceRecord & { readonly isGiven: boolean },
+): Promise<void> {
+  await sql.run(
+    `INSERT INTO namespaces (namespace, owner, shape, given) VALUES ($1, $2, $3, $4::integer = 1)
+     ON CONFLICT (namespace) DO UPDATE SET owner = excluded.owner, given = excluded.given`,
+    [namespace, owner, shapeOf(namespace), isGiven ? 1 : 0],
+  );
+}
+
+/** Removes what only a rejected version had: its code, and the claim of its namespace. */
+export async function forget(sql: Queries, { fqdn, code }: Offered): Promise<void> {
+  const isWithin = `(fqdn = $1 OR fqdn > $1 || '.' AND fqdn < $1 || '/'
+    OR fqdn > $1 || ':' AND fqdn < $1 || ';')`;
+  await sql.run(
+    `DELETE FROM namespaces WHERE namespace = $1 AND NOT given
+     AND NOT EXISTS (SELECT 1 FROM servers WHERE ${isWithin})
+     AND NOT EXISTS (SELECT 1 FROM capabilities WHERE ${isWithin})
+     AND NOT EXISTS (SELECT 1 FROM waiting WHERE ${isWithin})`,
+    [namespaceOf(fqdn)],
+  );
+  if (code === undefined) return;
+  await sql.run(
+    `DELETE FROM blobs WHERE integrity = $1
+     AND NOT EXISTS (SELECT 1 FROM servers WHERE code = $1)
+     AND NOT EXISTS (SELECT 1 FROM capabilities WHERE code = $1)
+     AND NOT EXISTS (SELECT 1 FROM waiting WHERE code = $1)`,
+    [integrityOf(code)],
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * Adds versions to the store on PostgreSQL, and decides which one of a name is the newest. All of it
+ * happens within a transaction of the caller.
+ *
+ * @module
+ */
+
+import {
+  chosen,
+  compareVersions,
+  integrityOf,
+  isObject,
+  type JsonObject,
+  searchText,
+  textOf,
+} from "@casys/pml/registry";
+import type { Queries } from "./_pg.ts";
+import type { Added, Offered } from "./store.ts";
+import { tableOf } from "./_versions.ts";
+
+/** Adds a version; the operator adds those without an owner. */
+export async function addVersion(
+  sql: Queries,
+  offered: Offered,
+  owner: string | null = null,
+): Promise<Added> {
+  const { fqdn, version, manifest } = offered;
+  const table = tableOf(fqdn);
+  const text = JSON.stringify(manifest);
+  const code = await keepCode(sql, offered);
+  const known = await sql.get(
+    `SELECT manifest, code FROM ${table} WHERE fqdn = $1 AND version = $2`,
+    [fqdn, version],
+  );
+  if (known !== undefined) {
+    return known.manifest === text && known.code === code ? "same" : "refused";
+  }
+  await sql.run(
+    `INSERT INTO ${table} (fqdn, version, type, routing, manifest, code, created, owner,
+       description, install_command, install_args, proxy_to, env_required, warnings)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+    [
+      ...[fqdn, version, textOf(manifest.type), textOf(manifest.routing), text, code],
+      ...[new Date().toISOString(), owner, ...shownOf(manifest)],
+    ],
+  );
+  return "added";
+}
+
+/** Returns what the view shows of a manifest. */
+function shownOf(manifest: JsonObject): readonly (string | null)[] {
+  const { description, proxy_to, env_required, warnings } = manifest;
+  const { command, args } = isObject(manifest.install) ? manifest.install : {};
+  const text = (value: unknown) =>
+    value === undefined || value === null
+      ? null
+      : typeof value === "string"
+      ? value
+      : JSON.stringify(value);
+  const json = (value: unknown) => value === undefined ? null : JSON.stringify(value);
+  return [
+    ...[text(description), text(command), json(args)],
+    ...[text(proxy_to), json(env_required), json(warnings)],
+  ];
+}
+
+/** Keeps the code of a version, once for all that have the same, and returns its hash. */
+export async function keepCode(
+  sql: Queries,
+  { code }: Pick<Offered, "code">,
+): Promise<string | null> {
+  if (code === undefined) return null;
+  const hash = integrityOf(code);
+  await sql.run(
+    "INSERT INTO blobs (integrity, bytes) VALUES ($1, $2) ON CONFLICT (integrity) DO NOTHING",
+    [hash, code],
+  );
+  return hash;
+}
+
+/** Decides which version of a name is the newest, and what is searched of it. */
+export async function chooseNewest(sql: Queries, fqdn: string): Promise<void> {
+  const versions = (await versionsOf(sql, fqdn)).map((version) => ({ version }));
+  const newest = chosen({ entries: versions, tags: await tagsOf(sql, fqdn) }, undefined);
+  if (newest === undefined) return void await sql.run("DELETE FROM newest WHERE fqdn = $1", [fqdn]);
+  const { version } = newest;
+  const row = await sql.get(
+    `SELECT manifest FROM ${tableOf(fqdn)} WHERE fqdn = $1 AND version = $2`,
+    [fqdn, version],
+  );
+  const words = searchText({ fqdn, manifest: JSON.parse(String(row?.manifest)) });
+  await sql.run(
+    `INSERT INTO newest (fqdn, version, words) VALUES ($1, $2, $3)
+     ON CONFLICT (fqdn) DO UPDATE SET version = excluded.version, words = excluded.words`,
+    [fqdn, version, words],
+  );
+}
+
+/** Returns the versions of a name that are not hidden, the newest first. */
+export async function versionsOf(sql: Queries, fqdn: string): Promise<readonly string[]> {
+  const table = tableOf(fqdn);
+  const rows = await sql.all(
+    `SELECT version FROM ${table} WHERE fqdn = $1 AND yanked IS NULL`,
+    [fqdn],
+  );
+  return rows.map(({ version }) => String(version)).sort((a, b) => compareVersions(b, a));
+}
+
+/** Returns the tags of a name. */
+export async function tagsOf(
+  sql: Queries,
+  fqdn: string,
+): Promise<Readonly<Record<string, string>>> {
+  const rows = await sql.all("SELECT tag, version FROM tags WHERE fqdn = $1 ORDER BY tag", [fqdn]);
+  return Object.fromEntries(rows.map(({ tag, version }) => [String(tag), String(version)]));
+}

@@ -1,0 +1,102 @@
+/**
+ * Starts a PostgreSQL server of its own for a test, as another user than root.
+ *
+ * @module
+ */
+
+import { until } from "./wait.ts";
+
+/** A server that runs. Disposing of it ends it, and removes all that it kept. */
+export interface TestPostgres extends AsyncDisposable {
+  readonly port: number;
+  /** Makes an empty database, and returns its URL. */
+  readonly database: () => Promise<string>;
+  /** Runs a statement in a database, and returns what `psql` prints. */
+  readonly psql: (url: string, statement: string) => Promise<string>;
+  /** Sends a signal to the server: with SIGSTOP it hangs. */
+  readonly signal: (signal: Deno.Signal) => void;
+}
+
+const PASSWORD = "geheim-pa55";
+
+/** Starts a server on a free port. It fails if PostgreSQL is not installed. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const bin = await programs();
+  const folder = await Deno.makeTempDir({ prefix: "pg-" });
+  const secret = `${folder}/password`;
+  await Deno.writeTextFile(secret, PASSWORD);
+  const user = Deno.uid() === 0 ? await someUser() : undefined;
+  if (user !== undefined) { for (const path of [folder, secret]) await owned(path, user); }
+  const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, "--clear-groups"];
+  const data = `${folder}/data`;
+  const [first = "", ...rest] = [...as, `${bin}/initdb`];
+  const made = await new Deno.Command(first, {
+    args: [...rest, "-D", data, "-U", "pml", "-A", "scram-sha-256", "--pwfile", secret]
+      .concat("-N", "-E", "UTF8", "--locale=C"),
+    cwd: folder,
+    stdout: "null",
+  }).output();
+  if (!made.success) throw new Error(`initdb: ${new TextDecoder().decode(made.stderr)}`);
+  const port = freePort();
+  const [program = "", ...args] = [...as, `${bin}/postgres`, "-D", data];
+  const options = ["fsync=off", "full_page_writes=off", "unix_socket_directories="]
+    .concat(`port=${port}`, "listen_addresses=127.0.0.1", "max_connections=60", "jit=off");
+  const child = new Deno.Command(program, {
+    args: [...args, ...options.flatMap((option) => ["-c", option])],
+    ...{ cwd: folder, stdin: "null", stdout: "null", stderr: "null" },
+  }).spawn();
+  let isOver = false;
+  const over = child.status.then(() => isOver = true);
+  const urlOf = (name: string) => `postgres://pml:${PASSWORD}@127.0.0.1:${port}/${name}`;
+  const psql = async (url: string, statement: string) => {
+    const said = await new Deno.Command(`${bin}/psql`, {
+      args: ["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement, url],
+    }).output();
+    if (!said.success) throw new Error(new TextDecoder().decode(said.stderr));
+    return new TextDecoder().decode(said.stdout).trim();
+  };
+  await until(async () => {
+    if (isOver) throw new Error("PostgreSQL has ended");
+    return await psql(urlOf("postgres"), "SELECT 1").then(() => true, () => false);
+  });
+  let count = 0;
+  return {
+    port,
+    psql,
+    database: async () => {
+      const name = `hub_${++count}`;
+      await psql(urlOf("postgres"), `CREATE DATABASE ${name}`);
+      return urlOf(name);
+    },
+    signal: (signal) => child.kill(signal),
+    [Symbol.asyncDispose]: async () => {
+      if (!isOver) { for (const signal of ["SIGCONT", "SIGINT"] as const) child.kill(signal); }
+      await over;
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+/** Returns the folder of the newest programs. */
+async function programs(): Promise<string> {
+  const root = "/usr/lib/postgresql";
+  const versions = [];
+  for await (const { name } of Deno.readDir(root)) versions.push(Number(name));
+  return `${root}/${Math.max(...versions)}/bin`;
+}
+
+/** PostgreSQL refuses to run as root. */
+async function someUser(): Promise<number> {
+  const users = await Deno.readTextFile("/etc/passwd");
+  const found = /^postgres:[^:]*:(\d+)/m.exec(users) ?? /^nobody:[^:]*:(\d+)/m.exec(users);
+  return Number(found?.[1] ?? 65_534);
+}
+
+async function owned(path: string, user: number): Promise<void> {
+  await Deno.chown(path, user, null);
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return (listener.addr as Deno.NetAddr).port;
+}
