@@ -6,6 +6,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { failure, listen, type Listener, refusedSender } from "@casys/pml/registry";
+import { PROXY_PATH } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
 import { OFFICIAL_PATH } from "./_official.ts";
 
@@ -16,6 +17,9 @@ export type Route =
   | "routing"
   | "official"
   | "write"
+  | "mcp"
+  | "proxy"
+  | "page"
   | "health"
   | "ready"
   | "other";
@@ -37,6 +41,7 @@ const ID = /^[0-9A-Fa-f-]{8,64}$/;
 const ROUTES: Readonly<Record<string, Route>> = {
   ...{ "/health": "health", "/ready": "ready", "/mcp": "catalog", "/mcp/routing": "routing" },
 };
+const PAGE = /^\/($|search$|entry\/)/;
 /** In seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5];
 const SILENT_MS = 60_000;
@@ -58,9 +63,12 @@ export function watched(
 }
 
 function routeOf(method: string, path: string): Route {
+  if (path.startsWith(PROXY_PATH)) return "proxy";
+  if (path === "/mcp" && method === "POST") return "mcp";
   if (method !== "GET" && method !== "HEAD") return "write";
   if (Object.hasOwn(ROUTES, path)) return ROUTES[path] ?? "other";
   if (path.startsWith(OFFICIAL_PATH)) return "official";
+  if (PAGE.test(path)) return "page";
   return path.startsWith("/mcp/") ? "entry" : "other";
 }
 
