@@ -41,8 +41,16 @@ export interface TestHub extends AsyncDisposable {
 }
 
 /** Spawns a hub. */
-export async function spawnHub(...args: readonly string[]): Promise<TestHub> {
-  const ws = await makeWorkspace({});
+export function spawnHub(...args: readonly string[]): Promise<TestHub> {
+  return spawnHubWith({}, ...args);
+}
+
+/** Spawns a hub that has variables of its own. */
+export async function spawnHubWith(
+  env: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): Promise<TestHub> {
+  const ws = await makeWorkspace({ env });
   const again = (...more: readonly string[]) =>
     spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args, ...more]);
   const serving = await again();

@@ -16,24 +16,31 @@ export interface Nginx extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Returns the configuration in `docs/serve.md`, with other addresses. */
-async function documented(ports: readonly number[], own: number): Promise<string> {
-  const page = await readFile(repoFile("docs/serve.md"), "utf8");
+/** Returns the configuration in a page of the docs, with other addresses. */
+async function documented(
+  ports: readonly number[],
+  { own, page: name }: { readonly own: number; readonly page: string },
+): Promise<string> {
+  const page = await readFile(repoFile(name), "utf8");
   const text = /```nginx\n([^]*?)```/.exec(page)?.[1] ?? "";
   const servers = ports.map((port) => `server 127.0.0.1:${port} max_fails=1 fail_timeout=1s;`);
   const changed = text.replace(/( *server 127\.0\.0\.1:\d+;\n)+/, `${servers.join("\n")}\n`)
     .replace(/listen [^;]+;/, `listen 127.0.0.1:${own};`);
   if (!changed.includes(`:${own};`) || servers.some((one) => !changed.includes(one))) {
-    throw new Error(`docs/serve.md has no configuration of nginx: ${text}`);
+    throw new Error(`${name} has no configuration of nginx: ${text}`);
   }
   return changed;
 }
 
 /** Starts nginx in a folder, and waits until it answers. It fails if nginx is not installed. */
-export async function startNginx(folder: string, urls: readonly string[]): Promise<Nginx> {
+export async function startNginx(
+  folder: string,
+  urls: readonly string[],
+  { page = "docs/serve.md", port = freePort() } = {},
+): Promise<Nginx> {
   await mkdir(folder, { recursive: true });
-  const port = freePort();
-  const http = await documented(urls.map((url) => Number(new URL(url).port)), port);
+  const ports = urls.map((url) => Number(new URL(url).port));
+  const http = await documented(ports, { own: port, page });
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
     .map((kind) => `${kind}_temp_path ${join(folder, kind)};`).join("\n");
   const path = join(folder, "nginx.conf");
@@ -70,7 +77,8 @@ export async function startNginx(folder: string, urls: readonly string[]): Promi
   };
 }
 
-function freePort(): number {
+/** Returns a port that nobody listens at now. */
+export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return (listener.addr as Deno.NetAddr).port;
 }

@@ -4,17 +4,22 @@
  * @module
  */
 
+import { treeOf } from "./procwatch.ts";
 import { until } from "./wait.ts";
 
 /** A server that runs. Disposing of it ends it, and removes all that it kept. */
 export interface TestPostgres extends AsyncDisposable {
   readonly port: number;
+  /** A folder that its programs may write to. */
+  readonly folder: string;
+  /** Runs one of its programs, such as `pg_dump`. */
+  readonly tool: (name: string, ...args: readonly string[]) => Promise<void>;
   /** Makes an empty database, and returns its URL. */
   readonly database: () => Promise<string>;
   /** Runs a statement in a database, and returns what `psql` prints. */
   readonly psql: (url: string, statement: string) => Promise<string>;
-  /** Sends a signal to the server: with SIGSTOP it hangs. */
-  readonly signal: (signal: Deno.Signal) => void;
+  /** Sends a signal to the server and all its processes: with SIGSTOP it hangs. */
+  readonly signal: (signal: Deno.Signal) => Promise<void>;
 }
 
 const PASSWORD = "geheim-pa55";
@@ -23,20 +28,7 @@ const PASSWORD = "geheim-pa55";
 export async function startPostgres(): Promise<TestPostgres> {
   const bin = await programs();
   const folder = await Deno.makeTempDir({ prefix: "pg-" });
-  const secret = `${folder}/password`;
-  await Deno.writeTextFile(secret, PASSWORD);
-  const user = Deno.uid() === 0 ? await someUser() : undefined;
-  if (user !== undefined) { for (const path of [folder, secret]) await owned(path, user); }
-  const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, "--clear-groups"];
-  const data = `${folder}/data`;
-  const [first = "", ...rest] = [...as, `${bin}/initdb`];
-  const made = await new Deno.Command(first, {
-    args: [...rest, "-D", data, "-U", "pml", "-A", "scram-sha-256", "--pwfile", secret]
-      .concat("-N", "-E", "UTF8", "--locale=C"),
-    cwd: folder,
-    stdout: "null",
-  }).output();
-  if (!made.success) throw new Error(`initdb: ${new TextDecoder().decode(made.stderr)}`);
+  const { as, data } = await madeData(bin, folder);
   const port = freePort();
   const [program = "", ...args] = [...as, `${bin}/postgres`, "-D", data];
   const options = ["fsync=off", "full_page_writes=off", "unix_socket_directories="]
@@ -59,22 +51,54 @@ export async function startPostgres(): Promise<TestPostgres> {
     if (isOver) throw new Error("PostgreSQL has ended");
     return await psql(urlOf("postgres"), "SELECT 1").then(() => true, () => false);
   });
+  const tool = async (name: string, ...args: readonly string[]) => {
+    const said = await new Deno.Command(`${bin}/${name}`, { args: [...args] }).output();
+    if (!said.success) throw new Error(new TextDecoder().decode(said.stderr));
+  };
+  const signal = async (signal: Deno.Signal) => {
+    for (const { pid } of await treeOf(child.pid)) Deno.kill(pid, signal);
+  };
   let count = 0;
   return {
-    port,
+    ...{ port, folder, tool },
     psql,
     database: async () => {
       const name = `hub_${++count}`;
       await psql(urlOf("postgres"), `CREATE DATABASE ${name}`);
       return urlOf(name);
     },
-    signal: (signal) => child.kill(signal),
+    signal,
     [Symbol.asyncDispose]: async () => {
-      if (!isOver) { for (const signal of ["SIGCONT", "SIGINT"] as const) child.kill(signal); }
+      if (!isOver) {
+        await signal("SIGCONT");
+        child.kill("SIGINT");
+      }
       await over;
       await Deno.remove(folder, { recursive: true });
     },
   };
+}
+
+/** Makes the data of a server. Says how to run its programs as another user than root. */
+async function madeData(
+  bin: string,
+  folder: string,
+): Promise<{ readonly as: readonly string[]; readonly data: string }> {
+  const secret = `${folder}/password`;
+  await Deno.writeTextFile(secret, PASSWORD);
+  const user = Deno.uid() === 0 ? await someUser() : undefined;
+  if (user !== undefined) { for (const path of [folder, secret]) await owned(path, user); }
+  const as = user === undefined ? [] : ["setpriv", `--reuid=${user}`, "--clear-groups"];
+  const data = `${folder}/data`;
+  const [first = "", ...rest] = [...as, `${bin}/initdb`];
+  const made = await new Deno.Command(first, {
+    args: [...rest, "-D", data, "-U", "pml", "-A", "scram-sha-256", "--pwfile", secret]
+      .concat("-N", "-E", "UTF8", "--locale=C"),
+    cwd: folder,
+    stdout: "null",
+  }).output();
+  if (!made.success) throw new Error(`initdb: ${new TextDecoder().decode(made.stderr)}`);
+  return { as, data };
 }
 
 /** Returns the folder of the newest programs. */

@@ -11,5 +11,5 @@ export function hubKey(): string | undefined {
 
 /** Returns the URL of the PostgreSQL server, with its password. */
 export function databaseUrl(): string | undefined {
-  return Deno.env.get("DATABASE_URL");
+  return Deno.env.get("DATABASE_URL") || undefined;
 }
