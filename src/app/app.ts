@@ -8,7 +8,6 @@
 import { Log } from "../audit/log.ts";
 import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
-import type { Authors } from "../authoring/authors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
@@ -285,25 +284,6 @@ export class App implements AsyncDisposable {
   /** Aborts when the house is closed. */
   get closing(): AbortSignal {
     return this.#closing.signal;
-  }
-
-  /** Forgets what servers listed, all or one, so that they are asked again; registries are, too. */
-  async refresh(only?: string): Promise<void> {
-    if (this.config().registries.length > 0) {
-      const registries = await this.registries();
-      await registries.lookup.refresh(registries.names(), this.#closing.signal);
-    }
-    for (const server of this.directory.all()) {
-      const isAsked = server.tells && server.blocked() === undefined;
-      if (isAsked && (only === undefined || server.name === only)) server.forget();
-    }
-  }
-
-  /** What authors of modules use: no approval is needed, and nothing is granted. */
-  async authors(): Promise<Authors> {
-    const { Authors } = await import("../authoring/authors.ts");
-    const config = () => this.config();
-    return new Authors({ config, taken: this.builtins, schemas: await this.schemas() });
   }
 
   /** Follows changes of the configuration until the house is closed. */

@@ -7,16 +7,19 @@
 import { gatewaySettings } from "../config/gateway_settings.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import type { App } from "./app.ts";
+import type { CallPath } from "./call_path.ts";
 
 /** Opens the gateway; calls go to the call path, which opens with the first of them. */
 export async function gatewayOf(app: App): Promise<Gateway> {
   const { servers, catalog, metrics, policy, log } = app;
+  let path: CallPath | undefined;
   return new Gateway({
     servers,
     catalog,
     metrics,
     schemas: await app.schemas(),
-    callTool: async (call) => await (await app.callPath()).callTool(call),
+    callTool: async (call) => await (path = await app.callPath()).callTool(call),
+    begin: (call) => app.closing.aborted ? undefined : path?.begin(call),
     askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
     workflow: () => app.workflow(),
     observed: async () => await (await import("./observed.ts")).observedBy(app),

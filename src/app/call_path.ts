@@ -7,9 +7,9 @@
  */
 
 import { auditGate } from "../audit/gate.ts";
-import { type EventRecord, Journal } from "../audit/journal.ts";
+import type { EventRecord } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
-import { Records } from "../audit/records.ts";
+import type { Records } from "../audit/records.ts";
 import type { Config } from "../config/config.ts";
 import {
   type Call,
@@ -26,9 +26,11 @@ import { type Check, check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
+import type { Cancel } from "../core/quick_tool.ts";
 import type { PassCall, PassGate, PassOutcome, Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import type { BegunCall } from "../gateway/options.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../modules/builtin_names.ts";
 import { Approvals } from "../permissions/approvals.ts";
@@ -40,11 +42,13 @@ import { type Always, alwaysIn } from "../policy/always_rule.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { hidingDenied, rateGate } from "./_identity_limits.ts";
+import { deadlinesOf, openRecords } from "./_call_limits.ts";
 import { Ahead } from "./ahead.ts";
-import { deadlineGate } from "./deadline.ts";
+import { deadlineGate, type Deadlines } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Logins } from "./logins.ts";
 import type { Machine } from "./machine.ts";
+import { QuickCalls } from "./quick_calls.ts";
 import type { Sampler } from "./sampler.ts";
 import { askedOfClient, factsOf, withSampler } from "./server_asks.ts";
 
@@ -74,8 +78,13 @@ export class CallPath implements AsyncDisposable {
   draft: Server | undefined;
   readonly #options: CallPathOptions;
   readonly #kinds: Kinds;
-  readonly #capacity = new Capacity(() => this.#config().limits, (call) => this.#refused(call));
+  readonly #capacity = new Capacity(
+    () => this.#config().limits,
+    ({ id, actor, callId }) => this.record("overloaded", { actor, about: { tool: id, callId } }),
+  );
   readonly #records: Records;
+  readonly #deadlines: Deadlines;
+  readonly #quick: QuickCalls;
   #sampling: Promise<Sampler> | undefined;
 
   /** Opens the way; starts nothing before the first call. */
@@ -83,6 +92,12 @@ export class CallPath implements AsyncDisposable {
     const { policy, log, schemas } = options;
     this.#options = options;
     this.#records = openRecords(options);
+    this.#deadlines = deadlinesOf(options);
+    this.#quick = new QuickCalls({
+      ...{ policy, schemas, redactor: options.redactor, onUse: options.onUse },
+      ...{ capacity: this.#capacity, records: this.#records, deadlines: this.#deadlines },
+      sampled: (call) => this.#sampled(call),
+    });
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -99,6 +114,12 @@ export class CallPath implements AsyncDisposable {
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
+  }
+
+  /** Begins a call that can run at once; undefined if it has to pass the gates. */
+  begin(request: BegunCall): Cancel | undefined {
+    const isDraft = this.draft?.name === splitToolId(request.id).server;
+    return isDraft ? undefined : this.#quick.begin(request);
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -133,24 +154,22 @@ export class CallPath implements AsyncDisposable {
     // Each call has an end, and the journal tells it.
     await this.#capacity.over();
     await this.#options.pins.settled();
+    this.#deadlines[Symbol.dispose]();
     this.#records[Symbol.dispose]();
   }
 
   /** The order of the house, readable aloud. */
   #gated(): CallTool {
-    const { policy, schemas, backlog } = this.#options;
+    const { policy, schemas } = this.#options;
     const asking = this.#asking();
     const pass = through<PassCall, PassOutcome>([
-      this.#problemGate(),
+      problemGate(() => this.#config()),
       rateGate(() => policy.now.config.narrowing?.identity),
       (next) => async (call) => await next(admitted(call)),
       trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
-      deadlineGate(() => {
-        const { callMs, callMaxMs } = policy.now.config.limits;
-        return { callMs, capMs: callMaxMs, heldMs: backlog?.fullMs ?? 0 };
-      }),
+      deadlineGate(this.#deadlines),
     ], (call) => this.logins.during(call, () => this.#run(call)));
     const recorded = auditGate<PassCall>(this.#records, (call) => this.#mayGoOn(call))(
       async (call) => {
@@ -209,7 +228,11 @@ export class CallPath implements AsyncDisposable {
     if (!this.#isCurrent(call)) return { kind: "changed" };
     const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") return await used(this.#sampled(call), this.#options);
+    if (call.method !== "tools/list") {
+      const outcome = await used(this.#sampled(call), this.#options);
+      this.#quick.passed(call).catch(() => {}); // the next call passes the gates, too
+      return outcome;
+    }
     await server.list("tools");
     return { kind: "result", result: { content: [] } };
   }
@@ -276,21 +299,8 @@ export class CallPath implements AsyncDisposable {
     };
   }
 
-  /** Has the journal tell of a call that came to no pass. */
-  #refused({ id, actor, callId }: Call): void {
-    this.record("overloaded", { actor, about: { tool: id, callId } });
-  }
-
   #config(): Config {
     return this.#options.policy.now.config;
-  }
-
-  #problemGate(): PassGate {
-    return (next) => async (call) => {
-      const { problem } = this.#config();
-      if (problem !== undefined) throw problem;
-      return await next(call);
-    };
   }
 
   /** Tells whether a call may run without a record, where the person wants that. */
@@ -302,23 +312,20 @@ export class CallPath implements AsyncDisposable {
   }
 }
 
-function openRecords({ policy, redactor, log, metrics }: CallPathOptions): Records {
-  return new Records({
-    open: (onFailure) => {
-      const { home, limits } = policy.now.config;
-      const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
-      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
-    },
-    log,
-    onNote: (record) => metrics.recorded(record),
-  });
-}
-
 const BY_CLIENTS: Check = {
   name: "sampling",
   ok: true,
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
+
+/** Refuses everything while the configuration is broken. */
+function problemGate(config: () => Config): PassGate {
+  return (next) => async (call) => {
+    const { problem } = config();
+    if (problem !== undefined) throw problem;
+    return await next(call);
+  };
+}
 
 /** Takes keys out of the progress of calls, which no gate of results sees. */
 function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {

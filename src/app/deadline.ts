@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Call, type Gate, heldAsking, type Meanwhile } from "../core/call.ts";
+import { type Asking, type Call, type Gate, heldAsking } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -18,12 +18,134 @@ export interface Deadline {
   readonly heldMs?: number;
 }
 
+/** The deadlines of calls. One timer looks at all of them. */
+export class Deadlines implements Disposable {
+  readonly #limits: () => Deadline;
+  readonly #running = new Set<Running>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** When the timer goes off; never if it is not set. */
+  #at = Infinity;
+
+  /** Takes the limits, which are asked for at each look. */
+  constructor(limits: () => Deadline) {
+    this.#limits = limits;
+  }
+
+  /** Begins the time of a call. `end` is called with TIMED_OUT when it is over. */
+  begin(call: Pick<Call, "id">, end: (error: PmlError) => void): Running {
+    const running = new Running(call, { limits: this.#limits, end });
+    this.#running.add(running);
+    this.#wake(running.due());
+    return running;
+  }
+
+  /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
+  end(running: Running): void {
+    this.#running.delete(running);
+  }
+
+  /** Ends the timer. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wake(due: number): void {
+    if (this.#at <= due) return;
+    clearTimeout(this.#timer);
+    this.#at = due;
+    this.#timer = setTimeout(() => this.#look(), due - performance.now());
+  }
+
+  #look(): void {
+    this.#at = Infinity;
+    for (const running of this.#running) {
+      const due = running.look();
+      if (due === undefined) this.#running.delete(running);
+      else this.#wake(due);
+    }
+  }
+}
+
+/** The time of a call that runs. */
+export class Running {
+  readonly #call: Pick<Call, "id">;
+  readonly #limits: () => Deadline;
+  readonly #end: (error: PmlError) => void;
+  #started = performance.now();
+  #heard = this.#started;
+  #known: number;
+  #since = 0;
+  #asking = 0;
+
+  constructor(
+    call: Pick<Call, "id">,
+    { limits, end }: {
+      readonly limits: () => Deadline;
+      readonly end: (error: PmlError) => void;
+    },
+  ) {
+    this.#call = call;
+    this.#limits = limits;
+    this.#end = end;
+    this.#known = limits().heldMs ?? 0;
+  }
+
+  /** Whether somebody is asked. A person takes the time that they take. */
+  get isAsking(): boolean {
+    return this.#asking > 0;
+  }
+
+  /** Takes note of progress, which starts the time without progress again. */
+  heard(): void {
+    this.#heard = performance.now();
+  }
+
+  /** Returns the ways to ask, with which the time of a question is no time of the call. */
+  held(asking: Asking): Asking {
+    return heldAsking(asking, async (work) => {
+      if (this.#asking++ === 0) this.#since = performance.now();
+      try {
+        return await work();
+      } finally {
+        const waited = performance.now() - this.#since;
+        if (--this.#asking === 0) {
+          this.#started += waited;
+          this.#heard += waited;
+        }
+      }
+    });
+  }
+
+  /** Returns when the time is over, as far as is known now. */
+  due(): number {
+    const { callMs, capMs } = this.#limits();
+    return this.isAsking
+      ? performance.now() + callMs
+      : Math.min(this.#heard + callMs, this.#started + capMs);
+  }
+
+  /** Ends the call if its time is over; otherwise returns when that is to be looked at again. */
+  look(): number | undefined {
+    const { callMs, capMs, heldMs = 0 } = this.#limits();
+    // What the client had to read first is no time of the call, and its answer may wait unread.
+    if (heldMs > this.#known) {
+      this.#started += heldMs - this.#known;
+      this.#heard = performance.now();
+    }
+    this.#known = heldMs;
+    const due = this.due();
+    if (due > performance.now()) return due;
+    const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
+    this.#end(timedOut(this.#call, ms));
+    return undefined;
+  }
+}
+
 /** Aborts a call's signal with TIMED_OUT when its deadline passes; progress extends it. */
-export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C, O> {
+export function deadlineGate<C extends Call, O>(deadlines: Deadlines): Gate<C, O> {
   return (next) => async (call) => {
-    const { callMs, capMs } = limits();
     const { signal } = call;
-    if (signal.aborted) throw reasonOf(call);
+    if (signal.aborted) throw cancelled(call, signal.reason);
     const abort = new AbortController();
     // A callee that ignores its signal cannot hold us.
     const over = Promise.withResolvers<O>();
@@ -31,58 +153,37 @@ export function deadlineGate<C extends Call, O>(limits: () => Deadline): Gate<C,
       over.reject(error);
       abort.abort(error);
     };
-    using _ = onAbort(signal, () => end(reasonOf(call)));
-    let started = performance.now();
-    let heard = started;
-    let [asking, since] = [0, 0];
-    let known = limits().heldMs ?? 0;
-    // One timer, that looks at both limits when it goes off: progress may come often.
-    const look = () => {
-      const { heldMs = 0 } = limits();
-      // What the client had to read first is no time of the call, and its answer may wait unread.
-      if (heldMs > known) [started, heard] = [started + heldMs - known, performance.now()];
-      known = heldMs;
-      const ms = heard + callMs < started + capMs ? callMs : capMs;
-      const left = (ms === callMs ? heard : started) + ms - performance.now();
-      if (asking > 0) timer = setTimeout(look, callMs);
-      else if (left > 0) timer = setTimeout(look, left);
-      else end(timedOut(call, ms));
-    };
-    let timer = setTimeout(look, Math.min(callMs, capMs));
+    using _ = onAbort(signal, () => end(cancelled(call, signal.reason)));
+    const running = deadlines.begin(call, end);
     const onProgress: Call["onProgress"] = (progress) => {
-      heard = performance.now();
+      running.heard();
       call.onProgress?.(progress);
     };
-    // A person takes the time that they take.
-    const held = async <T>(work: () => Promise<T>) => {
-      if (asking++ === 0) since = performance.now();
-      try {
-        return await work();
-      } finally {
-        const waited = performance.now() - since;
-        if (--asking === 0) [started, heard] = [started + waited, heard + waited];
-      }
-    };
-    const meanwhile: Meanwhile = { onProgress, ...heldAsking(call, held) };
     try {
-      next({ ...call, signal: abort.signal, ...meanwhile }).then(over.resolve, over.reject);
+      next({ ...call, signal: abort.signal, onProgress, ...running.held(call) })
+        .then(over.resolve, over.reject);
       return await over.promise;
     } finally {
       // What is still asked is asked in vain.
-      if (asking > 0) abort.abort(new PmlError("CANCELLED", "Cannot answer: the call is over"));
-      clearTimeout(timer);
+      if (running.isAsking) abort.abort(inVain());
+      deadlines.end(running);
     }
   };
 }
 
-function reasonOf(call: Call): PmlError {
-  const { reason } = call.signal;
+/** Makes the error of a call that was cancelled. */
+export function cancelled({ id }: Pick<Call, "id">, reason: unknown): PmlError {
   if (reason instanceof PmlError) return reason;
-  return new PmlError("CANCELLED", `Cannot finish "${call.id}": the client cancelled it`);
+  return new PmlError("CANCELLED", `Cannot finish "${id}": the client cancelled it`);
 }
 
-function timedOut(call: Call, ms: number): PmlError {
-  return new PmlError("TIMED_OUT", `Cannot finish "${call.id}": it took longer than ${ms} ms`, {
+/** Makes the error of a question whose call is over. */
+export function inVain(): PmlError {
+  return new PmlError("CANCELLED", "Cannot answer: the call is over");
+}
+
+function timedOut({ id }: Pick<Call, "id">, ms: number): PmlError {
+  return new PmlError("TIMED_OUT", `Cannot finish "${id}": it took longer than ${ms} ms`, {
     hint: "Ask for less at once, or raise limits.call_ms in config.yaml of the PML home",
   });
 }

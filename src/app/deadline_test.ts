@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type Call, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import { deadlineGate } from "./deadline.ts";
+import { deadlineGate, Deadlines } from "./deadline.ts";
 
 function callWith(signal: AbortSignal): Call {
   return {
@@ -22,13 +22,15 @@ function isCode(code: string): (error: unknown) => boolean {
 }
 
 Deno.test("deadlineGate() frees the caller although the tool ignores its signal", async () => {
-  const call = deadlineGate(() => ({ callMs: 20, capMs: 1_000 }))(() => new Promise(() => {}));
+  const call = deadlineGate(new Deadlines(() => ({ callMs: 20, capMs: 1_000 })))(() =>
+    new Promise(() => {})
+  );
   await assert.rejects(call(callWith(never)), isCode("TIMED_OUT"));
 });
 
 Deno.test("deadlineGate() aborts the tool's signal with TIMED_OUT", async () => {
   let reason: unknown;
-  const gate = deadlineGate(() => ({ callMs: 20, capMs: 1_000 }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 20, capMs: 1_000 })));
   const call = gate(({ signal }) =>
     new Promise(() => signal.addEventListener("abort", () => reason = signal.reason))
   );
@@ -38,7 +40,7 @@ Deno.test("deadlineGate() aborts the tool's signal with TIMED_OUT", async () => 
 
 Deno.test("deadlineGate() lets progress extend the deadline, and the cap end it", async () => {
   const started = Date.now();
-  const gate = deadlineGate(() => ({ callMs: 60, capMs: 200 }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 60, capMs: 200 })));
   let beat: ReturnType<typeof setInterval> | undefined;
   const call = gate(({ onProgress }) => {
     beat = setInterval(() => onProgress?.({ progress: 1 }), 10);
@@ -51,7 +53,7 @@ Deno.test("deadlineGate() lets progress extend the deadline, and the cap end it"
 
 Deno.test("deadlineGate() answers a cancelled call with CANCELLED, also one cancelled before", async () => {
   const abort = new AbortController();
-  const gate = deadlineGate(() => ({ callMs: 1_000, capMs: 1_000 }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 1_000, capMs: 1_000 })));
   const running = gate(() => new Promise(() => {}))(callWith(abort.signal));
   abort.abort();
   await assert.rejects(running, isCode("CANCELLED"));
@@ -65,13 +67,13 @@ Deno.test("deadlineGate() answers a cancelled call with CANCELLED, also one canc
 });
 
 Deno.test("deadlineGate() gives the result back", async () => {
-  const gate = deadlineGate(() => ({ callMs: 1_000, capMs: 1_000 }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 1_000, capMs: 1_000 })));
   const call = gate(() => Promise.resolve({ kind: "result", result: textResult("x") }));
   assert.deepEqual(await call(callWith(never)), { kind: "result", result: textResult("x") });
 });
 
 Deno.test("deadlineGate() counts no time in which a person is asked", async () => {
-  const gate = deadlineGate(() => ({ callMs: 40, capMs: 60 }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 40, capMs: 60 })));
   const answered = Promise.withResolvers<{ readonly said: string }>();
   const params = { method: "elicitation/create", params: {}, server: "s", signal: never } as const;
   let aborted = false;
@@ -96,7 +98,7 @@ Deno.test("deadlineGate() counts no time in which a person is asked", async () =
 Deno.test("deadlineGate() counts no time in which the client had to read first, also if that is over", async () => {
   let heldMs = 30;
   const done = Promise.withResolvers<void>();
-  const gate = deadlineGate(() => ({ callMs: 150, capMs: 200, heldMs }));
+  const gate = deadlineGate(new Deadlines(() => ({ callMs: 150, capMs: 200, heldMs })));
   const call = gate(async () => {
     await done.promise;
     return { kind: "result", result: textResult("late") };
@@ -106,7 +108,9 @@ Deno.test("deadlineGate() counts no time in which the client had to read first, 
   setTimeout(done.resolve, 240);
   assert.deepEqual(await call(callWith(never)), { kind: "result", result: textResult("late") });
   const since = performance.now();
-  const hung = deadlineGate(() => ({ callMs: 50, capMs: 90, heldMs }))(() => new Promise(() => {}));
+  const hung = deadlineGate(new Deadlines(() => ({ callMs: 50, capMs: 90, heldMs })))(() =>
+    new Promise(() => {})
+  );
   await assert.rejects(hung(callWith(never)), isCode("TIMED_OUT"));
   assert.ok(performance.now() - since >= 45);
 });

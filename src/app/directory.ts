@@ -12,6 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import type { QuickTool } from "../core/quick_tool.ts";
 import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -147,6 +148,7 @@ class Entry implements Server {
   readonly blocked: () => string | undefined;
   readonly #options: DirectoryOptions;
   #opening: Promise<Server> | undefined;
+  #server: Server | undefined;
 
   constructor(listing: Listing, options: DirectoryOptions) {
     this.#options = options;
@@ -214,13 +216,17 @@ class Entry implements Server {
     return this.#by((server) => server.call(call));
   }
 
+  quick(definition: ToolDefinition): QuickTool | undefined {
+    return this.#server?.quick?.(definition);
+  }
+
   forget(lists?: readonly ListName[]): void {
     this.#opened().then((server) => server.forget(lists), () => {});
   }
 
   async #by<T>(act: (server: Server) => Promise<T>): Promise<T> {
     try {
-      return await act(await this.#opened());
+      return await act(this.#server = await this.#opened());
     } catch (error) {
       throw this.#options.redactor.cleaned(error);
     }

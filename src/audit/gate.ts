@@ -58,7 +58,8 @@ function textOf({ message }: PmlError): string {
 
 type CallEnd = Omit<EndRecord, "kind" | "callId" | "ms">;
 
-function startOf(call: Call): StartRecord {
+/** Returns the record of the start of a call. */
+export function startOf(call: Omit<Call, "signal">): StartRecord {
   const { verdict } = call;
   return {
     kind: "start",
@@ -79,13 +80,18 @@ function ruleOf({ rule }: Verdict): string {
   return rule.replace(/\(\{.*/s, "({...})");
 }
 
-function endOf(call: Call, ended: CallEnd & { readonly since: number }): EndRecord {
+/** Returns the record of the end of a call. */
+export function endOf(
+  call: Pick<Call, "callId">,
+  ended: CallEnd & { readonly since: number },
+): EndRecord {
   const { since, ...ending } = ended;
   const ms = Math.round((performance.now() - since) * 1_000) / 1_000;
   return { kind: "end", callId: call.callId, ...ending, ms };
 }
 
-function endOfOutcome(outcome: Outcome): CallEnd {
+/** Returns what the record of the end says of an outcome. */
+export function endOfOutcome(outcome: Outcome): CallEnd {
   if (outcome.kind === "ask") return { outcome: "ask" };
   const size = sizeOf(outcome.result);
   return {
@@ -97,7 +103,7 @@ function endOfOutcome(outcome: Outcome): CallEnd {
   };
 }
 
-// The message is left out, because it may quote arguments.
-function endOfError(error: unknown): CallEnd {
+/** Returns what it says of a failure. The message is left out, because it may quote arguments. */
+export function endOfError(error: unknown): CallEnd {
   return { outcome: "failed", code: asPmlError(error).code };
 }

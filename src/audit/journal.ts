@@ -5,10 +5,10 @@
  * @module
  */
 
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
-import { sha256 } from "../core/hash.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
@@ -16,6 +16,8 @@ import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 
 /** The `prev` of the first record of a process. */
 const NO_HASH = "0".repeat(64);
+/** How long the end of a call may wait for other records, in milliseconds. */
+const END_MS = 5;
 /** How many records may wait for the end of the event-loop turn. */
 const MOST_WAITING = 256;
 const LONGEST_TEXT = 500;
@@ -101,6 +103,12 @@ export class Journal implements Disposable {
   #seq = 0;
   #prev = NO_HASH;
   #waiting: WaitingRecord[] = [];
+  /** Whether what waits is written by the next microtask. */
+  #isHurried = false;
+  /** Whether it is written at the end of this turn of the event loop. */
+  #isAwaited = false;
+  /** What writes ends of calls that no other record came after. */
+  #late: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   private constructor(folder: string, options: JournalOptions) {
@@ -128,13 +136,34 @@ export class Journal implements Disposable {
 
   /** Writes a record. Resolves when the kernel has it; rejects with AUDIT_UNAVAILABLE. */
   write(record: JournalRecord): Promise<void> {
+    this.#awaitTurn();
     return new Promise((resolve, reject) => {
       this.#enqueue(record, (error) => error ? reject(error) : resolve());
     });
   }
 
+  /**
+   * Writes a record with all others that come before the next microtask. Calls `done` when the
+   * kernel has it, or with AUDIT_UNAVAILABLE.
+   */
+  begin(record: JournalRecord, done: WaitingRecord["done"]): void {
+    if (!this.#isHurried) queueMicrotask(() => this.#flush());
+    this.#isHurried = true;
+    this.#enqueue(record, done);
+  }
+
+  /** Writes the end of a call with the next records, or soon. */
+  end(record: EndRecord): void {
+    this.#late ??= setTimeout(() => {
+      this.#late = undefined;
+      this.#flush();
+    }, END_MS);
+    this.#enqueue(record, noDone);
+  }
+
   /** Writes a record without waiting. A failure is reported to `onFailure`. */
   note(record: JournalRecord): void {
+    this.#awaitTurn();
     this.#enqueue(record, noDone);
   }
 
@@ -143,6 +172,7 @@ export class Journal implements Disposable {
    */
   [Symbol.dispose](): void {
     if (this.#closed) return;
+    clearTimeout(this.#late);
     this.note({ kind: "event", event: "journal closed" });
     this.#flush();
     this.#closed = true;
@@ -156,15 +186,25 @@ export class Journal implements Disposable {
     }
   }
 
+  #awaitTurn(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    setImmediate(() => {
+      this.#isAwaited = false;
+      this.#flush();
+    });
+  }
+
   #enqueue(record: JournalRecord, done: WaitingRecord["done"]): void {
     if (this.#closed) return this.#fail(done, new Error("the journal is closed"));
     const body = bodyOf(record, this.#options.redactor);
-    if (this.#waiting.push({ body, done }) === 1) setImmediate(() => this.#flush());
+    this.#waiting.push({ body, done });
     if (this.#waiting.length >= MOST_WAITING) this.#flush();
   }
 
   #flush(): void {
     const batch = this.#waiting;
+    this.#isHurried = false;
     if (batch.length === 0) return;
     this.#waiting = [];
     try {
@@ -183,7 +223,7 @@ export class Journal implements Disposable {
     const lines = bodies.map((body) => {
       const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
       // The hash covers everything before it.
-      prev = sha256(line);
+      prev = hash("sha256", line, "hex");
       seq += 1;
       return `${line},"hash":"${prev}"}\n`;
     });
@@ -268,7 +308,7 @@ function bodyOf(record: JournalRecord, redactor: Redactor): string {
     // A text without escapes stands in the JSON unchanged, so if the whole contains no secret and
     // is short, no part needs a change. Most records end here.
     const isClean = plain.length <= LONGEST_TEXT && !plain.includes("\\") &&
-      redactor.redact(plain) === plain;
+      (isOwn(record) || redactor.redact(plain) === plain);
     if (isClean) return plain;
     // Secrets are removed before the text is cut, because half a secret would not be recognized.
     const safe = redactor.clean(record);
@@ -281,6 +321,11 @@ function bodyOf(record: JournalRecord, redactor: Redactor): string {
       ? value
       : `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)`;
   }
+}
+
+/** Returns whether a record has no text but PML's own. */
+function isOwn(record: JournalRecord): boolean {
+  return record.kind === "end" && record.task === undefined;
 }
 
 // Removes the parts that others fill. The caller, the tool and the outcome stay.

@@ -5,8 +5,8 @@
  * @module
  */
 
-import { asPmlError } from "../core/errors.ts";
-import type { Journal, JournalRecord } from "./journal.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import type { EndRecord, Journal, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
 
 /** The options of `Records`. */
@@ -35,6 +35,22 @@ export class Records implements Disposable {
     if (!this.#isBroken) return;
     this.#isBroken = false;
     this.#options.log.info("The journal is written again");
+  }
+
+  /** Whether the journal is open, and its last record could be written. */
+  get isSound(): boolean {
+    return this.#journal !== undefined && !this.#isBroken;
+  }
+
+  /** Writes the end of a call whose start was written, at the latest soon. */
+  end(record: EndRecord): void {
+    this.#options.onNote(record);
+    this.#opened().end(record);
+  }
+
+  /** Writes a record to a sound journal. Calls `done` when it is written, or with the error. */
+  begin(record: JournalRecord, done: (error?: PmlError) => void): void {
+    this.#opened().begin(record, done);
   }
 
   /**

@@ -5,6 +5,7 @@
  */
 
 import { resolve } from "node:path";
+import { authorsOf } from "../app/open_authors.ts";
 import { visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
@@ -15,7 +16,7 @@ export async function check(
   { app, signal }: CommandContext,
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
-  const { report } = await (await app.authors()).checkModule(resolve(file), { types, signal });
+  const { report } = await (await authorsOf(app)).checkModule(resolve(file), { types, signal });
   const lines = report.checks.map(({ name, state, message, hint, line }) => {
     const where = line === undefined ? "" : `line ${line}: `;
     return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;

@@ -5,6 +5,7 @@
  */
 
 import { resolve } from "node:path";
+import { authorsOf } from "../app/open_authors.ts";
 import { Following } from "../io/following.ts";
 import { realPathIfAny, stampAt } from "../io/place.ts";
 import { soon } from "../io/waiting.ts";
@@ -32,7 +33,7 @@ export async function dev(
   machine.heard = (_, entry) => shown.show({ event: "log", ...entry });
   app.watch();
   while (!input.isOver) {
-    files = await (await app.authors()).filesOf(path);
+    files = await (await authorsOf(app)).filesOf(path);
     // It is read after the watching has begun, so that no change falls between.
     using following = new Following(files, signal);
     const changed = following.change();

@@ -4,8 +4,9 @@
  * @module
  */
 
-import type { App } from "../app/app.ts";
+import type { Authors } from "../authoring/authors.ts";
 import { takeDraft } from "../app/draft.ts";
+import { authorsOf } from "../app/open_authors.ts";
 import { asPmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { type ModuleTool, NO_PERMISSIONS } from "../core/tool.ts";
@@ -19,7 +20,7 @@ import type { DevShown } from "./_dev_shown.ts";
 import { usage } from "./_failure.ts";
 import { textOf } from "./_result.ts";
 
-type Checked = Awaited<ReturnType<Awaited<ReturnType<App["authors"]>>["checkModule"]>>;
+type Checked = Awaited<ReturnType<Authors["checkModule"]>>;
 
 /** The options of a module that is followed. */
 export interface DevModuleOptions extends CommandContext {
@@ -59,7 +60,7 @@ export class DevModule {
   async look(): Promise<void> {
     const { app, signal, path, types, shown } = this.#at;
     const since = Date.now();
-    const checked = await (await app.authors()).checkModule(path, { types, signal });
+    const checked = await (await authorsOf(app)).checkModule(path, { types, signal });
     this.#checked = checked;
     (await app.callPath()).machine.modules.rest();
     const { ok, checks } = checked.report;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
 import type { Verdict } from "../core/call.ts";
@@ -40,7 +41,7 @@ const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 export async function tools(at: CommandContext, { words: [name], refresh }: Typed): Promise<Shown> {
   const { app } = at;
   const server = name?.split(":", 1)[0];
-  if (refresh === true) await app.refresh(server);
+  if (refresh === true) await forgetLists(app, server);
   const offered = server === undefined ? [] : await (await app.finder()).offered(server);
   if (name?.includes(":")) return await showTool(at, { id: parseId(name, app.servers), offered });
   if (name !== undefined && offered.length > 0) return showOffer(app, { name, offered });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
@@ -95,7 +96,7 @@ async function update(
   }
   // All in one request: each refresh asks the registries for everything that they offer.
   const isPinned = names.some((name) => Object.hasOwn({ ...lock, ...home }, name));
-  if (isPinned) await app.refresh(names.length === 1 ? names[0] : undefined);
+  if (isPinned) await forgetLists(app, names.length === 1 ? names[0] : undefined);
   const facts: string[] = [];
   const done = { pinned: [] as string[], left: [] as string[] };
   for (const name of names) {

@@ -5,6 +5,7 @@
  */
 
 import { once } from "node:events";
+import { authorsOf } from "../app/open_authors.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
@@ -32,7 +33,7 @@ export async function registry(typed: Typed): Promise<number> {
   await using app = await openApp({ cwd: Deno.cwd() });
   const warn = (message: string) => tell(`warning: ${message}`);
   const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };
-  await using served = await (await app.authors()).serveRegistry(path, options);
+  await using served = await (await authorsOf(app)).serveRegistry(path, options);
   const { url, size: servers, isLocal, publicKey } = served;
   if (!isLocal) warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
   const place = typed.url ?? url;

@@ -4,11 +4,14 @@
  * @module
  */
 
+import { memoized } from "../core/memo.ts";
 import type { Config } from "./config.ts";
 import { SEMANTIC } from "./gateway_options.ts";
 
 /** Returns the settings on which lists of tools and questions to the person depend. */
-export function gatewaySettings({ gateway, intent, limits, channel, narrowing }: Config) {
+export const gatewaySettings = memoized((
+  { gateway, intent, limits, channel, narrowing }: Config,
+) => {
   const identity = narrowing?.identity;
   return {
     ...gateway,
@@ -23,4 +26,4 @@ export function gatewaySettings({ gateway, intent, limits, channel, narrowing }:
     actor: identity?.name ?? "local",
     toolsetFor: narrowing?.toolsetFor,
   };
-}
+});

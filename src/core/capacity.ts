@@ -20,6 +20,9 @@ export class Capacity {
   readonly #capacity: () => CapacityLimits;
   readonly #onRefused: (call: Call) => void;
   readonly #calls = new Set<Promise<unknown>>();
+  /** Is called when the last call that runs at once is over. */
+  #rests: (() => void) | undefined;
+  #atOnce = 0;
   readonly #queue: (() => void)[] = [];
   #active = 0;
 
@@ -49,8 +52,23 @@ export class Capacity {
     }
   };
 
+  /** Takes the place of a call that runs at once; returns false if there is none. `leave` ends it. */
+  enter(): boolean {
+    if (this.#active >= this.#capacity().concurrentCalls) return false;
+    this.#active++;
+    this.#atOnce++;
+    return true;
+  }
+
+  /** Gives the place of a call back. */
+  leave(): void {
+    this.#next();
+    if (--this.#atOnce === 0) this.#rests?.();
+  }
+
   /** Waits until all calls are over, whether they succeed or fail. */
   async over(): Promise<void> {
+    if (this.#atOnce > 0) await new Promise<void>((resolve) => this.#rests = resolve);
     await Promise.allSettled(this.#calls);
   }
 
@@ -64,10 +82,14 @@ export class Capacity {
     try {
       return await next(call);
     } finally {
-      const following = this.#queue.shift();
-      if (following === undefined) this.#active--;
-      else following();
+      this.#next();
     }
+  }
+
+  #next(): void {
+    const following = this.#queue.shift();
+    if (following === undefined) this.#active--;
+    else following();
   }
 }
 

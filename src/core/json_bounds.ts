@@ -116,9 +116,9 @@ function isName(bytes: Uint8Array, end: number): boolean {
 }
 
 /** Parses JSON that passed `excessOf`; undefined if it is not valid. */
-export function parsedJson(bytes: Uint8Array): unknown {
+export function parsedJson(bytes: Uint8Array, parse = JSON.parse): unknown {
   try {
-    return JSON.parse(UTF_8.decode(bytes));
+    return parse(UTF_8.decode(bytes));
   } catch {
     return undefined; // for example a log line, or half of a message
   }

@@ -8,6 +8,7 @@ import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
 import type { ListItem, ListName } from "./lists.ts";
+import type { QuickTool } from "./quick_tool.ts";
 import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { splitToolId, type ToolId } from "./tool_id.ts";
@@ -32,6 +33,11 @@ export type Listing = Pick<
 export interface Approval extends Pick<Server, "identity" | "unapproved"> {
   /** Returns one line that says what the server is, for the question to the person. */
   text(): string;
+  /**
+   * Returns whether calls of a tool need no approval, as far as that is known without asking;
+   * undefined if it never is.
+   */
+  readonly isGiven?: (definition: ToolDefinition) => boolean;
 }
 
 /**
@@ -123,6 +129,21 @@ export abstract class KnownServer implements Server {
   /** Returns nothing: there is nothing to say. */
   remark(_tool: string): Promise<string | undefined> {
     return Promise.resolve(undefined);
+  }
+
+  /** Returns the tool with this definition, if it can be called at once. */
+  quick(definition: ToolDefinition): QuickTool | undefined {
+    const { isGiven } = this.#options.approval;
+    const tool = isGiven?.(definition) ? this.quickTool(definition) : undefined;
+    return tool && {
+      holds: () => this.blocked() === undefined && isGiven?.(definition) === true && tool.holds(),
+      call: (...of) => tool.call(...of),
+    };
+  }
+
+  /** Returns nothing: by default calls are not sent at once. */
+  protected quickTool(_definition: ToolDefinition): QuickTool | undefined {
+    return undefined;
   }
 
   /** Clears cached lists. */

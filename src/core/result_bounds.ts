@@ -4,7 +4,7 @@
  * @module
  */
 
-import { objectOf } from "./json.ts";
+import { isObject, objectOf } from "./json.ts";
 import { tooLarge } from "./json_bounds.ts";
 
 /**
@@ -13,6 +13,7 @@ import { tooLarge } from "./json_bounds.ts";
  */
 const BLOCKS_MAX = 4_096;
 const BESIDE_MAX = 500;
+const CHECKED = ["_meta", "annotations", "icons", "resource"];
 
 /**
  * Throws RESULT_TOO_LARGE if a result has too many blocks, or if the result or one of its blocks
@@ -23,7 +24,8 @@ export function checkBlocks(
   what: string,
   { content, _meta }: { readonly content?: unknown; readonly _meta?: unknown },
 ): void {
-  const blocks = Array.isArray(content) ? content : [];
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  if (_meta === undefined && blocks.length <= BLOCKS_MAX && blocks.every(isPlain)) return;
   const checks = [["blocks", blocks, BLOCKS_MAX], ["members in _meta", _meta, BESIDE_MAX]] as const;
   for (const [name, value, max] of checks) checkSize(what, { name, value, max });
   for (const { _meta, annotations, icons, resource } of blocks.map(objectOf)) {
@@ -36,6 +38,11 @@ export function checkBlocks(
       checkSize(what, { name: "sizes of an icon", value: sizes, max: BESIDE_MAX });
     }
   }
+}
+
+/** Returns whether a block has none of the members whose size is checked. */
+function isPlain(block: unknown): boolean {
+  return isObject(block) && !CHECKED.some((name) => name in block);
 }
 
 function checkSize(

@@ -7,6 +7,7 @@
 import type { Answer, Call, Gate, Outcome } from "./call.ts";
 import type { PmlError } from "./errors.ts";
 import type { ListItem, ListName } from "./lists.ts";
+import type { FindQuickTool } from "./quick_tool.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolSettings } from "./tool_settings.ts";
@@ -58,6 +59,11 @@ export interface Server {
   list(list: ListName): Promise<readonly ListItem[]>;
   /** Runs a call that passed all gates. */
   call(call: Call): Promise<Outcome>;
+  /**
+   * Returns the tool with this definition, if it can be called at once: its server runs, and is
+   * approved. Asks nobody.
+   */
+  readonly quick?: FindQuickTool;
   /** Clears the given cached lists, by default all, so that the server is asked again. */
   forget(lists?: readonly ListName[]): void;
 }

@@ -11,7 +11,9 @@ import type { Toolset } from "../core/toolset.ts";
 import { canonical, isObject, type JsonObject } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
-import { type Begun, type Pause, Runs } from "./_runs.ts";
+import type { Cancel } from "../core/quick_tool.ts";
+import { onAbort } from "../io/waiting.ts";
+import { type AskClient, type Begun, type Pause, Runs, type Work } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
@@ -80,11 +82,40 @@ export class Exchange implements Disposable {
     request: ClientRequest,
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject> {
-    const { client, context, params } = request;
-    const { signal, method, inputResponses = {}, requestState } = context.mcpReq;
-    const { _meta: _, ...same } = params;
-    const of = () => canonical([method, same]);
-    const work = (begun: Begun<RequestContext>) => this.#answered({ ...begun, request, of }, run);
+    return await this.#visit(request, (begun) => this.#answered({ ...begun, request }, run));
+  }
+
+  /**
+   * Returns the ways to the client of a request whose work goes on already, and what is to be
+   * answered: what comes of it, or what the client is asked before.
+   */
+  later(
+    request: ClientRequest,
+    { over, cancel }: { readonly over: Promise<JsonObject>; readonly cancel: Cancel },
+  ): { readonly ways: Meanwhile; readonly answer: Promise<JsonObject> } {
+    const began = Promise.withResolvers<Begun<RequestContext>>();
+    let latest: () => RequestContext | undefined = () => request.context;
+    const answer = this.#visit(request, (begun) => {
+      latest = begun.latest;
+      began.resolve(begun);
+      if (request.client.isModern) onAbort(begun.signal, () => cancel(begun.signal.reason));
+      return over;
+    });
+    const ask: AskClient = async (asked) => await (await began.promise).ask(asked);
+    return { ways: this.#waysOf(request, { ask, latest: () => latest() }), answer };
+  }
+
+  /** Gives up what waits for clients. */
+  [Symbol.dispose](): void {
+    this.#runs[Symbol.dispose]();
+  }
+
+  async #visit<T>(
+    request: ClientRequest,
+    work: Work<RequestContext, T>,
+  ): Promise<T | Pause> {
+    const { client, context } = request;
+    const { signal, inputResponses = {}, requestState } = context.mcpReq;
     if (!client.isModern) {
       // Less than the question lives: what nobody answered can still be left for the terminal.
       const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
@@ -92,7 +123,7 @@ export class Exchange implements Disposable {
     }
     const state = requestState<unknown>();
     return await this.#runs.visit({
-      of,
+      of: () => sameOf(request),
       party: client.party,
       context,
       signal,
@@ -101,28 +132,16 @@ export class Exchange implements Disposable {
     }, work);
   }
 
-  /** Gives up what waits for clients. */
-  [Symbol.dispose](): void {
-    this.#runs[Symbol.dispose]();
-  }
-
-  async #answered(
-    from: Begun<RequestContext> & {
-      readonly request: ClientRequest;
-      readonly of: () => string;
-    },
-    run: (working: Working) => Promise<Outcome>,
-  ): Promise<JsonObject | Pause> {
-    const { ask: askClient, signal, latest, of } = from;
-    const { context, client, capabilities, toolset } = from.request;
-    const { isModern, party } = client;
+  /** Returns how the client of a request is asked and told while it is worked on. */
+  #waysOf(
+    { context, client, capabilities, toolset }: ClientRequest,
+    { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
+  ): Meanwhile {
     const { settings, leave } = this.#options;
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
-    const asks = (question: Question) =>
-      asksClient() && !question.terminalOnly && canAsk(capabilities);
     const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
-      const said = asks(question)
+      const said = this.#asks(question, capabilities)
         ? await askMeanwhile(question, { askClient, signal: until })
         : undefined;
       if (said === undefined) throw await leave(question);
@@ -134,7 +153,25 @@ export class Exchange implements Disposable {
       ? (page, signal) => openPage(page, { client, askClient, signal })
       : undefined;
     const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
-    const working = { signal, ...ways, ...told(context, latest) };
+    return { ...ways, ...told(context, latest) };
+  }
+
+  /** Tells whether a question is put to the client. */
+  #asks({ terminalOnly }: Question, capabilities: JsonObject): boolean {
+    return this.#options.settings().asksClient && !terminalOnly && canAsk(capabilities);
+  }
+
+  async #answered(
+    from: Begun<RequestContext> & { readonly request: ClientRequest },
+    run: (working: Working) => Promise<Outcome>,
+  ): Promise<JsonObject | Pause> {
+    const { signal, request } = from;
+    const { context, client, capabilities } = request;
+    const { isModern, party } = client;
+    const ways = this.#waysOf(request, from);
+    const { onQuestion } = ways;
+    const of = () => sameOf(request);
+    const working = { signal, ...ways };
     const replica = isModern ? this.#options.replica() : undefined;
     const said = answerOf(context);
     let answer = said && replica
@@ -145,15 +182,15 @@ export class Exchange implements Disposable {
       // A result is plain JSON.
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
       const { question } = outcome;
-      if (round > MOST_ROUNDS) throw await leave(question);
-      if (isModern && asks(question)) {
+      if (round > MOST_ROUNDS) throw await this.#options.leave(question);
+      if (isModern && this.#asks(question, capabilities)) {
         if (replica !== undefined) {
           return ask({ ...question, handle: await replica.seal(question.handle, of()) });
         }
         this.#note(question.handle, party);
         return ask(question);
       }
-      answer = await onQuestion(question, signal);
+      answer = await onQuestion?.(question, signal);
     }
   }
 
@@ -170,6 +207,11 @@ export class Exchange implements Disposable {
     if (answer === undefined || asked === undefined || asked === party) return answer;
     return { ...answer, handle: crypto.randomUUID() };
   }
+}
+
+/** Returns what must be the same when a request comes again. */
+function sameOf({ context, params: { _meta: _, ...same } }: ClientRequest): string {
+  return canonical([context.mcpReq.method, same]);
 }
 
 /** Tells a client of progress and log messages, as far as it asked for them. */

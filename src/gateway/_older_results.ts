@@ -13,10 +13,17 @@ const SINCE: Readonly<Record<string, string>> = {
   resource_link: "2025-06-18",
 };
 
+/** The members of a result that clients of some revision do not take. */
+const NEWER = ["messages", "structuredContent", "ttlMs", "cacheScope"];
+
 /** Returns the result of a server as a client of a revision takes it. */
 export function forOlderClient(result: JsonObject, revision = ""): JsonObject {
+  const { content, messages } = result;
+  const isPlain = Array.isArray(content) &&
+    content.every((block) => objectOf(block).type === "text");
+  // Most results are texts, which every revision takes. They stay the objects that they are.
+  if (isPlain && !NEWER.some((name) => name in result)) return result;
   const { structuredContent, ttlMs: _, cacheScope: __, ...rest } = result;
-  const { content, messages } = rest;
   const older = (block: Json) => olderBlock(block, revision);
   if (Array.isArray(messages)) {
     const said = messages.map(objectOf).map((one) => ({

@@ -78,15 +78,20 @@ export function answerOf({ mcpReq }: RequestContext): Answer | undefined {
   return { handle, reply: isObject(said) ? replyOf(objectOf(said)) : "cancelled" };
 }
 
+/** What a request of the newest revision says of its client. */
+interface Said {
+  readonly mcpReq: { readonly envelope?: object | undefined };
+}
+
 /** Gives what the client that sent a request can do. */
-export function capabilitiesOf(context: RequestContext, declared: unknown): JsonObject {
-  const envelope: Readonly<Record<string, unknown>> | undefined = context.mcpReq.envelope;
+export function capabilitiesOf({ mcpReq }: Said, declared: unknown): JsonObject {
+  const envelope = mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   return objectOf(envelope?.[CAPABILITIES] ?? declared);
 }
 
 /** Returns the name that the client which sent a request says it has. */
-export function clientNameOf({ mcpReq }: RequestContext, peer: Peer): string {
-  const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope;
+export function clientNameOf({ mcpReq }: Said, peer: Peer): string {
+  const envelope = mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
   return textOf(objectOf(envelope?.[CLIENT] ?? peer.getClientVersion()).name);
 }
 

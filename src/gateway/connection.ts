@@ -7,6 +7,7 @@
 
 import type { McpServerFactory, Server, ServerContext } from "@modelcontextprotocol/server";
 import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Cancel } from "../core/quick_tool.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
 import type { Hello } from "./hello.ts";
 
@@ -33,9 +34,26 @@ export interface RequestContext {
   readonly http?: ServerContext["http"];
 }
 
+/** A request that may be served at once: what came with it, and where its answer goes. */
+export interface QuickContext {
+  /** The id of the request, as JSON. */
+  readonly id: string;
+  readonly envelope: JsonObject | undefined;
+  /** Makes the context of the request, which it needs if it is not served at once. */
+  readonly context: () => RequestContext;
+  readonly answered: (result: JsonObject) => void;
+  /** Receives the JSON-RPC error that the client is told. */
+  readonly failed: (error: unknown) => void;
+}
+
 /** The connection of one client, until it is closed. */
 export interface Connection {
   readonly isModern: boolean;
+  /**
+   * Begins to serve a call of a tool that can run at once, and returns a function that cancels it.
+   * Returns undefined, and has done nothing, if it is to be served in the usual way.
+   */
+  begin(params: JsonObject, from: QuickContext): Cancel | undefined;
   /** Returns the result of a request. Throws the JSON-RPC error that the client is told. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
   close(): void;
@@ -64,6 +82,13 @@ export interface FaceOptions {
       readonly params: JsonObject;
     },
   ) => Promise<JsonObject>;
+  readonly begin: (
+    request: {
+      readonly client: Client;
+      readonly params: JsonObject;
+      readonly from: QuickContext;
+    },
+  ) => Cancel | undefined;
   /** Is called with a client that has gone. */
   readonly onLeft: (client: Client) => void;
   readonly onError: (error: Error) => void;
@@ -71,12 +96,13 @@ export interface FaceOptions {
 
 /** Makes what serves the connections of a party. A session over HTTP is a party of its own. */
 export function faceOf(options: FaceOptions): Face {
-  const { clients, serve, onLeft } = options;
+  const { clients, serve, begin, onLeft } = options;
   const connect = (peer: Peer, isModern: boolean, party = options.party): Connection => {
     const client = clients.add(peer, isModern, party);
     return {
       isModern,
       serve: (params, context) => serve({ client, context, params: objectOf(params) }),
+      begin: (params, from) => begin({ client, params, from }),
       close: () => {
         clients.remove(client);
         onLeft(client);

@@ -9,19 +9,20 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingIn, type Toolset } from "../core/toolset.ts";
-import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
+import { Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { Pages } from "./_pages.ts";
+import type { QuickParts } from "./_quick.ts";
 import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
-import { type Face, faceOf } from "./connection.ts";
+import { type Face, faceOf, type FaceOptions } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
@@ -59,6 +60,8 @@ export class Gateway implements Face, Disposable {
   /** The party of all requests without a session. */
   readonly #here: Party = {};
   #meta: Promise<typeof import("./meta_calls.ts")> | undefined;
+  /** Begins calls that can be served at once; loaded by the first call. */
+  #begin: FaceOptions["begin"] | undefined;
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
@@ -100,6 +103,7 @@ export class Gateway implements Face, Disposable {
         const answered = () => this.#serve(request);
         return party?.on(request.context, answered) ?? answered();
       },
+      begin: (request) => party === undefined ? this.#begin?.(request) : undefined,
       onLeft: (client) => this.#following.leave(client),
       onError,
     });
@@ -208,7 +212,9 @@ export class Gateway implements Face, Disposable {
         await this.#following.unsubscribe(client, params.uri);
         return {};
       case "logging/setLevel":
-        return this.#setLevel(client, text(params, "level"));
+        client.level = levelOf(params);
+        this.#options.setLevel(this.clients.level());
+        return {};
       case "tasks/get":
       case "tasks/result":
       case "tasks/list":
@@ -245,17 +251,10 @@ export class Gateway implements Face, Disposable {
     }
   }
 
-  #setLevel(client: Client, level: string): JsonObject {
-    if (!LEVELS.includes(level)) throw invalid(`level is none of ${LEVELS.join(", ")}`);
-    client.level = level;
-    this.#options.setLevel(this.clients.level());
-    return {};
-  }
-
   /** Remembers what a result links, which may then be read. */
-  #linked(call: Call, outcome: Outcome): Outcome {
+  #linked(call: Pick<Call, "id" | "method" | "task">, outcome: Outcome): Outcome {
     if (outcome.kind === "result" && call.method === undefined) {
-      if (outcome.task !== undefined) return this.tasks.begun(call, outcome);
+      if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
       this.#offers.link(splitToolId(call.id).server, outcome.result.content);
     }
     return outcome;
@@ -264,20 +263,45 @@ export class Gateway implements Face, Disposable {
   /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
   async metaCalls(toolset?: Toolset): Promise<MetaCalls> {
     const { MetaCalls } = await (this.#meta ??= import("./meta_calls.ts"));
+    this.#begin ??= await this.#quick();
     return new MetaCalls(within(this.#options, toolset));
   }
 
+  async #quick(): Promise<FaceOptions["begin"]> {
+    const { begun } = await import("./_quick.ts");
+    const { servers } = this.#options;
+    const parts: QuickParts = {
+      ...this.#options,
+      exchange: this.#exchange,
+      idOf: (name) => knownId(name, this.#options),
+      namedId: (name) => servers.idOf(name),
+      linked: (call, outcome) => this.#linked(call, outcome),
+      forClient: (client, result) => forClient({ client }, result),
+      serve: (request) => this.#serve(request),
+    };
+    return (request) => begun(parts, request);
+  }
+
   async #idOf(name: string): Promise<ToolId> {
-    const { catalog, settings, servers } = this.#options;
-    const { prefix } = settings();
-    const find = () =>
-      (prefix ? undefined : bareTools(catalog).get(name)?.id) ?? servers.idOf(name);
+    const { settings, servers } = this.#options;
     // A client may know names from a list of an earlier PML.
-    if (!prefix && find() === undefined) await servers.prepare();
-    const id = find();
+    if (!settings().prefix && knownId(name, this.#options) === undefined) await servers.prepare();
+    const id = knownId(name, this.#options);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
+}
+
+function levelOf(params: JsonObject): string {
+  const level = text(params, "level");
+  if (LEVELS.includes(level)) return level;
+  throw invalid(`level is none of ${LEVELS.join(", ")}`);
+}
+
+/** Returns the id of a tool by its name in a list, as far as the lists are known. */
+function knownId(name: string, { catalog, settings, servers }: GatewayOptions): ToolId | undefined {
+  const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
+  return bare ?? servers.idOf(name);
 }
 
 /** Returns the options for a client with a tool set: its judge denies all other tools. */
@@ -288,7 +312,7 @@ function within(options: GatewayOptions, toolset: Toolset | undefined): GatewayO
 }
 
 function forClient(
-  { client: { isModern, peer } }: ClientRequest,
+  { client: { isModern, peer } }: Pick<ClientRequest, "client">,
   result: JsonObject,
 ): JsonObject {
   return isModern ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());

@@ -4,15 +4,23 @@
  * @module
  */
 
-import { textResult, type ToolResult } from "../core/call.ts";
+import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, visible } from "../core/json.ts";
-import type { PassGate } from "../core/server.ts";
+import type { PassGate, PassOutcome } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { turn } from "../io/waiting.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
 import { Turns, unsafeSchema } from "./_safe_schema.ts";
+
+/** The tool whose result is checked. */
+interface CheckedTool {
+  readonly id: ToolId;
+  readonly definition: ToolDefinition;
+  /** Whether its server checks arguments and results itself. */
+  readonly isChecked: boolean;
+}
 
 /** After so many steps of checks others get their turn. */
 const TURN = 400_000;
@@ -23,6 +31,8 @@ const TURN = 400_000;
  */
 export class Schemas {
   readonly #read = new WeakMap<JsonObject, Promise<JsonSchema>>();
+  /** The schemas that were read. */
+  readonly #known = new WeakMap<JsonObject, JsonSchema>();
   /** How many steps were taken since others had their turn. */
   #taken = 0;
   #turn = Promise.resolve();
@@ -33,7 +43,14 @@ export class Schemas {
     if (known !== undefined) return known;
     const reading = read(schema);
     this.#read.set(schema, reading);
+    reading.then((read) => this.#known.set(schema, read), () => {}); // who asked is told
     return reading;
+  }
+
+  /** Returns whether a value fits a schema that was read, if that can be told at once. */
+  fitsAtOnce(schema: JsonObject, value: unknown): boolean {
+    const read = this.#taken > TURN ? undefined : this.#known.get(schema);
+    return read?.check(value, (steps) => this.#taken += steps).kind === "fits";
   }
 
   /** Checks a value. */
@@ -55,6 +72,39 @@ export class Schemas {
     const checked = await this.check(inputSchema, args);
     const isLeft = checked.kind === "unchecked" && checked.keyword !== undefined && isChecked;
     if (checked.kind !== "fits" && !isLeft) throw badArguments(name, checked.why);
+  }
+
+  /**
+   * Returns an outcome as its client can use it. Throws OUTPUT_INVALID for one of a module that does
+   * not fit. It is no promise where nothing has to be looked at for long.
+   */
+  fitting<O extends PassOutcome>(outcome: O, of: CheckedTool): O | Promise<O> {
+    if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
+    const { outputSchema } = of.definition;
+    const isLooked = isPlain(outcome.result);
+    if (isLooked && (outputSchema === undefined || outcome.result.isError === true)) return outcome;
+    return this.#looked(outcome, { ...of, isLooked }) as Promise<O>;
+  }
+
+  async #looked(
+    outcome: Extract<Outcome, { readonly kind: "result" }>,
+    { id, definition: { outputSchema }, isChecked, isLooked }: CheckedTool & {
+      readonly isLooked: boolean;
+    },
+  ): Promise<Outcome> {
+    // A client would refuse all of it.
+    if (!isLooked && !await isResult(outcome.result)) {
+      throw badResult(id, "it is no result of MCP");
+    }
+    const { structuredContent, isError } = outcome.result;
+    if (outputSchema === undefined || isError === true) return outcome;
+    const checked = await this.check(outputSchema, structuredContent);
+    if (checked.kind === "fits") return outcome;
+    if (checked.kind === "unchecked") return { ...outcome, isUnchecked: true };
+    const unfit = badResult(id, checked.why);
+    // A module is told what it returned wrongly; of a server everything is kept that it said.
+    if (!isChecked) throw unfit;
+    return { kind: "result", result: remarked(outcome.result, unfit), code: unfit.code };
   }
 
   /** Names the keywords of a tool that are not checked; undefined where all are. */
@@ -83,21 +133,7 @@ export function schemaGate(schemas: Schemas): PassGate {
     const { checksArguments: isChecked } = call.pass.server;
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);
-    if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
-    // A client would refuse all of it.
-    if (!isPlain(outcome.result) && !await isResult(outcome.result)) {
-      throw badResult(id, "it is no result of MCP");
-    }
-    const { outputSchema } = definition;
-    const { structuredContent, isError } = outcome.result;
-    if (outputSchema === undefined || isError === true) return outcome;
-    const checked = await schemas.check(outputSchema, structuredContent);
-    if (checked.kind === "fits") return outcome;
-    if (checked.kind === "unchecked") return { ...outcome, isUnchecked: true };
-    const unfit = badResult(id, checked.why);
-    // A module is told what it returned wrongly; of a server everything is kept that it said.
-    if (!isChecked) throw unfit;
-    return { kind: "result", result: remarked(outcome.result, unfit), code: unfit.code };
+    return await schemas.fitting(outcome, { id, definition, isChecked });
   };
 }
 

@@ -87,7 +87,13 @@ interface Slot<T extends Living> {
   readonly version: string | undefined;
   readonly starting: Promise<T>;
   users: number;
-  /** Cancels the timer that closes it. */
+  /** When it is to be closed, if nobody uses it until then. */
+  until: number;
+  /** Whether a cancelled use goes on since its last use. */
+  unsettled: boolean;
+  /** When the timer that closes it goes off; never if it is not set. */
+  wakes: number;
+  /** Cancels that timer. */
   stay: () => void;
   living: T | undefined;
   /** Whether a use has succeeded. */
@@ -121,17 +127,39 @@ export class Pool<T extends Living> implements AsyncDisposable {
     const slot = this.#take(key, what);
     // Counted before the first await, so that the idle timer cannot take it from under a call.
     slot.users++;
-    slot.stay();
     try {
       const result = await what.use(await started(slot, what.signal));
       slot.good = true;
       if (this.#slots.get(key) === slot) this.#deaths.delete(key);
       return result;
     } finally {
-      slot.users--;
-      if (slot.living?.alive === false) this.#bury(slot);
-      else if (slot.users === 0) this.#rest(slot);
+      this.#release(slot);
     }
+  }
+
+  /** Returns the running thing of a key that a use would get; undefined if it has to be started. */
+  at(key: string, version?: string): T | undefined {
+    return this.#running(key, version)?.living;
+  }
+
+  /** Begins a use of a running thing; undefined if there is none. The use ends when it is disposed. */
+  hold(key: string, version?: string): (Disposable & { readonly living: T }) | undefined {
+    const slot = this.#running(key, version);
+    if (slot?.living === undefined) return undefined;
+    slot.users++;
+    return { living: slot.living, [Symbol.dispose]: () => this.#release(slot) };
+  }
+
+  #running(key: string, version: string | undefined): Slot<T> | undefined {
+    const slot = this.#slots.get(key);
+    const fits = slot?.good && slot.version === version && isSound(slot) && !this.#closed;
+    return fits ? slot : undefined;
+  }
+
+  #release(slot: Slot<T>): void {
+    slot.users--;
+    if (slot.living?.alive === false) this.#bury(slot);
+    else if (slot.users === 0) this.#rest(slot);
   }
 
   /** The number of things that are about to end. */
@@ -168,6 +196,9 @@ export class Pool<T extends Living> implements AsyncDisposable {
       version,
       starting: this.#start(key, what),
       users: 0,
+      until: 0,
+      unsettled: false,
+      wakes: Infinity,
       stay: () => {},
       living: undefined,
       good: false,
@@ -215,20 +246,33 @@ export class Pool<T extends Living> implements AsyncDisposable {
     if (!isRetired && this.#slots.get(slot.key) !== slot) return;
     if (slot.living === undefined && places?.leave(slot.key)) return this.#forget(slot);
     const { idleMs, idleChildren } = this.#options.limits();
-    const unsettled = (slot.living?.pending ?? 0) > 0;
-    const wanted = unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
-    slot.stay = this.#clock.later(() => {
-      const settled = unsettled && !isRetired && slot.living?.pending === 0;
-      return settled ? this.#rest(slot) : this.#close(slot);
-    }, isRetired ? RETIRED_MS : wanted);
+    slot.unsettled = !isRetired && (slot.living?.pending ?? 0) > 0;
+    const wanted = slot.unsettled ? Math.min(idleMs, UNSETTLED_MS) : idleMs;
+    slot.until = this.#clock.now() + (isRetired ? RETIRED_MS : wanted);
+    // A timer that is set already looks again when it goes off: uses may follow each other fast.
+    if (slot.wakes > slot.until) this.#wake(slot);
     if (isRetired) return places?.look();
     // The map is ordered by the last use.
     this.#slots.delete(slot.key);
     this.#slots.set(slot.key, slot);
+    if (this.#slots.size <= idleChildren) return places?.look();
     const idle = [...this.#slots.values()].filter(({ users }) => users === 0);
     const excess = idle.slice(0, Math.max(idle.length - idleChildren, 0));
     for (const unused of excess) this.#close(unused);
     places?.look();
+  }
+
+  #wake(slot: Slot<T>): void {
+    slot.stay();
+    slot.wakes = slot.until;
+    slot.stay = this.#clock.later(() => {
+      slot.wakes = Infinity;
+      // The end of a use sets the timer again.
+      if (slot.users > 0) return;
+      if (slot.until > this.#clock.now()) return this.#wake(slot);
+      const settled = slot.unsettled && slot.living?.pending === 0;
+      return settled ? this.#rest(slot) : this.#close(slot);
+    }, slot.until - this.#clock.now());
   }
 
   /** Replaces a slot. Its running uses may finish. */
@@ -269,6 +313,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
 
   #forget(slot: Slot<T>): void {
     slot.stay();
+    slot.wakes = Infinity;
     if (this.#slots.get(slot.key) === slot) this.#slots.delete(slot.key);
   }
 

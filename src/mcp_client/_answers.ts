@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ToolResult } from "../core/call.ts";
+import { textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
@@ -17,6 +17,8 @@ import { type Denial, unusable } from "./wire.ts";
  * revision.
  */
 const RESERVED = [-32042, -32020, -32022];
+/** The members of a result that only PML may set. */
+const OF_PML = ["resultType", "inputRequests", "requestState"];
 /** The code of a request that needs a capability which the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
 
@@ -33,6 +35,8 @@ export function resultOf(
     const what = `what ${quoted(name)} answered`;
     checkBlocks(what, result);
     checkBlocks(what, objectOf(result.result));
+    const isOwn = Array.isArray(result.content) && !OF_PML.some((name) => name in result);
+    if (isTool && isOwn) return result as unknown as ToolResult; // it was checked above
     const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
     // The gateway checks and rewords the requests of a task before a client gets them.
     const requests = method === "tasks/get" ? defined({ inputRequests }) : {};
@@ -45,6 +49,14 @@ export function resultOf(
 /** Returns a text with the code and the message of an error response. */
 export function answeredBy(who: string, { code, message }: ErrorResponse): string {
   return `${who} answered with the error ${code}${message && `: ${message}`}`;
+}
+
+/** Returns the result of a tool whose server answered with an error. Throws what no result can be. */
+export function toolError(name: string, error: ErrorResponse): ToolResult {
+  const { code, data } = error;
+  if (code === MISSING_CAPABILITY) throw errorFor(name, error);
+  const _meta = { "pml/error": defined({ code, data }) };
+  return { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
 }
 
 /** Returns one line that says why a resource of a server cannot be followed. */

@@ -52,11 +52,17 @@ export interface PeerRequest {
   readonly during: RequestOptions | undefined;
 }
 
-interface Pending {
-  readonly answer: PromiseWithResolvers<Json>;
-  readonly options: RequestOptions;
+/** What waits for the answer to a request. One of the two functions is called once. */
+export interface Pending {
+  /** Receives the unchanged result. */
+  answered(result: Json): void;
+  /** Receives `ErrorResponse`, or the reason why no answer comes. */
+  failed(error: unknown): void;
+  options(): RequestOptions;
+  /** Whether it takes progress of the server. */
+  readonly hears: boolean;
   /** Whether it may last as long as the connection. Such a request does not count as pending. */
-  readonly lasts: boolean;
+  readonly lasts?: boolean;
 }
 
 /** The JSON-RPC code for an internal error. */
@@ -105,35 +111,44 @@ export class Peer {
     params: JsonObject,
     options: RequestOptions & { readonly lasts?: boolean },
   ): Promise<Json> {
-    if (this.#dead) throw this.#dead;
     const { signal, onProgress, lasts = false } = options;
     signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<Json>();
+    const id = this.begin(method, params, {
+      answered: resolve,
+      failed: reject,
+      options: () => options,
+      hears: onProgress !== undefined,
+      lasts,
+    });
+    using _ = onAbort(signal, () => this.cancel(id, signal.reason));
+    return await promise;
+  }
+
+  /** Sends a request and returns its id. Throws if the connection has ended. */
+  begin(method: string, params: JsonObject, pending: Pending): string {
+    if (this.#dead) throw this.#dead;
     const id = `${this.#prefix}${++this.#last}`;
-    const answer = Promise.withResolvers<Json>();
-    const cancel = () => {
-      if (!this.#pending.delete(id)) return;
-      answer.reject(signal.reason);
-      const { cancel } = this.#options;
-      if (cancel !== undefined) cancel(id);
-      else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
-      if (lasts) return;
-      if (cancel === undefined) this.#remember(id);
-      this.#ping(id);
-    };
-    this.#pending.set(id, { answer, options, lasts });
-    if (lasts) this.#lasting++;
-    using _ = onAbort(signal, cancel);
-    try {
-      const all = onProgress === undefined ? params : {
-        ...params,
-        _meta: { ...objectOf(params._meta), progressToken: id },
-      };
-      this.#options.send({ id, method, params: all });
-      return await answer.promise;
-    } finally {
-      this.#pending.delete(id);
-      if (lasts) this.#lasting--;
-    }
+    this.#pending.set(id, pending);
+    if (pending.lasts) this.#lasting++;
+    const all = pending.hears
+      ? { ...params, _meta: { ...objectOf(params._meta), progressToken: id } }
+      : params;
+    this.#options.send({ id, method, params: all });
+    return id;
+  }
+
+  /** Fails a request that nobody waits for any more, and tells the server. */
+  cancel(id: string, reason: unknown): void {
+    const pending = this.#taken(id);
+    if (pending === undefined) return;
+    pending.failed(reason);
+    const { cancel } = this.#options;
+    if (cancel !== undefined) cancel(id);
+    else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
+    if (pending.lasts) return;
+    if (cancel === undefined) this.#remember(id);
+    this.#ping(id);
   }
 
   /**
@@ -141,8 +156,9 @@ export class Peer {
    * listener.
    */
   latest(listener: "onAsk" | "onMessage", requestId?: string): RequestOptions | undefined {
-    if (requestId !== undefined) return this.#pending.get(requestId)?.options;
-    return [...this.#pending.values()].findLast(({ options }) => options[listener])?.options;
+    if (requestId !== undefined) return this.#pending.get(requestId)?.options();
+    return [...this.#pending.values()].map((one) => one.options())
+      .findLast((options) => options[listener]);
   }
 
   /**
@@ -166,11 +182,10 @@ export class Peer {
       return true;
     }
     if (this.#cancelled.delete(id)) return true; // too late
-    const pending = this.#pending.get(id);
+    const pending = this.#taken(id);
     if (pending === undefined) return false;
-    this.#pending.delete(id);
-    if (error === undefined) pending.answer.resolve(result as Json); // parsed JSON
-    else pending.answer.reject(ErrorResponse.of(this.#options.withoutSecrets(error)));
+    if (error === undefined) pending.answered(result as Json); // parsed JSON
+    else pending.failed(ErrorResponse.of(this.#options.withoutSecrets(error)));
     return true;
   }
 
@@ -188,17 +203,21 @@ export class Peer {
   /** Fails one request. A ping that could not be sent does not mean that the server hangs. */
   fail(id: string, error: Error): void {
     if (id === this.#pinged?.id) this.#pinged = undefined;
-    this.#pending.get(id)?.answer.reject(error);
-    this.#pending.delete(id);
+    this.#taken(id)?.failed(error);
   }
 
   /** Fails all requests, those to come too, and aborts the requests of the server. */
   end(error: Error): void {
     this.#dead ??= error;
-    for (const { answer } of this.#pending.values()) answer.reject(error);
-    this.#pending.clear();
+    for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
     for (const abort of this.#open.values()) abort.abort(error);
     this.#open.clear();
+  }
+
+  #taken(id: string): Pending | undefined {
+    const pending = this.#pending.get(id);
+    if (this.#pending.delete(id) && pending?.lasts) this.#lasting--;
+    return pending;
   }
 
   /** Remembers a cancelled request: a server need not answer it, but a late answer is no error. */
@@ -221,7 +240,7 @@ export class Peer {
       case "notifications/progress": {
         const progress = progressOf(params);
         const pending = this.#pending.get(textOf(params.progressToken));
-        if (progress !== undefined) pending?.options.onProgress?.(progress);
+        if (progress !== undefined) pending?.options().onProgress?.(progress);
         return;
       }
       case "notifications/cancelled":

@@ -127,6 +127,12 @@ export class ServerLists {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 
+  /** Returns whether these are the tools that the running server listed. */
+  isCurrent(owner: ListOwner, tools: readonly ListItem[]): boolean {
+    const { lists, isOld } = this.#of(owner);
+    return !isOld && lists.get("tools") === tools;
+  }
+
   /**
    * Returns, once, the names of the lists that are from an earlier process of the server, or older
    * than `maxMs`: they may have changed.

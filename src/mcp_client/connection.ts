@@ -56,6 +56,8 @@ const LISTEN_MS = 5_000;
 
 /** A connection to a server. */
 export class Connection implements Living {
+  /** The requests of a revision before the newest. */
+  readonly older: Pick<Peer, "begin" | "cancel">;
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
   readonly #peer: Peer;
@@ -92,7 +94,7 @@ export class Connection implements Living {
       tool: options.tool,
     });
     const answer = (request: PeerRequest) => answerRequest(request, options);
-    this.#peer = new Peer({
+    this.older = this.#peer = new Peer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       withoutSecrets: options.withoutSecrets,

@@ -7,6 +7,8 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import type { QuickTool } from "../core/quick_tool.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import type { Upstreams, UpstreamServer } from "./upstreams.ts";
 
 /** The options of `McpServer`. */
@@ -36,6 +38,11 @@ export class McpServer extends KnownServer {
   /** Passes a call or another request on. */
   override async call(call: Call): Promise<Outcome> {
     return await this.#upstreams.call(this.way(), call);
+  }
+
+  /** Returns a tool that can be called at once, if the server runs. */
+  protected override quickTool({ name }: ToolDefinition): QuickTool | undefined {
+    return this.#upstreams.quick(this.way, name);
   }
 
   /** Removes cached lists, so that they are loaded again. */

@@ -7,26 +7,20 @@
 
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome } from "../core/call.ts";
-import { textResult } from "../core/call.ts";
 import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
+import type { QuickTool } from "../core/quick_tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
-import {
-  answeredBy,
-  errorFor,
-  listRefused,
-  MISSING_CAPABILITY,
-  notFollowed,
-  resultOf,
-} from "./_answers.ts";
+import { errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
+import { QuickServerTool } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
 import { type ListOwner, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
@@ -201,15 +195,21 @@ export class Upstreams implements AsyncDisposable {
     return { kind: "result", result: checked, ...(task && { task: task.status }) };
   }
 
+  /** Returns a tool that can be called at once; undefined if its server has to be asked first. */
+  quick(way: () => UpstreamServer, tool: string): QuickTool | undefined {
+    const ownerOf = (of: UpstreamServer) => this.#ownerOf(of);
+    const listed = this.#tool(ownerOf(way()), tool);
+    const [pool, lists, declared] = [this.#pool, this.#lists, this.#declared];
+    return listed && QuickServerTool.of({ pool, lists, declared, ownerOf, way }, listed);
+  }
+
   /** Removes one follower of a resource. */
   unfollow(followed: Followed): void {
     this.#subscriptions.remove(followed);
   }
 
   /** Follows all resources again, as far as the present rules allow. */
-  refollow(): void {
-    this.#subscriptions.again();
-  }
+  readonly refollow = (): void => this.#subscriptions.again();
 
   /** Closes all connections. */
   async [Symbol.asyncDispose](): Promise<void> {
@@ -241,12 +241,8 @@ export class Upstreams implements AsyncDisposable {
         return await callTool(connection, params, { call, support });
       } catch (error) {
         if (!(error instanceof ErrorResponse)) throw error;
-        const { code, data } = error;
-        const isResult = method === "tools/call" && code !== MISSING_CAPABILITY;
-        if (!isResult) throw errorFor(name, error);
-        const _meta = { "pml/error": defined({ code, data }) };
-        const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
-        return result as unknown as JsonObject; // plain JSON
+        if (method !== "tools/call") throw errorFor(name, error);
+        return toolError(name, error) as unknown as JsonObject; // plain JSON
       }
     };
     const work = () => this.#use(server, ask);

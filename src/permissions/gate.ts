@@ -52,7 +52,10 @@ export type AskResult =
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
 /** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
-export function judged(judge: Judge, { id, method, arguments: args, toolset }: Call): Verdict {
+export function judged(
+  judge: Judge,
+  { id, method, arguments: args, toolset }: Pick<Call, "id" | "method" | "arguments" | "toolset">,
+): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
   const verdict = missingIn([toolset], id) ?? judge(id, isOfTask ? undefined : args);
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");

@@ -151,6 +151,17 @@ export class Pins {
     return undefined;
   }
 
+  /** Returns whether a server and a tool are those that are pinned. Reads no file, but its time. */
+  isPassed(identity: ServerIdentity, definition: ToolDefinition): boolean {
+    if (!this.#passed.has(identity) || !this.#passed.has(definition)) return false;
+    const now = performance.now();
+    if (now - this.#checkedAt < FRESH_MS) return true;
+    const isSame = this.#read?.stamp === this.#files.stamp();
+    // If the files changed, they are read by the usual way.
+    if (isSame) this.#checkedAt = now;
+    return isSame;
+  }
+
   /** Returns whether a tool of a module is pinned. It is the same as long as its code is. */
   hasCode(identity: ServerIdentity, tool: string): boolean {
     return this.#modules(identity).has(tool);

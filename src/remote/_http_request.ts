@@ -6,6 +6,7 @@
 
 import { isObject, type JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import { parseMessage } from "../core/json_text.ts";
 import { pause } from "../io/waiting.ts";
 import type { WireEnds } from "../mcp_client/wire.ts";
 import {
@@ -153,6 +154,6 @@ export class HttpRequest {
 /** Parses what came for one request; throws where it is more than it may be. */
 function parsed(bytes: Uint8Array): unknown {
   const why = excessOf(bytes);
-  if (why === undefined) return parsedJson(bytes);
+  if (why === undefined) return parsedJson(bytes, parseMessage);
   throw new TooLong(why, "result");
 }

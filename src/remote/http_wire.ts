@@ -8,6 +8,7 @@
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import { parseMessage } from "../core/json_text.ts";
 import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
 import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
@@ -191,6 +192,6 @@ export function handOver(
   const { length: size } = data;
   if (size === 0) return;
   const why = size > max ? `it has more than ${max} bytes` : excessOf(data);
-  if (why === undefined) ends.received(parsedJson(data));
+  if (why === undefined) ends.received(parsedJson(data, parseMessage));
   else ends.excess(endsOf(data), { why });
 }

@@ -6,15 +6,16 @@
  * @module
  */
 
-import type { Implementation, JSONRPCMessage, Server } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, Server } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import { memoized } from "../core/memo.ts";
-import type { Connection, Face, Peer, RequestContext } from "../gateway/connection.ts";
+import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
-import { type Era, eraOf, hasFitToken, lift, MODERN, modernResult } from "./_envelope.ts";
-import { greet } from "./_greeting.ts";
+import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
+import { peerOf } from "./_client_peer.ts";
+import { greet, type Greeted } from "./_greeting.ts";
 import type { ReadLine, Refusal } from "./_json_rpc.ts";
+import { LISTS, ResultTexts } from "./_result_texts.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
@@ -29,6 +30,14 @@ export interface Ends {
   close(): void;
 }
 
+/** A request that needs no SDK. */
+interface UsualRequest {
+  /** The id, as JSON. */
+  readonly id: string;
+  readonly method: string;
+  readonly era: Era;
+}
+
 /** The options of `Direct`. */
 export interface DirectOptions {
   readonly ends: Ends;
@@ -39,13 +48,6 @@ export interface DirectOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** The first message of a connection, and its answer, if it is answered already. */
-export interface Greeted {
-  readonly message: JSONRPCMessage;
-  readonly result: JsonObject;
-}
-
-const LISTS = ["tools", "prompts", "resources", "resources/templates"].map((one) => `${one}/list`);
 const USUAL = [...LISTS, "tools/call", "prompts/get", "resources/read", "completion/complete"];
 /** The requests that are served here. */
 const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
@@ -66,12 +68,14 @@ export class Direct implements AsyncDisposable {
   readonly #options: DirectOptions;
   readonly #ends: Ends;
   /** What is worked on here, by the ids of the requests. */
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new Map<string, Pick<AbortController, "abort">>();
   /** What the connection is bound to, as the SDK is told it. */
   #bound: { readonly era: Era; readonly by: readonly JSONRPCMessage[] } | undefined;
   #connection: Promise<Connection> | undefined;
+  /** The connection, once it is open. */
+  #opened: Connection | undefined;
   #greeted: Greeted | undefined;
-  #serverInfo: object | undefined;
+  readonly #texts: ResultTexts;
   #sdk: Promise<SdkSide> | undefined;
   #server: Server | undefined;
   /** Whether the SDK serves everything. */
@@ -83,6 +87,7 @@ export class Direct implements AsyncDisposable {
     this.#face = face;
     this.#options = options;
     this.#ends = options.ends;
+    this.#texts = new ResultTexts(options.hello);
     this.#isLeft = options.bySdk ?? false;
   }
 
@@ -130,13 +135,52 @@ export class Direct implements AsyncDisposable {
     }
     if (era === undefined || era !== (this.#bound?.era ?? era)) return false;
     if (era === "modern" && method === "server/discover") {
-      this.#answer(id, this.#discovered());
+      this.#answer(id, this.#texts.discovered());
       return true;
     }
     this.#bound ??= { era, by: [binding(params)] };
     if (!METHODS[era].has(method)) return false;
-    void this.#serve(params, { id, method, era });
+    const request = { id, method, era };
+    if (method !== "tools/call" || !this.#begins(params, request)) {
+      void this.#serve(params, request);
+    }
     return true;
+  }
+
+  /** Begins to serve a call that can run at once. Returns false if it has to be served. */
+  #begins(given: JsonObject, request: UsualRequest): boolean {
+    if (this.#opened === undefined) return false;
+    const { id, method } = request;
+    const { params, ...lifted } = lift(given);
+    // What answers a question is no new call.
+    if ("inputResponses" in lifted || lifted.requestState !== undefined) return false;
+    let abort: AbortController | undefined;
+    const cancel = this.#opened.begin(params, {
+      id,
+      envelope: lifted.envelope,
+      context: () => {
+        const { signal } = abort = new AbortController();
+        return this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
+      },
+      answered: (result) => this.#ended(id, `"result":${this.#texts.of(result, request)}`),
+      failed: (error) => this.#ended(id, `"error":${JSON.stringify(errorOf(error))}`),
+    });
+    if (cancel === undefined) return false;
+    const running = {
+      abort: (reason: unknown) => {
+        // A client that cancelled a request waits for no answer.
+        this.#running.delete(id);
+        abort?.abort(reason);
+        cancel(reason);
+      },
+    };
+    this.#running.set(id, running);
+    return true;
+  }
+
+  /** Answers a request, unless it was cancelled. */
+  #ended(id: string, said: string): void {
+    if (this.#running.delete(id)) this.#ends.answer(id, said);
   }
 
   #greets(message: JSONRPCMessage, id: string): boolean {
@@ -160,10 +204,7 @@ export class Direct implements AsyncDisposable {
     return true;
   }
 
-  async #serve(
-    given: JsonObject,
-    { id, method, era }: { readonly id: string; readonly method: string; readonly era: Era },
-  ): Promise<void> {
+  async #serve(given: JsonObject, { id, method, era }: UsualRequest): Promise<void> {
     const abort = new AbortController();
     this.#running.set(id, abort);
     const { signal } = abort;
@@ -174,7 +215,7 @@ export class Direct implements AsyncDisposable {
       const served = method === "ping"
         ? {}
         : await (await (this.#connection ??= this.#connect(era))).serve(params, context);
-      said = `"result":${this.#textOf(served, { method, era })}`;
+      said = `"result":${this.#texts.of(served, { method, era })}`;
     } catch (error) {
       said = `"error":${JSON.stringify(errorOf(error))}`;
     }
@@ -211,24 +252,12 @@ export class Direct implements AsyncDisposable {
 
   async #connect(era: Era): Promise<Connection> {
     const face = await this.#face;
-    return face.connect(this.#peerOf(era), era === "modern");
-  }
-
-  #peerOf(era: Era): Peer {
-    const { params } = (this.#greeted?.message ?? {}) as { readonly params?: unknown };
-    const { capabilities, clientInfo } = objectOf(params);
-    return {
-      getClientCapabilities: () => this.#server?.getClientCapabilities() ?? objectOf(capabilities),
-      getClientVersion: () =>
-        this.#server?.getClientVersion() ?? clientInfo as Implementation | undefined,
-      getNegotiatedProtocolVersion: () =>
-        era === "modern" ? MODERN[0] : this.#greeted?.result.protocolVersion as string | undefined,
-      notification: async (one) => {
-        if (era === "legacy") return await this.#tell(one);
-        // Only who listens is told, and the SDK knows who does.
-        await this.#server?.notification(one);
-      },
-    };
+    const peer = peerOf(era, {
+      greeted: this.#greeted,
+      server: () => this.#server,
+      tell: (one) => this.#tell(one),
+    });
+    return this.#opened = face.connect(peer, era === "modern");
   }
 
   /** Tells of a list that changed several times at once only once. */
@@ -246,34 +275,12 @@ export class Direct implements AsyncDisposable {
     await this.#ends.send({ jsonrpc: "2.0", ...one } as JSONRPCMessage);
   }
 
-  #discovered(): JsonObject {
-    const { capabilities, instructions } = this.#options.hello(true);
-    const result = { supportedVersions: MODERN, capabilities, instructions };
-    return this.#modern("server/discover", result as unknown as JsonObject);
-  }
-
-  #modern(method: string, result: JsonObject): JsonObject {
-    this.#serverInfo ??= this.#options.hello(true).serverInfo;
-    return modernResult(method, { result, serverInfo: this.#serverInfo });
-  }
-
   #answer(id: string, result: JsonObject): void {
     this.#ends.answer(id, `"result":${JSON.stringify(result)}`);
   }
 
   #refuse(id: string, error: object): void {
     this.#ends.answer(id, `"error":${JSON.stringify(error)}`);
-  }
-
-  /** Returns the text of a result. A list that is the same object has the same text. */
-  #textOf(result: JsonObject, { method, era }: { readonly method: string; readonly era: Era }) {
-    const written = () => JSON.stringify(era === "modern" ? this.#modern(method, result) : result);
-    if (!LISTS.includes(method)) return written();
-    const texts = textsOfList(result);
-    const by = era === "modern" ? this.#options.hello(true).serverInfo.name : "";
-    const text = texts.get(by) ?? written();
-    texts.set(by, text);
-    return text;
   }
 
   async #loadSdk(): Promise<SdkSide> {
@@ -304,9 +311,6 @@ export class Direct implements AsyncDisposable {
     };
   }
 }
-
-/** The texts of a list, by the name under which PML answers the newest revision. */
-const textsOfList = memoized((_: JsonObject) => new Map<string, string>());
 
 /** What serves messages by the SDK. */
 interface SdkSide {

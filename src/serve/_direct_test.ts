@@ -25,7 +25,7 @@ function echo(params: unknown, { mcpReq }: RequestContext): Promise<JsonObject> 
 }
 
 function connectionOf(isModern: boolean): Connection {
-  return { isModern, serve: echo, close() {} };
+  return { isModern, serve: echo, begin: () => undefined, close() {} };
 }
 
 /** How many connections were opened without the SDK, and with it. */

@@ -37,7 +37,8 @@ export interface Lifted {
 
 /** Returns the era of a request; undefined if it is not plainly a request of either. */
 export function eraOf(params: JsonObject): Era | undefined {
-  const { _meta = {} } = params;
+  const { _meta } = params;
+  if (_meta === undefined) return "legacy";
   if (!isObject(_meta)) return undefined;
   const meta = objectOf(_meta);
   if (!RESERVED.some((key) => key in meta)) return "legacy";
@@ -46,11 +47,12 @@ export function eraOf(params: JsonObject): Era | undefined {
 
 /** Takes out of the params what is none, as the SDK does. */
 export function lift({ inputResponses, requestState, ...rest }: JsonObject): Lifted {
-  const meta = objectOf(rest._meta);
   const retry = {
     requestState,
     ...inputResponses !== undefined && { inputResponses: answersIn(inputResponses) },
   };
+  if (rest._meta === undefined) return { params: rest, ...retry };
+  const meta = objectOf(rest._meta);
   const of = (isReserved: boolean) =>
     Object.fromEntries(
       Object.entries(meta).filter(([key]) => RESERVED.includes(key) === isReserved),

@@ -20,6 +20,12 @@ export const REVISIONS: readonly string[] = [
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
+/** The first message of a connection, and its answer, if it is answered already. */
+export interface Greeted {
+  readonly message: JSONRPCMessage;
+  readonly result: JsonObject;
+}
+
 /**
  * Returns the capabilities that a client declares: in `initialize`, or in each request of the
  * newest revision.

@@ -46,6 +46,9 @@ export class Outgoing {
   #size = 0;
   #most = PIECE;
   #writing: Promise<void> | undefined;
+  /** When the write that goes on lasts too long. */
+  #due = Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Takes the options; writes nothing yet. */
   constructor(options: OutgoingOptions) {
@@ -85,15 +88,14 @@ export class Outgoing {
 
   /** Writes everything that waits, also what is added during a write. */
   async #flush(): Promise<void> {
-    const { output, unreadMs, onGone } = this.#options;
+    const { output, onGone } = this.#options;
     await new Promise<void>((resolve) => process.nextTick(resolve));
     while (this.#queue.length > 0) {
       const { piece, whole, at } = this.#next();
-      const why = `The client does not read its answers: it read nothing for ${unreadMs} ms`;
-      const late = setTimeout(() => onGone(new Error(why)), unreadMs);
       const since = performance.now();
+      this.#watch(since + this.#options.unreadMs);
       await output.write(piece).catch(onGone);
-      clearTimeout(late);
+      this.#due = Infinity;
       this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
       this.#queue.splice(0, whole);
       this.#at = at;
@@ -101,6 +103,19 @@ export class Outgoing {
       this.#count(-piece.length);
     }
     this.#writing = undefined;
+  }
+
+  /** Gives the client up if a write goes on at a time. One timer looks at all writes. */
+  #watch(due: number): void {
+    this.#due = due;
+    this.#timer ??= setTimeout(() => {
+      const { unreadMs, onGone } = this.#options;
+      const why = `The client does not read its answers: it read nothing for ${unreadMs} ms`;
+      this.#timer = undefined;
+      if (this.#due <= performance.now()) onGone(new Error(why));
+      else if (this.#due < Infinity) this.#watch(this.#due);
+    }, due - performance.now());
+    Deno.unrefTimer(this.#timer);
   }
 
   /**

@@ -8,6 +8,7 @@
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visibleLines } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
+import { parseMessage } from "../core/json_text.ts";
 import type { Room } from "../io/backlog.ts";
 import { soon } from "../io/waiting.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
@@ -186,7 +187,7 @@ export class StdioWire implements Wire {
     }
     const why = excessOf(line.bytes);
     if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
-    const message = parsedJson(line.bytes);
+    const message = parsedJson(line.bytes, parseMessage);
     const { denied } = this.#options;
     ends.received(denied === undefined ? message : withRemark(message, denied));
   }

@@ -30,7 +30,7 @@ export interface UseMemoryOptions {
 
 /** A call that reached its server. */
 export interface UsedTool {
-  readonly call: PassCall;
+  readonly call: Pick<PassCall, "id" | "arguments" | "via" | "actor" | "method" | "run" | "pass">;
   /** When it began, as `performance.now()` says. */
   readonly since: number;
   /** Its outcome; undefined if it failed. */

@@ -1,0 +1,151 @@
+/**
+ * Calls of tools that are served at once: without the gates, which found nothing to ask in a call
+ * before, and without what a client can be asked by, which is made when a server asks.
+ *
+ * @module
+ */
+
+import type { Call, Meanwhile, Outcome } from "../core/call.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
+import type { Cancel } from "../core/quick_tool.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Client } from "./_clients.ts";
+import type { ClientRequest, Exchange } from "./_exchange.ts";
+import { capabilitiesOf, clientNameOf } from "./asking.ts";
+import type { QuickContext } from "./connection.ts";
+import { isMetaTool } from "./meta_tools.ts";
+import type { GatewayOptions } from "./options.ts";
+import { errorResult, failed, refusal } from "./results.ts";
+
+/** What the gateway does for each request, also for one that is served at once. */
+export interface QuickParts extends Pick<GatewayOptions, "begin" | "settings" | "metrics"> {
+  readonly exchange: Exchange;
+  /** Returns the id of a tool by the name in a list; undefined if that has to be looked up. */
+  readonly idOf: (name: string) => ToolId | undefined;
+  /** Returns the id of a tool by the name that a model gave. */
+  readonly namedId: (name: string) => ToolId | undefined;
+  /** Takes note of an outcome, and returns it. */
+  readonly linked: (call: Pick<Call, "id" | "method">, outcome: Outcome) => Outcome;
+  /** Returns a result as the client takes it. */
+  readonly forClient: (client: Client, result: JsonObject) => JsonObject;
+  /** Serves the request in the usual way. */
+  readonly serve: (
+    request: Pick<ClientRequest, "client" | "context" | "params">,
+  ) => Promise<JsonObject>;
+}
+
+/** A request of a client to call a tool. */
+interface ToolRequest {
+  readonly client: Client;
+  readonly params: JsonObject;
+  readonly from: QuickContext;
+}
+
+/** A call in a request. */
+interface Wanted extends Pick<Call, "via" | "arguments"> {
+  readonly id: ToolId;
+}
+
+/** Begins a call that can run at once; undefined, with nothing done, if it is to be served. */
+export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefined {
+  const { client, params, from } = request;
+  const { inlineBytes, actor, toolsetFor } = parts.settings();
+  const wanted = wantedBy(params, parts);
+  if (wanted === undefined || inlineBytes > 0) return undefined;
+  const about = { mcpReq: { envelope: from.envelope } };
+  const capabilities = capabilitiesOf(about, client.peer.getClientCapabilities());
+  const toolset = toolsetFor?.(clientNameOf(about, client.peer));
+  const call = new QuickAnswer(parts, { ...request, wanted, capabilities, toolset });
+  const cancel = parts.begin({
+    ...{ ...wanted, actor, request: from.id, toolset, back: call },
+    again: () => {
+      parts.serve({ client, params, context: from.context() }).then(from.answered, from.failed);
+    },
+  });
+  if (cancel === undefined) return undefined;
+  client.capabilities = capabilities;
+  return call.cancel = cancel;
+}
+
+/** Returns the call that a request wants; undefined if there is anything unusual about it. */
+function wantedBy(params: JsonObject, { idOf, namedId }: QuickParts): Wanted | undefined {
+  const { name, arguments: args = {}, ...more } = params;
+  if (typeof name !== "string" || !isObject(args) || hasAny(more)) return undefined;
+  const own = args as JsonObject;
+  if (!isMetaTool(name)) {
+    const id = idOf(name);
+    return id && { id, arguments: own, via: "tools/call" };
+  }
+  const { tool, arguments: inner = {}, ...rest } = own;
+  if (name !== "call" || typeof tool !== "string" || !isObject(inner) || hasAny(rest)) {
+    return undefined;
+  }
+  const id = namedId(tool);
+  return id && { id, arguments: inner as JsonObject, via: "call" };
+}
+
+function hasAny(object: object): boolean {
+  for (const _ in object) return true;
+  return false;
+}
+
+/** A request whose call runs. */
+interface Running extends ToolRequest, Pick<ClientRequest, "capabilities" | "toolset"> {
+  readonly wanted: Wanted;
+}
+
+/** The answer to a request whose call runs. */
+class QuickAnswer {
+  readonly #parts: QuickParts;
+  readonly #request: Running;
+  /** Set if the server asked for a way to the client: that decides what is answered first. */
+  #over: PromiseWithResolvers<JsonObject> | undefined;
+  cancel: Cancel = () => {};
+
+  constructor(parts: QuickParts, request: Running) {
+    this.#parts = parts;
+    this.#request = request;
+  }
+
+  answered(outcome: Outcome): void {
+    const { linked } = this.#parts;
+    const seen = linked(this.#request.wanted, outcome);
+    // No question comes of a call that passed already. A result is plain JSON.
+    if (seen.kind === "result") this.#said(seen.result as unknown as JsonObject);
+  }
+
+  failed(error: unknown): void {
+    try {
+      // The model wrote what `call` gets: it is the one to mend it.
+      const isModels = this.#request.wanted.via === "call";
+      this.#said(isModels ? errorResult(error) as unknown as JsonObject : failed(error));
+    } catch (error) {
+      if (this.#over !== undefined) this.#over.reject(error);
+      else this.#request.from.failed(refusal(error));
+    }
+  }
+
+  ways(): Meanwhile {
+    const { client, params, from, capabilities, toolset } = this.#request;
+    const over = this.#over ??= Promise.withResolvers();
+    const request = { client, params, context: from.context(), capabilities, toolset };
+    const { ways, answer } = this.#parts.exchange.later(request, {
+      over: over.promise,
+      cancel: (reason) => this.cancel(reason),
+    });
+    answer.then((result) => this.#answer(result), (error) => from.failed(refusal(error)));
+    return ways;
+  }
+
+  #said(result: JsonObject): void {
+    const answer = this.#parts.forClient(this.#request.client, result);
+    if (this.#over !== undefined) this.#over.resolve(answer);
+    else this.#answer(answer);
+  }
+
+  #answer(answer: JsonObject): void {
+    const { wanted: { via }, from } = this.#request;
+    this.#parts.metrics.answered(via, answer);
+    from.answered(answer);
+  }
+}

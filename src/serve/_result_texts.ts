@@ -1,0 +1,70 @@
+/**
+ * The texts of results, as the clients of both eras get them.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../core/json.ts";
+import { textOfResult } from "../core/json_text.ts";
+import { memoized } from "../core/memo.ts";
+import type { Hello } from "../gateway/hello.ts";
+import { type Era, MODERN, modernResult } from "./_envelope.ts";
+
+/** The methods that return lists. */
+export const LISTS: readonly string[] = ["tools", "prompts", "resources", "resources/templates"]
+  .map((one) => `${one}/list`);
+
+/** The members of a result that the newest revision has. */
+const OF_REVISION = ["resultType", "_meta", "ttlMs", "cacheScope"];
+
+/** Writes results. What did not change is written once. */
+export class ResultTexts {
+  readonly #hello: (isModern: boolean) => Hello;
+  #serverInfo: Hello["serverInfo"] | undefined;
+
+  /** Takes a function that returns what PML says of itself. */
+  constructor(hello: (isModern: boolean) => Hello) {
+    this.#hello = hello;
+  }
+
+  /** Returns the result of `server/discover`. */
+  discovered(): JsonObject {
+    const { capabilities, instructions } = this.#hello(true);
+    const result = { supportedVersions: MODERN, capabilities, instructions };
+    return this.#modern("server/discover", result as unknown as JsonObject);
+  }
+
+  /** Returns the text of a result. A list that is the same object has the same text. */
+  of(result: JsonObject, { method, era }: { readonly method: string; readonly era: Era }): string {
+    const written = () => era === "legacy" ? ofLegacy(result) : this.#ofModern(method, result);
+    if (!LISTS.includes(method)) return written();
+    const texts = textsOfList(result);
+    const by = era === "modern" ? this.#info.name : "";
+    const text = texts.get(by) ?? written();
+    texts.set(by, text);
+    return text;
+  }
+
+  /** Puts what the newest revision wants before the members of a result that came as a text. */
+  #ofModern(method: string, result: JsonObject): string {
+    const came = textOfResult(result);
+    const isBare = came !== undefined && !OF_REVISION.some((name) => name in result);
+    if (!isBare) return JSON.stringify(this.#modern(method, result));
+    return `${JSON.stringify(this.#modern(method, {})).slice(0, -1)},${came.trimStart().slice(1)}`;
+  }
+
+  #modern(method: string, result: JsonObject): JsonObject {
+    return modernResult(method, { result, serverInfo: this.#info });
+  }
+
+  get #info(): Hello["serverInfo"] {
+    return this.#serverInfo ??= this.#hello(true).serverInfo;
+  }
+}
+
+function ofLegacy(result: JsonObject): string {
+  return textOfResult(result) ?? JSON.stringify(result);
+}
+
+/** The texts of a list, by the name under which PML answers the newest revision. */
+const textsOfList = memoized((_: JsonObject) => new Map<string, string>());
