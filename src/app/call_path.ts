@@ -106,7 +106,7 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.logins = this.#kinds.logins;
-    this.callTool = hidingDenied(this.#gated(), options);
+    this.callTool = this.#quick.before(hidingDenied(this.#gated(), options));
     const leave = (question: Question) => this.leave(question);
     this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }

@@ -11,15 +11,17 @@
 import { endOf, endOfError, endOfOutcome, startOf } from "../audit/gate.ts";
 import type { Records } from "../audit/records.ts";
 import type { Redactor } from "../audit/redact.ts";
-import type { Call, Outcome, Verdict } from "../core/call.ts";
+import type { Call, CallTool, Outcome, Verdict } from "../core/call.ts";
 import type { Capacity } from "../core/capacity.ts";
 import type { PmlError } from "../core/errors.ts";
+import { OF_CAPABILITY } from "../core/known_server.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
 import type { Pass, PassCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { BegunCall } from "../gateway/options.ts";
 import type { Schemas } from "../gateway/schemas.ts";
+import { onAbort } from "../io/waiting.ts";
 import { judged } from "../permissions/gate.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
@@ -46,6 +48,14 @@ interface Ready {
   readonly definition: ToolDefinition;
 }
 
+/** What a quick call stands in. */
+interface QuickCallOptions extends QuickCallsOptions {
+  readonly ready: Ready;
+  readonly verdict: Verdict;
+  /** Has the next call of the tool pass the gates. */
+  readonly forget: () => void;
+}
+
 /** Keeps what is known of the tools that were called. */
 export class QuickCalls {
   readonly #options: QuickCallsOptions;
@@ -57,11 +67,12 @@ export class QuickCalls {
   }
 
   /** Keeps what a call found out that has passed all gates. */
-  async passed({ id, method, fixed, pass }: PassCall): Promise<void> {
+  async passed({ id, method, fixed, via, pass }: PassCall): Promise<void> {
     const known = this.#ready.get(id);
     const { policy: { now } } = this.#options;
-    const isPlain = method === undefined && fixed === undefined && !pass.isBlocked &&
-      now.config.narrowing?.identity === undefined;
+    // Capabilities alone reach internal tools.
+    const isPlain = method === undefined && fixed === undefined && via !== OF_CAPABILITY &&
+      !pass.isBlocked && now.config.narrowing?.identity === undefined;
     if (!isPlain || now.version !== pass.version) return;
     const definition = await pass.definition();
     const isSame = known?.pass.server === pass.server && known.definition === definition &&
@@ -70,6 +81,20 @@ export class QuickCalls {
     if (tool === undefined) this.#ready.delete(id);
     else if (!isSame) this.#ready.set(id, { pass, tool, definition });
   }
+
+  /** Runs calls at once that can, and has all others pass the gates. */
+  readonly before = (gated: CallTool): CallTool => (call) => {
+    if (isUnusual(call)) return gated(call);
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+    const cancel = this.begin({
+      ...call,
+      back: { answered: resolve, failed: reject, ways: () => call },
+      again: () => void gated(call).then(resolve, reject),
+    });
+    if (cancel === undefined) return gated(call);
+    const waiting = onAbort(call.signal, () => cancel(call.signal.reason));
+    return promise.finally(() => waiting[Symbol.dispose]());
+  };
 
   /** Begins a call; returns undefined, and has done nothing, if it has to pass the gates. */
   begin(request: BegunCall): Cancel | undefined {
@@ -84,17 +109,25 @@ export class QuickCalls {
     const verdict = judged(now.judge, request);
     if (verdict.kind !== "allow") return undefined;
     if (!schemas.fitsAtOnce(ready.definition.inputSchema, args)) return undefined;
-    if (!capacity.enter()) return undefined;
-    const call = new QuickCall(request, { ...this.#options, ready, verdict });
+    if (!request.isNested && !capacity.enter()) return undefined;
+    const forget = () => this.#ready.delete(id);
+    const call = new QuickCall(request, { ...this.#options, ready, verdict, forget });
     return (reason) => call.cancel(reason);
   }
 }
 
+/** Returns whether a call has more to it than a tool and its arguments. */
+function isUnusual(call: Call): boolean {
+  const { method, answer, task, agrees, meta, facts, fixed, via, signal } = call;
+  return signal.aborted || via === OF_CAPABILITY || via === "server" ||
+    [method, answer, task, agrees, meta, facts, fixed].some((one) => one !== undefined);
+}
+
 /** A call that runs at once. It is the call that its records and its server see. */
 class QuickCall implements Back {
-  readonly callId: string = crypto.randomUUID();
+  readonly callId: string;
   readonly #request: BegunCall;
-  readonly #options: QuickCallsOptions & { readonly ready: Ready; readonly verdict: Verdict };
+  readonly #options: QuickCallOptions;
   #since = 0;
   #running: Running | undefined;
   #cancel: Cancel | undefined;
@@ -105,15 +138,12 @@ class QuickCall implements Back {
   /** Writes the start record. The call is sent when it is written. */
   constructor(
     request: BegunCall,
-    options: QuickCallsOptions & { readonly ready: Ready; readonly verdict: Verdict },
+    options: QuickCallOptions,
   ) {
     this.#request = request;
     this.#options = options;
-    const { id, arguments: args, via, actor, request: of } = request;
-    const { callId } = this;
-    const { verdict } = options;
-    const call = { id, arguments: args, via, actor, callId, request: of, verdict };
-    options.records.begin(startOf(call), (error) => this.#recorded(error));
+    this.callId = request.callId ?? crypto.randomUUID();
+    options.records.begin(startOf(this.#call), (error) => this.#recorded(error));
   }
 
   /** Gives the call up. The client waits for no answer. */
@@ -141,21 +171,28 @@ class QuickCall implements Back {
     this.#request.back.failed(this.#options.redactor.cleaned(error));
   }
 
+  unsent(error: unknown): void {
+    if (this.#isOver) return;
+    this.#over(undefined, endOfError(error));
+    this.#options.forget();
+    this.#request.again();
+  }
+
   ways(): PassCall {
     return this.#full ??= this.#made();
   }
 
   #recorded(lost: PmlError | undefined): void {
     if (this.#isOver) return;
-    const { capacity, deadlines, policy, ready } = this.#options;
+    const { deadlines, policy, ready } = this.#options;
     const isCurrent = policy.now.version === ready.pass.version && ready.tool.holds();
-    if (lost !== undefined || !isCurrent) {
+    if (lost !== undefined) {
       this.#isOver = true;
-      capacity.leave();
-      // Where the start was written, the attempt ends; the gates begin another one.
-      if (lost === undefined) this.#note(endOfError(cancelled(this.#request, undefined)));
+      this.#leave();
       return this.#request.again();
     }
+    // What was recorded is the attempt. The gates begin another one.
+    if (!isCurrent) return this.unsent(cancelled(this.#request, undefined));
     this.#since = performance.now();
     this.#running = deadlines.begin(this.#request, (error) => this.cancel(error));
     try {
@@ -172,36 +209,44 @@ class QuickCall implements Back {
   }
 
   #over(outcome: Outcome | undefined, end: ReturnType<typeof endOfError>): void {
-    const { capacity, deadlines, ready: { pass }, onUse } = this.#options;
+    const { deadlines, onUse } = this.#options;
     this.#isOver = true;
     if (this.#running?.isAsking) this.#abort?.abort(inVain());
     if (this.#running !== undefined) deadlines.end(this.#running);
-    capacity.leave();
-    this.#note(end);
-    if (this.#cancel === undefined) return;
-    const { id, arguments: args, via, actor } = this.#request;
-    onUse?.({ call: { id, arguments: args, via, actor, pass }, since: this.#since, outcome });
-  }
-
-  #note(end: ReturnType<typeof endOfError>): void {
+    this.#leave();
     const since = this.#since || performance.now();
     this.#options.records.end(endOf(this, { since, ...end }));
+    if (this.#cancel !== undefined) onUse?.({ call: this.#call, since, outcome });
+  }
+
+  #leave(): void {
+    if (!this.#request.isNested) this.#options.capacity.leave();
+  }
+
+  /** The call without its ways back to the client. */
+  get #call() {
+    const { id, arguments: args, via, actor, request, run } = this.#request;
+    const { verdict, ready: { pass } } = this.#options;
+    return {
+      ...{ id, via, actor, request, verdict, pass, callId: this.callId },
+      arguments: args,
+      ...run !== undefined && { run },
+    };
   }
 
   /** Makes the call with its ways back to the client, which few servers use. */
   #made(): PassCall {
-    const { id, arguments: args, via, actor, request, back } = this.#request;
-    const { ready: { pass }, redactor, sampled, verdict } = this.#options;
-    const { callId } = this;
-    const ways = back.ways();
+    const { redactor, sampled } = this.#options;
+    const ways = this.#request.back.ways();
     this.#abort = new AbortController();
     const onProgress: Call["onProgress"] = (progress) => {
       this.#running?.heard();
       ways.onProgress?.(redactor.clean(progress));
     };
     return sampled({
-      ...{ id, arguments: args, via, actor, request, callId, verdict, pass },
-      ...{ ...ways, onProgress, ...this.#running?.held(ways), signal: this.#abort.signal },
+      ...ways,
+      ...this.#call,
+      ...{ onProgress, ...this.#running?.held(ways), signal: this.#abort.signal },
     });
   }
 }

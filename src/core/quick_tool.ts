@@ -12,10 +12,12 @@ import type { ToolDefinition } from "./tool.ts";
 /** Cancels a call. The reason is the error of the call. */
 export type Cancel = (reason: unknown) => void;
 
-/** Receives the end of a call: one of the two functions is called once, unless it was cancelled. */
+/** Receives the end of a call: one of its functions is called once. */
 export interface Back {
   answered(outcome: Outcome): void;
   failed(error: unknown): void;
+  /** Takes the call back: it did not reach its server. */
+  unsent(error: unknown): void;
   /** Returns the ways back to the client. They are made when the server wants one. */
   ways(): Meanwhile & { readonly signal: AbortSignal };
 }

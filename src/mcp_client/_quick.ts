@@ -5,15 +5,18 @@
  */
 
 import type { ToolResult } from "../core/call.ts";
-import { type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
+import { isUnsent, type Outages } from "../io/outages.ts";
 import type { Pool } from "../io/pool.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { resultOf, toolError } from "./_answers.ts";
 import type { DeclaredCapabilities } from "./_declared.ts";
 import { ownName } from "./_readable.ts";
-import type { ListOwner, ServerLists } from "./_server_lists.ts";
+import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
+import { callTool } from "./_tasks.ts";
 import type { Connection } from "./connection.ts";
 import type { UpstreamServer } from "./upstreams.ts";
 
@@ -24,44 +27,65 @@ export interface QuickParts {
   readonly pool: Pool<Connection>;
   readonly lists: ServerLists;
   readonly declared: DeclaredCapabilities;
+  readonly outages: Outages;
   /** Returns the present owner of the lists of a server. */
   readonly ownerOf: (server: UpstreamServer) => ListOwner;
-  /** Returns how the server is reached with the present values of variables. Throws if it cannot. */
-  readonly way: () => UpstreamServer;
 }
 
-/** A tool whose server is there. */
-export class QuickServerTool implements QuickTool {
+/** Returns how a server is reached with the present values of variables. Throws if it cannot. */
+type Way = () => UpstreamServer;
+
+/** Finds tools whose servers are there. */
+export class QuickServerTools {
   readonly #parts: QuickParts;
+
+  /** Takes what connects to servers. */
+  constructor(parts: QuickParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns a tool that can be called at once; undefined if its server has not listed it. */
+  find(way: Way, name: string): QuickTool | undefined {
+    const { lists, ownerOf } = this.#parts;
+    const listed = lists.known(ownerOf(way()), "tools")
+      .find((tool) => tool.name === name || ownName(tool) === name);
+    return listed && new QuickServerTool(this.#parts, way, listed);
+  }
+}
+
+/** A tool that its server has listed. */
+class QuickServerTool implements QuickTool {
+  readonly #parts: QuickParts;
+  readonly #way: Way;
   readonly #server: UpstreamServer;
   readonly #version: string;
   readonly #owner: ListOwner;
   readonly #list: readonly ListItem[];
   readonly #name: string;
+  readonly #support: Json | undefined;
 
-  private constructor(parts: QuickParts, tool: ListItem) {
+  constructor(parts: QuickParts, way: Way, tool: ListItem) {
     this.#parts = parts;
-    this.#server = parts.way();
+    this.#way = way;
+    this.#server = way();
     this.#version = this.#server.version();
     this.#owner = parts.ownerOf(this.#server);
     this.#list = parts.lists.known(this.#owner, "tools");
     const own = ownName(tool);
     this.#name = this.#server.toolName?.(own) ?? own;
-  }
-
-  /** Returns a tool that a server has listed; undefined if its calls need more than one request. */
-  static of(parts: QuickParts, tool: ListItem): QuickServerTool | undefined {
-    const isTask = objectOf(tool.execution).taskSupport === "required";
-    return isTask || parts.way().isRemote ? undefined : new QuickServerTool(parts, tool);
+    this.#support = objectOf(tool.execution).taskSupport;
   }
 
   holds(): boolean {
-    const { pool, lists, declared, ownerOf, way } = this.#parts;
+    const { pool, lists, declared, outages, ownerOf } = this.#parts;
     const server = this.#server;
     try {
-      return way() === server && server.version() === this.#version &&
-        ownerOf(server) === this.#owner && lists.isCurrent(this.#owner, this.#list) &&
-        declared.isCurrent(server.name) && pool.at(server.name, this.#version)?.isModern === false;
+      const isSame = this.#way() === server && server.version() === this.#version;
+      const connection = isSame ? pool.at(server.name, this.#version) : undefined;
+      return connection !== undefined && ownerOf(server) === this.#owner &&
+        declared.isCurrent(server.name) &&
+        lists.isCurrent(this.#owner, this.#list, connection.tells ? Infinity : FRESH_MS) &&
+        outages.of(`${server.name} ${this.#version}`) === undefined;
     } catch {
       return false; // a value is missing, which the usual way tells
     }
@@ -73,24 +97,31 @@ export class QuickServerTool implements QuickTool {
     const used = declared.use(name);
     const held = pool.hold(name, this.#version);
     if (held === undefined) throw new Error(`${quoted(name)} does not run`);
-    const { older } = held.living;
     const over = () => {
       held[Symbol.dispose]();
       used[Symbol.dispose]();
     };
-    const id = older.begin(METHOD, { name: this.#name, arguments: args }, {
-      answered: (result) => {
-        over();
-        this.#answered(() => result, back);
-      },
-      failed: (error) => {
-        over();
-        if (!(error instanceof ErrorResponse)) return back.failed(error);
-        this.#answered(() => toolError(name, error), back);
-      },
-      options: () => back.ways(),
-      hears: true,
-    });
+    const answered = (result: unknown) => {
+      over();
+      this.#answered(() => result, back);
+    };
+    const failed = (error: unknown) => {
+      over();
+      if (error instanceof ErrorResponse) return this.#answered(() => toolError(name, error), back);
+      if (isUnsent(error) || isUnsigned(error)) return back.unsent(error);
+      back.failed(error);
+    };
+    const params = { name: this.#name, arguments: args };
+    const { living } = held;
+    const isOne = !living.isModern && !this.#server.isRemote && this.#support !== "required";
+    if (!isOne) {
+      const call = back.ways();
+      callTool(living, params, { call, support: this.#support }).then(answered, failed);
+      return () => {}; // the signal of the call is aborted
+    }
+    const { older } = living;
+    const options = () => back.ways();
+    const id = older.begin(METHOD, params, { answered, failed, options, hears: true });
     return (reason) => older.cancel(id, reason);
   }
 
@@ -103,4 +134,9 @@ export class QuickServerTool implements QuickTool {
     }
     back.answered({ kind: "result", result });
   }
+}
+
+/** Returns whether a server did nothing because the person has to sign in first. */
+function isUnsigned(error: unknown): boolean {
+  return error instanceof PmlError && error.code === "LOGIN_REQUIRED";
 }

@@ -31,6 +31,8 @@ interface Known {
   isOld: boolean;
 }
 
+/** How long a list is fresh if its server does not report changes, in milliseconds. */
+export const FRESH_MS = 60_000;
 const NONE: readonly ListItem[] = [];
 /** For how many sets of client capabilities the lists of a server are cached at once. */
 const SETS_MAX = 8;
@@ -127,10 +129,11 @@ export class ServerLists {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 
-  /** Returns whether these are the tools that the running server listed. */
-  isCurrent(owner: ListOwner, tools: readonly ListItem[]): boolean {
-    const { lists, isOld } = this.#of(owner);
-    return !isOld && lists.get("tools") === tools;
+  /** Returns whether these are the tools that the running server listed, and no list is older. */
+  isCurrent(owner: ListOwner, tools: readonly ListItem[], maxMs: number): boolean {
+    const { lists, isOld, at } = this.#of(owner);
+    const least = performance.now() - maxMs;
+    return !isOld && lists.get("tools") === tools && [...at.values()].every((one) => one >= least);
   }
 
   /**

@@ -9,7 +9,7 @@ import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
 import { MISSING_CAPABILITY } from "./_answers.ts";
-import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
+import { ErrorResponse, INTERNAL_ERROR, type RequestOptions } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */
@@ -25,11 +25,14 @@ const KEPT_MAX = 1_000;
 /** The options of a request whose answer nobody waits for. */
 export const ASIDE = { signal: new AbortController().signal, lasts: true };
 
+/** What a call of a tool has beside its params. */
+type ToolCall = RequestOptions & Pick<Call, "task">;
+
 /** Calls a tool. `support` is its `taskSupport`, which the revision before the newest uses. */
 export async function callTool(
   connection: Connection,
   params: JsonObject,
-  { call, support }: { readonly call: Call; readonly support: unknown },
+  { call, support }: { readonly call: ToolCall; readonly support: unknown },
 ): Promise<Json> {
   if (connection.isModern) return await callNewest(connection, params, call);
   const wanted = call.task?.isModern === false ? call.task.wanted : undefined;
@@ -43,7 +46,11 @@ export async function callTool(
 }
 
 /** The server decides whether a call becomes a task, but only if the client supports tasks. */
-async function callNewest(connection: Connection, params: JsonObject, call: Call): Promise<Json> {
+async function callNewest(
+  connection: Connection,
+  params: JsonObject,
+  call: ToolCall,
+): Promise<Json> {
   const takesTasks = call.task?.isModern === true;
   const ask = (more: boolean) => connection.request(CALL, params, { ...call, takesTasks: more });
   const result = await ask(takesTasks).catch((error) => {
@@ -70,7 +77,7 @@ async function finished(
   }
 }
 
-async function polled(connection: Connection, taskId: string, call: Call): Promise<Json> {
+async function polled(connection: Connection, taskId: string, call: ToolCall): Promise<Json> {
   const answered = new Set<string>();
   for (;;) {
     const state = objectOf(await connection.request("tasks/get", { taskId }, call));

@@ -42,7 +42,7 @@ export class McpServer extends KnownServer {
 
   /** Returns a tool that can be called at once, if the server runs. */
   protected override quickTool({ name }: ToolDefinition): QuickTool | undefined {
-    return this.#upstreams.quick(this.way, name);
+    return this.#upstreams.quick.find(this.way, name);
   }
 
   /** Removes cached lists, so that they are loaded again. */

@@ -11,7 +11,6 @@ import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
-import type { QuickTool } from "../core/quick_tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
@@ -20,9 +19,9 @@ import { errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answ
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
-import { QuickServerTool } from "./_quick.ts";
+import { QuickServerTools } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
-import { type ListOwner, ServerLists } from "./_server_lists.ts";
+import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
 import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
 import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
@@ -80,11 +79,11 @@ export interface UpstreamsOptions {
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
-/** How long a list is fresh if its server does not report changes. */
-const FRESH_MS = 60_000;
 
 /** The connections of this process. */
 export class Upstreams implements AsyncDisposable {
+  /** Finds tools that can be called at once. */
+  readonly quick: QuickServerTools;
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Connection>;
   readonly #closing = new AbortController();
@@ -116,6 +115,10 @@ export class Upstreams implements AsyncDisposable {
     );
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);
+    });
+    this.quick = new QuickServerTools({
+      ...{ pool: this.#pool, lists: this.#lists, declared: this.#declared, outages: this.#outages },
+      ownerOf: (server) => this.#ownerOf(server),
     });
     this.#notices = new Notices({
       ...options,
@@ -193,14 +196,6 @@ export class Upstreams implements AsyncDisposable {
     if (task !== undefined) this.#tasks.note(name, task);
     const checked = resultOf(result, { name, method });
     return { kind: "result", result: checked, ...(task && { task: task.status }) };
-  }
-
-  /** Returns a tool that can be called at once; undefined if its server has to be asked first. */
-  quick(way: () => UpstreamServer, tool: string): QuickTool | undefined {
-    const ownerOf = (of: UpstreamServer) => this.#ownerOf(of);
-    const listed = this.#tool(ownerOf(way()), tool);
-    const [pool, lists, declared] = [this.#pool, this.#lists, this.#declared];
-    return listed && QuickServerTool.of({ pool, lists, declared, ownerOf, way }, listed);
   }
 
   /** Removes one follower of a resource. */
