@@ -121,6 +121,20 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml capability import weather.json",
       ],
     },
+    {
+      usage: "publish <what>",
+      does: "publish a module, a manifest or a capability to a hub, with pml-hub",
+      options: {
+        ...JSON_OPTION,
+        "--to <url>": "the address of the hub",
+        "--dry-run": "only show it",
+        "--yes": "publish without asking",
+      },
+      examples: [
+        "pml publish my:weather@1.0.0 --to https://hub.example.com/mcp",
+        "pml publish weather.ts --dry-run",
+      ],
+    },
   ],
   "Servers:": SERVER_COMMANDS,
   "Your approval (on a terminal):": [

@@ -26,6 +26,10 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   try {
     if (args.length === 0) return await ran("", { words: [] });
+    if (args[0] === "publish") {
+      const { publish } = await import("../app/publish.ts");
+      return await publish(args.slice(1));
+    }
     await program.parseAsync(searched(args), { from: "user" });
     return code;
   } catch (error) {
