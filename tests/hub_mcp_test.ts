@@ -43,7 +43,7 @@ for (const era of ERAS) {
     });
     await client.connect(new StreamableHTTPClientTransport(new URL(hub.url)));
     const { tools } = await client.listTools();
-    const names = ["pml__search_tools", "pml__search_capabilities"];
+    const names = ["pml__search_tools", "pml__search_capabilities", "pml__related"];
     assert.deepEqual(tools.map(({ name }) => name), names);
     const found = await client.callTool({
       name: "pml__search_tools",

@@ -234,7 +234,9 @@ export class Kinds {
     if (manifest.kind === "deno" && manifest.calls !== undefined && saved !== undefined) {
       const { integrity: hash, calls } = manifest;
       const place = { id: fqdn as ToolId, hash, path: definition.path, calls, fetched };
-      return { approval, make: (options) => saved.ofRegistry(place, options) };
+      const text = () => "a capability of a registry: it calls tools, and nothing else";
+      const make: Kind["make"] = (options) => saved.ofRegistry(place, options);
+      return { approval: { ...approval, text }, make };
     }
     return { approval, make: this.#module(use, fetched) };
   }

@@ -15,6 +15,8 @@ export interface CommandRow {
   readonly under?: string;
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
+  /** Whether the options are for another program. */
+  readonly passesOn?: true;
   readonly examples: readonly string[];
 }
 
@@ -122,14 +124,9 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       ],
     },
     {
-      usage: "publish <what>",
-      does: "publish a module, a manifest or a capability to a hub, with pml-hub",
-      options: {
-        ...JSON_OPTION,
-        "--to <url>": "the address of the hub",
-        "--dry-run": "only show it",
-        "--yes": "publish without asking",
-      },
+      usage: "publish [words...]",
+      does: "publish a module, a manifest or a capability to a hub; runs `pml-hub publish`",
+      passesOn: true,
       examples: [
         "pml publish my:weather@1.0.0 --to https://hub.example.com/mcp",
         "pml publish weather.ts --dry-run",

@@ -26,10 +26,6 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   try {
     if (args.length === 0) return await ran("", { words: [] });
-    if (args[0] === "publish") {
-      const { publish } = await import("../app/publish.ts");
-      return await publish(args.slice(1));
-    }
     await program.parseAsync(searched(args), { from: "user" });
     return code;
   } catch (error) {
@@ -84,6 +80,7 @@ export function makeProgram(start: (work: () => Promise<number>) => Promise<void
       const command = above.command(row.usage).description(row.does)
         .addHelpText("after", examples(row.examples));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
+      if (row.passesOn) command.allowUnknownOption().helpOption(false);
       command.action(() =>
         start(() => ran(command.name(), { ...command.optsWithGlobals(), words: command.args }))
       );

@@ -86,6 +86,7 @@ export const RUNS: Readonly<Record<string, Run>> = {
   completions: (typed) => completions(Object.values(COMMANDS).flat(), typed),
   dev: inContext(async (at, typed) => await (await import("./_dev.ts")).dev(at, typed)),
   doctor: inContext(doctor, BROKEN),
+  publish: async ({ words }) => await (await import("../app/publish.ts")).publish(words),
   registry,
   serve,
   stdio,

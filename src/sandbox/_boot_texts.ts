@@ -5,6 +5,9 @@
  * @module
  */
 
-export { default as hostCode } from "./boot/host.min.js" with { type: "text" };
-export { default as confinedCode } from "./boot/confined.min.js" with { type: "text" };
-export { default as workerCode } from "./boot/worker.min.js" with { type: "text" };
+import hostCode from "./boot/host.min.js" with { type: "text" };
+// Its place is here: it is a part of the one before.
+import confinedCode from "./boot/confined.min.js" with { type: "text" };
+import workerCode from "./boot/worker.min.js" with { type: "text" };
+
+export { confinedCode, hostCode, workerCode };

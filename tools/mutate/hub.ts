@@ -9,6 +9,8 @@ import type { Mutant } from "./mutant.ts";
 const WRITE = "tests/hub_write_test.ts";
 const PUBLISH = "tests/hub_publish_test.ts";
 const PROXY = "tests/hub_proxy_test.ts";
+const CAPABILITIES = "tests/hub_capabilities_test.ts";
+const CALLS = "What a capability of a hub calls passes the gates, and other content never runs";
 const PAGE = "tests/hub_page_test.ts";
 const KEYS = "Without a key that is valid nothing is published, and a revoked one ends at once";
 const FIT = "What clients could not use is refused with the reason, and nothing of it is kept";
@@ -77,6 +79,24 @@ export const HUB: readonly Mutant[] = [
     put: "if (visible(plain, Infinity)) return;",
     test: WRITE,
     filter: FIT,
+  },
+  {
+    name: "hub-capability-calls",
+    guard: "A published capability names the tools that its code or plan calls",
+    file: "_offer.ts",
+    find: "if (JSON.stringify(manifest.tools_used ?? []) !== JSON.stringify(calls)) {",
+    put: "if (calls.length > 1_000) {",
+    test: CAPABILITIES,
+    filter: CALLS,
+  },
+  {
+    name: "hub-capability-form",
+    guard: "A published capability has the form whose hash clients compare",
+    file: "registry_face.ts",
+    find: "if (capabilityHash(capability) !== integrityOf(code)) {",
+    put: "if (!capabilityHash(capability)) {",
+    test: CAPABILITIES,
+    filter: CALLS,
   },
   {
     name: "hub-accepted-hash",

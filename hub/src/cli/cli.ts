@@ -23,6 +23,7 @@ A registry that a team hosts for itself.
 
 Publishers:
   publish FILE          bundles a module, or takes a manifest, and publishes it at --to URL
+  publish NAME@VERSION  publishes what you saved as a capability (\`pml capability save\`)
   yank NAME@VERSION     hides a version at --to URL; unyank shows it again
   PML_HUB_KEY has the key.
 

@@ -90,6 +90,7 @@ function readable(store: HubStore): Readable {
     dates: (fqdn) => store.dates(fqdn),
     cloudNames: (limit) => store.cloudNames(limit),
     size: () => store.size(),
+    related: (tool, limit) => store.related(tool, limit),
   };
 }
 

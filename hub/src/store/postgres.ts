@@ -17,7 +17,8 @@ import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
 import { claimForOperator } from "./_pg_namespaces.ts";
 import { pgPlaceOf } from "./_pg_url.ts";
 import { addVersion, chooseNewest, versionsOf } from "./_pg_versions.ts";
-import type { Added, Desk, HubStore, Offered, RegistryRow, StoredEntry } from "./store.ts";
+import { relatedOf, relatedQuery } from "./follows.ts";
+import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
 import { tableOf } from "./_versions.ts";
 
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
@@ -167,6 +168,15 @@ export class PostgresStore implements HubStore {
       [limit],
     );
     return rows.map(({ fqdn }) => String(fqdn));
+  }
+
+  /** Returns the tools that capabilities call right after or before a tool. */
+  async related(tool: string, limit: number): Promise<readonly Related[]> {
+    const found = await Promise.all((["after", "before"] as const).map(async (place) => {
+      const rows = await this.#pg.all(relatedQuery(place, ["$1", "$2"]), [tool, limit]);
+      return rows.map((row) => relatedOf(place, row));
+    }));
+    return found.flat();
   }
 
   /** Returns the rows of a name in the view. */
