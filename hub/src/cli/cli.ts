@@ -31,7 +31,7 @@ The operator, in the folder of the hub:
   serve                 answers clients until a signal comes
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
   backup FILE           writes all of it into a new file; the hub may run meanwhile
-  restore FILE          makes the database of a new folder from a backup
+  restore FILE          fills a new folder, or an empty database, from a backup
   key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
   key list              lists the keys
   key revoke ID         ends a key, also for what is on its way

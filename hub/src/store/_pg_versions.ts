@@ -54,7 +54,7 @@ export async function addVersion(
 }
 
 /** Returns what the view shows of a manifest. */
-function shownOf(manifest: JsonObject): readonly (string | null)[] {
+export function shownOf(manifest: JsonObject): readonly (string | null)[] {
   const { description, proxy_to, env_required, warnings } = manifest;
   const { command, args } = isObject(manifest.install) ? manifest.install : {};
   const text = (value: unknown) =>

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { DatabaseSync } from "node:sqlite";
 import {
   type CatalogQuery,
   compareVersions,
@@ -11,6 +12,7 @@ import {
   PmlError,
   quoted,
 } from "@casys/pml/registry";
+import { copyFromPg, copyToPg } from "./_pg_copy.ts";
 import { Pg, type PgRow } from "./_pg.ts";
 import { PgDesk } from "./_pg_desk.ts";
 import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
@@ -189,6 +191,16 @@ export class PostgresStore implements HubStore {
   /** Returns the number of names. */
   async size(): Promise<number> {
     return Number((await this.#pg.get("SELECT count(*) AS size FROM newest"))?.size);
+  }
+
+  /** Writes all of it into a new file, as it is at one moment. Hubs may use it meanwhile. */
+  async copyTo(file: string): Promise<void> {
+    await copyFromPg(this.#pg, file);
+  }
+
+  /** Takes all of a file that a hub wrote. Throws `USAGE` if there is something already. */
+  async copyFrom(db: DatabaseSync): Promise<void> {
+    await copyToPg(this.#pg, db);
   }
 
   /** Closes the connections. */
