@@ -18,7 +18,7 @@ import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
-import type { Versions } from "../registry/registry.ts";
+import type { ToolDefinition, Versions } from "../registry/registry.ts";
 
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
@@ -96,6 +96,32 @@ function inOrder(ids: readonly string[], names: readonly string[]): readonly str
   const plain = (name: string) => name.replace(/[^A-Za-z0-9]+/g, "_");
   const byName = new Map(ids.map((id) => [plain(id), id]));
   return [...new Set([...names.flatMap((name) => byName.get(plain(name)) ?? []), ...ids])];
+}
+
+/** Tools of one server, or capabilities of one namespace, among which is searched. */
+export interface Searched {
+  /** The name of the server or the namespace. */
+  readonly name: string;
+  /** What it is, if that was said. */
+  readonly description?: string | undefined;
+  /** The tools; of some only the name and a description are known. */
+  readonly tools: readonly ToolDefinition[];
+}
+
+/** Ranks tools by the words of a query, as PML's own search does. Returns ids, the best first. */
+export async function rankTools(
+  query: string,
+  { among, limit }: { readonly among: readonly Searched[]; readonly limit: number },
+): Promise<readonly string[]> {
+  const { Catalog } = await import("../search/catalog.ts");
+  const { Search } = await import("../search/search.ts");
+  const catalog = new Catalog();
+  for (const { name, description, tools } of among) {
+    const about = description === undefined ? {} : { description };
+    catalog.set({ name, origin: "registry", ...about }, tools);
+  }
+  const { hits } = await new Search(catalog).search(query, { limit });
+  return hits.map(({ id }) => id);
 }
 
 /** How to read a folder. */
