@@ -20,6 +20,7 @@ import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
 import type { ToolDefinition, Versions } from "../registry/registry.ts";
 
+export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
 export * from "../registry/registry.ts";

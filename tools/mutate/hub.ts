@@ -126,6 +126,15 @@ export const HUB: readonly Mutant[] = [
     filter: OTHER,
   },
   {
+    name: "hub-plain-host",
+    guard: "A hub listens at no other address without a proxy that does TLS",
+    file: "_serve.ts",
+    find: "if (!isLoopback(host) && !typed.isBehindProxy) {",
+    put: 'if (!isLoopback(host) && host === "") {',
+    test: "tests/hub_test.ts",
+    filter: "Another address is not listened at unless a proxy with TLS stands before it",
+  },
+  {
     name: "proxy-refused-key",
     guard: "A refused key of a server behind a hub is not told as the hub's own word",
     file: "proxy.ts",

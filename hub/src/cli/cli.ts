@@ -48,6 +48,7 @@ Options:
   --host HOST           where to listen (default: 127.0.0.1)
   --port PORT           the port; 0 takes a free one (default: 3005)
   --url URL             what clients configure, if a proxy stands before the hub
+  --behind-proxy        a proxy at another address does TLS; needed for a --host elsewhere
   --upstream HOST:PORT  lets servers behind the hub be at this private address; may be repeated
   --moderated           new versions wait until you accept them
   --rate NUMBER         how many changes each key may make a minute (default: 60)
