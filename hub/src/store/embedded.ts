@@ -98,6 +98,15 @@ export class EmbeddedStore implements HubStore {
       return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
     });
 
+  /** Returns what is another text after each change, of this process or of others. */
+  stamp(): string {
+    const row = this.#sql.get(
+      "SELECT data_version, total_changes() AS own FROM pragma_data_version",
+      [],
+    );
+    return `${row?.data_version} ${row?.own}`;
+  }
+
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
     return this.#now(() =>

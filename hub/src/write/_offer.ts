@@ -138,7 +138,9 @@ function codeOf(manifest: JsonObject, code: string | undefined) {
     if (code !== undefined) throw new Unfit(`a manifest of type ${manifest.type} has no code`);
     return undefined;
   }
-  if (code === undefined) throw new Unfit(`a manifest of type ${manifest.type} needs its code`);
+  if (code === undefined) {
+    throw new Unfit(`a ${manifest.type === "deno" ? "module" : "capability"} needs its code`);
+  }
   const bytes = new TextEncoder().encode(code);
   if (bytes.length > MOST.code) {
     throw new Unfit(`the code has ${bytes.length} bytes, and ${MOST.code} are allowed`, 413);
