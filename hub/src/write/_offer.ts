@@ -32,6 +32,8 @@ const MEMBERS: ReadonlySet<string> = new Set([
   ...["permissions", "tools", "env_required", "warnings", "routing", "integrity"],
   ...["issued", "signature", "tools_used"],
 ]);
+/** Clients take less. */
+const DEEPEST = 100;
 const BREAKS = /[\n\t\u{200d}]/gu;
 
 /** Something that cannot be published, and why. */
@@ -100,17 +102,21 @@ function checkMembers(manifest: JsonObject, target: Target): void {
 }
 
 /** Refuses what a person could not see, or what moves the cursor of a terminal. */
-function checkTexts(value: Json, where: string): void {
-  if (typeof value === "string") {
-    const plain = value.replace(BREAKS, "");
-    if (visible(plain, Infinity) === plain) return;
-    throw new Unfit(`${where} has a character that cannot be seen: ${quoted(value)}`);
-  }
+function checkTexts(value: Json, where: string, depth = 0): void {
+  if (typeof value === "string") return checkText(value, where);
   if (typeof value !== "object" || value === null) return;
+  if (depth > DEEPEST) throw new Unfit("it is nested too deep");
+  const isList = Array.isArray(value);
   for (const [key, member] of Object.entries(value)) {
-    checkTexts(key, `a name in ${where}`);
-    checkTexts(member, Array.isArray(value) ? where : quoted(key));
+    if (!isList) checkText(key, `a name in ${where}`);
+    checkTexts(member, isList ? where : key, depth + 1);
   }
+}
+
+function checkText(text: string, where: string): void {
+  const plain = text.replace(BREAKS, "");
+  if (visible(plain, Infinity) === plain) return;
+  throw new Unfit(`${quoted(where)} has a character that cannot be seen: ${quoted(text)}`);
 }
 
 /** Checks what an entry says of a server behind this hub. */
