@@ -34,7 +34,14 @@ function withTools(tools: string): string {
     .replace('"tools":0', `"tools":${tools}`);
 }
 
-async function raw(hub: TestHub, key: string, body: BodyInit, headers = {}): Promise<number> {
+async function raw(
+  hub: TestHub,
+  { key, body, headers }: {
+    readonly key: string;
+    readonly body: BodyInit;
+    readonly headers: object;
+  },
+): Promise<number> {
   const response = await fetch(`${hub.url}/acme@1.0.0`, {
     method: "PUT",
     headers: { authorization: `Bearer ${key}`, ...JSON_TYPE, ...headers },
@@ -71,8 +78,8 @@ Deno.test("Bombs of publishers are refused, and others are answered meanwhile", 
     [""],
     ["null"],
   ];
-  for (const [body, headers] of bombs) {
-    const sending = raw(hub, key, body, headers);
+  for (const [body, headers = {}] of bombs) {
+    const sending = raw(hub, { key, body, headers });
     const begun = Date.now();
     assert.equal((await fetch(new URL("/health", hub.url))).status, 200);
     const waited = Date.now() - begun;
