@@ -258,7 +258,7 @@ export class Capabilities {
     const runs = new Set<string>();
     try {
       const result = await runCapability(capability, {
-        ...{ call, depth, calls, id: crypto.randomUUID() },
+        ...{ call, depth, calls, id: crypto.randomUUID(), isForeign: outside !== undefined },
         callTool: async (inner) => {
           // A capability that it calls shares what is left.
           if (inner.run !== undefined) {

@@ -99,6 +99,15 @@ export const HUB: readonly Mutant[] = [
     filter: CALLS,
   },
   {
+    name: "hub-capability-internal",
+    guard: "A capability of a registry reaches no internal tool",
+    file: "capability_run.ts",
+    find: 'const via = isForeign ? kind : "capability";',
+    put: 'const via = isForeign ? "capability" : "capability";',
+    test: CAPABILITIES,
+    filter: "A capability of a hub reaches no internal tool, which what a person saved reaches",
+  },
+  {
     name: "hub-accepted-hash",
     guard: "What the operator accepts has the hash that was looked at",
     file: "_desk.ts",
