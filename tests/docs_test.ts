@@ -5,10 +5,11 @@
  */
 
 import assert from "node:assert/strict";
+import { CommanderError } from "commander";
 import { dirname, join, relative } from "node:path";
 import { mkdir, writeFile } from "node:fs/promises";
 import { COMMANDS } from "../src/cli/_commands.ts";
-import { checkedCommand } from "../src/cli/_program.ts";
+import { makeProgram, searched } from "../src/cli/_program.ts";
 import { formatted, limitsPage } from "../tools/limits.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
@@ -111,6 +112,16 @@ function wordsOf(line: string): readonly string[] {
     words.push(double ?? single ?? word);
   }
   return words;
+}
+
+/** Returns why arguments are no command of PML; undefined if they are one. Runs nothing. */
+async function checkedCommand(args: readonly string[]): Promise<string | undefined> {
+  try {
+    await makeProgram(() => Promise.resolve()).parseAsync(searched(args), { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode !== 0) return error.message;
+  }
+  return undefined;
 }
 
 Deno.test("Every command of a page is one that pml takes, with these options", async () => {

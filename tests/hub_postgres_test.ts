@@ -6,10 +6,26 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { moduleOffer, put, spawnHub, spawnHubWith } from "./kit/hub.ts";
+import { DatabaseSync } from "node:sqlite";
+import { integrityOf } from "../src/registry/integrity.ts";
+import { moduleOffer, type Offer, put, spawnHub, spawnHubWith } from "./kit/hub.ts";
+import { denoCommand } from "./kit/pml_command.ts";
 import { startPostgres } from "./kit/postgres.ts";
+import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 
+/** A capability that was saved: it calls two tools. */
+const CALLING = ((): Offer => {
+  const hash = `sha256-${"0".repeat(64)}`;
+  const code = `{"code":"await mcp.a.x(); await mcp.b.y();","kind":"code",` +
+    `"parameters":{"type":"object"},"tools_used":{"a:x":"${hash}","b:y":"${hash}"},"version":1}`;
+  const manifest = {
+    ...{ fqdn: "acme:do", type: "capability", version: "1.0.0", tools: [{ name: "do" }] },
+    ...{ tools_used: ["a:x", "b:y"], env_required: [], warnings: [], routing: "local" },
+    integrity: integrityOf(new TextEncoder().encode(code)),
+  };
+  return { manifest, code };
+})();
 const PORT = /"metrics":"([^"]+)"/;
 
 Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by PostgreSQL's own tools", async () => {
@@ -30,11 +46,6 @@ Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by Po
   assert.equal((await fetch(`${hub.url}/docs`)).headers.get("x-pml-version"), "1.0.0");
   // Nothing of it lies in the folder, and the password nowhere.
   assert.ok(![...Deno.readDirSync(hub.ws.path)].some(({ name }) => name === "hub-data"));
-  for (const [verb, tool] of [["backup", "pg_dump"], ["restore", "pg_restore"]] as const) {
-    const { code, stderr } = await hub.run(verb, "copy");
-    assert.equal(code, 2);
-    assert.match(stderr, new RegExp(`DATABASE_URL is set.*\\n.*Run \`${tool} `));
-  }
   const copy = join(server.folder, "copy");
   await server.tool("pg_dump", "--format=custom", `--file=${copy}`, `--dbname=${url}`);
   const fresh = await server.database();
@@ -48,6 +59,68 @@ Deno.test("A hub on PostgreSQL takes folders and publishers, and is copied by Po
   const { stderr } = await back.serving.end();
   assert.doesNotMatch(stderr + back.serving.said, /geheim/);
 });
+
+Deno.test("A backup of one store is restored to the other with all that a hub keeps, and overwrites nothing", async () => {
+  await using server = await startPostgres();
+  await using hub = await spawnHub();
+  const acme = await hub.key("acme");
+  const gone = await hub.key("gone");
+  const published = [moduleOffer("acme", "1.0.0"), moduleOffer("acme", "1.1.0"), CALLING]
+    .concat(Array.from({ length: 40 }, (_, at) => moduleOffer(`acme.n${at}`, "1.0.0", `${at}`)));
+  for (const offer of published) {
+    const { status, body } = await put(hub.url, acme.key, offer);
+    assert.equal(status, 201, JSON.stringify(body));
+  }
+  await hub.run("key", "revoke", gone.id);
+  await hub.run("yank", "acme@1.1.0", "--reason", "old");
+  await using moderated = await hub.again("--moderated");
+  const waiting = `http://127.0.0.1:${moderated.port}/mcp`;
+  assert.equal((await put(waiting, acme.key, moduleOffer("acme", "2.0.0"))).status, 201);
+  const first = await hub.run("backup", "first");
+  assert.equal(first.code, 0, first.stderr);
+  const url = await server.database();
+  const onServer = (...words: readonly string[]) =>
+    runPml(hub.ws, words, { command: denoCommand("hub/mod.ts"), env: { DATABASE_URL: url } });
+  const restored = await onServer("restore", "first");
+  assert.equal(restored.code, 0, restored.stderr);
+  const again = await onServer("restore", "first");
+  assert.match(again.stderr, /Cannot restore to "the database of DATABASE_URL": there is a hub/);
+  assert.match((await onServer("backup", "first")).stderr, /there is a file already/);
+  const second = await onServer("backup", "second");
+  assert.equal(second.code, 0, second.stderr);
+  assert.deepEqual(contentOf(hub.ws.file("second")), contentOf(hub.ws.file("first")));
+  const third = await hub.run("restore", "second", "--data", "third");
+  assert.equal(third.code, 0, third.stderr);
+  assert.deepEqual(contentOf(hub.ws.file("third/hub.db")), contentOf(hub.ws.file("first")));
+  // The hub on the server answers as the one of the file did, and goes on.
+  await using other = await spawnHubWith({ DATABASE_URL: url });
+  for (const path of ["", "/acme", "/acme@1.1.0", "?q=greets&include=tools", "/acme:do"]) {
+    const [was, is] = await Promise.all([hub.url, other.url].map(async (base) => {
+      const answer = await fetch(`${base}${path}`);
+      return [answer.status, answer.headers.get("etag"), await answer.text()];
+    }));
+    assert.deepEqual(is, was, path);
+  }
+  assert.equal((await put(other.url, acme.key, moduleOffer("acme", "1.2.0"))).status, 201);
+  assert.equal((await put(other.url, gone.key, moduleOffer("gone", "1.0.0"))).status, 401);
+  assert.match((await onServer("waiting")).stdout, /acme@2\.0\.0/);
+  for (const file of ["missing", "notes"]) {
+    await Deno.writeTextFile(hub.ws.file("notes"), "no backup");
+    assert.match((await onServer("restore", file)).stderr, /Cannot restore "/);
+  }
+});
+
+/** Returns all rows of the file of a store, but for the times of its migrations. */
+function contentOf(path: string): Readonly<Record<string, unknown>> {
+  using db = new DatabaseSync(path, { readOnly: true });
+  const names = ["blobs", "servers", "capabilities", "tags", "newest", "keys", "namespaces"];
+  return Object.fromEntries([...names, "waiting", "follows"].map((name) => {
+    const rows = db.prepare(`SELECT * FROM ${name}`).all().map(({ id, ...row }) =>
+      JSON.stringify(name === "newest" ? row : { id, ...row })
+    );
+    return [name, rows.sort()];
+  }));
+}
 
 Deno.test("A hub says that it is not ready while its database is silent, and is ready again then", async () => {
   await using server = await startPostgres();

@@ -198,3 +198,15 @@ Deno.test("A hub that is told to stop ends within seconds, also where a client s
   await until(() => silent.destroyed || silent.readableEnded || silent.closed);
   silent.destroy();
 });
+
+Deno.test("Another address is not listened at unless a proxy with TLS stands before it", async () => {
+  await using ws = await hubWorkspace({});
+  for (const host of ["192.0.2.1", "0.0.0.0", "::", "hub.example"]) {
+    const { code, stderr } = await hub(ws, "serve", "--host", host, "--port", "0");
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /keys of publishers would be readable on their way\n.*--behind-proxy/);
+  }
+  // It is taken, and then tried.
+  const { stderr } = await hub(ws, "serve", "--host", "192.0.2.1", "--behind-proxy");
+  assert.match(stderr, /"192\.0\.2\.1:3005" cannot be listened at/);
+});

@@ -1,6 +1,6 @@
 /**
  * Gathers the types that `pml check` gives to modules: those of `host` and of results, without
- * their comments and indents, in one file that ships. Run it after a change of one of the sources.
+ * their comments and blanks, in one file that ships. Run it after a change of one of the sources.
  *
  * @module
  */
@@ -29,7 +29,10 @@ export async function moduleTypes(): Promise<string> {
         names.length === 0 || names.includes(/^export \w+ (\w+)/.exec(part)?.[1] ?? "")
       );
   });
-  return (await Promise.all(parts)).flat().join("").replace(/^ +/gm, "");
+  const text = (await Promise.all(parts)).flat().join("");
+  // One type a line, without blanks that say nothing.
+  return text.replace(/\s*([:;{}=|?,<>()[\]])\s*/g, "$1").replace(/[;,](?=[})])/g, "")
+    .replace(/(?<=[};])export /g, "\nexport ");
 }
 
 if (import.meta.main) await Deno.writeTextFile(SHIPPED, await moduleTypes());

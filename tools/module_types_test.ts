@@ -5,7 +5,7 @@ Deno.test("config/module-types.d.ts is what its sources give", async () => {
   const shipped = await Deno.readTextFile(SHIPPED);
   assert.equal(shipped, await moduleTypes(), "run `deno run -A tools/module_types.ts`");
   for (const name of ["Host", "Meta", "Permissions", "ToolResult", "Progress", "Database"]) {
-    assert.match(shipped, new RegExp(`^export interface ${name} `, "m"));
+    assert.match(shipped, new RegExp(`^export interface ${name}\\b`, "m"));
   }
 });
 

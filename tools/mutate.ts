@@ -4,13 +4,15 @@
  *
  *     deno task mutate [--only NAME]... [--jobs N] [--json] [--write]
  *
+ * With `--only`, `--write` leaves the other rows of the page as they are.
+ *
  * @module
  */
 
 import { parseArgs } from "node:util";
 import { CHAPTERS } from "./mutate/guards.ts";
 import type { Mutant } from "./mutate/mutant.ts";
-import { lineOf, pageOf } from "./mutate/page.ts";
+import { lineOf, pageOf, triedIn } from "./mutate/page.ts";
 import { Tree } from "./mutate/tree.ts";
 import { Trial, type Tried } from "./mutate/try.ts";
 
@@ -36,17 +38,17 @@ async function mutate(args: readonly string[]): Promise<number> {
     console.error(`No guard has this name: ${values.only?.join(", ")}`);
     return 2;
   }
-  if (values.write && values.only !== undefined) {
-    console.error("The page is of all guards: --write goes without --only");
-    return 2;
-  }
   const tried = await tryAll(chosen, {
     root: ROOT,
     jobs: Number(values.jobs),
     onTried: (one) => values.json || console.log(lineOf(one)),
   });
   if (values.json) console.log(JSON.stringify(tried, undefined, 2));
-  if (values.write) await Deno.writeTextFile(PAGE, pageOf(CHAPTERS, tried));
+  if (values.write) {
+    const others = all.filter((mutant) => !chosen.includes(mutant));
+    const known = triedIn(await Deno.readTextFile(PAGE), others);
+    await Deno.writeTextFile(PAGE, pageOf(CHAPTERS, [...known, ...tried]));
+  }
   const left = tried.filter(({ fate }) => fate !== "red" && fate !== "held twice");
   console.error(
     `${tried.length - left.length} of ${tried.length} guards are held by a test`,

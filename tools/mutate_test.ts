@@ -4,7 +4,7 @@ import { repoFile } from "../tests/kit/pml_command.ts";
 import { tryAll } from "./mutate.ts";
 import { CHAPTERS } from "./mutate/guards.ts";
 import { findGuard, type Mutant } from "./mutate/mutant.ts";
-import { lineOf, pageOf } from "./mutate/page.ts";
+import { lineOf, pageOf, triedIn } from "./mutate/page.ts";
 import { Tree } from "./mutate/tree.ts";
 
 const GUARD = `export function open(door: { readonly isLocked: boolean }): string {
@@ -78,6 +78,9 @@ Deno.test("mutate tells a red test from a green one, and both from what says not
       page,
       /\| `src\/rooms\/guard\.ts` \|.*\| `tests\/guard_test\.ts`: open\(\).*\| red/,
     );
+    // Rows that are not tried anew stay what the page says.
+    const again = triedIn(page, [FATES.red]);
+    assert.equal(pageOf([{ title: "Doors", mutants: [FATES.red] }], again), page);
   } finally {
     await Deno.remove(root, { recursive: true });
   }

@@ -1,24 +1,36 @@
 /**
- * Measures a hub with 10,000 entries over sockets, beside a bare handler that answers with the same
- * bytes from memory. Run `deno run -A hub/bench/reads.ts`.
+ * Measures a hub with 10,000 entries over sockets, on each store, beside a bare handler that answers
+ * with the same bytes from memory. Run `deno run -A hub/bench/reads.ts`.
  *
  * @module
  */
 
 import { Agent, createServer, get } from "node:http";
+import { moduleOffer, put } from "../../tests/kit/hub.ts";
+import { startPostgres } from "../../tests/kit/postgres.ts";
 import { openEmbedded } from "../src/store/embedded.ts";
+import { openPostgres } from "../src/store/postgres.ts";
+import type { HubStore } from "../src/store/store.ts";
+import { newKey } from "../src/write/key.ts";
 
 const ENTRIES = Number(Deno.env.get("ENTRIES") ?? 10_000);
 const TOGETHER = 1_000;
 const READS = 2_000;
 const SEARCHES = 200;
+const PUBLISHED = 300;
 const WORDS = "git file query search weather mail issue image chart invoice table page".split(" ");
 const ENTRY = /^[a-z]+-\d+$/;
 
 const nameOf = (at: number) => `${WORDS[at % WORDS.length]}-${at}`;
 
-async function fill(folder: string): Promise<void> {
-  await using store = await openEmbedded(folder);
+/** A store that is measured, and what tells a hub to use it. */
+interface Place {
+  readonly open: () => Promise<HubStore>;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+async function fill(store: HubStore): Promise<void> {
   for (let from = 0; from < ENTRIES; from += TOGETHER) {
     await store.add(Array.from({ length: TOGETHER }, (_, at) => {
       const fqdn = nameOf(from + at);
@@ -37,9 +49,10 @@ async function fill(folder: string): Promise<void> {
 }
 
 /** A server that is measured, in a process of its own. */
-async function spawned(args: readonly string[]) {
+async function spawned(args: readonly string[], env: Place["env"] = {}) {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", ...args],
+    env,
     stdout: "piped",
   });
   const child = command.spawn();
@@ -67,7 +80,7 @@ async function timed(
   const taken: number[] = [];
   for (let at = -200; at < times; at++) {
     const start = performance.now();
-    const options = { host: "127.0.0.1", port, path: path(Math.abs(at)), agent };
+    const options = { host: "127.0.0.1", port, path: path(at < 0 ? times - at : at), agent };
     await new Promise<void>((done, failed) => {
       get(options, (answer) => void answer.resume().on("end", () => done())).on("error", failed);
     });
@@ -102,30 +115,67 @@ async function answerOf(port: number): Promise<string> {
   return JSON.stringify({ headers: Object.fromEntries(headers), body: await answer.text() });
 }
 
+/** Publishes one module after the other, and returns how long each took. */
+async function published(port: number, key: string): Promise<readonly number[]> {
+  const taken: number[] = [];
+  const url = `http://127.0.0.1:${port}/mcp`;
+  const offers = Array.from({ length: PUBLISHED }, (_, at) => {
+    const text = String(at).padEnd(3_000, "x");
+    return moduleOffer(`bench.n${at}`, "1.0.0", text);
+  });
+  for (const offer of offers) {
+    const start = performance.now();
+    const { status, body } = await put(url, key, offer);
+    taken.push(performance.now() - start);
+    if (status !== 201) throw new Error(JSON.stringify(body));
+  }
+  return taken.sort((a, b) => a - b);
+}
+
+async function measured(name: string, { open, args, env }: Place): Promise<void> {
+  console.log(`\n${name}`);
+  const { id, key, hash } = newKey();
+  {
+    await using store = await open();
+    await fill(store);
+    await store.desk.addKey({ id, owner: "bench", hash });
+  }
+  const mod = decodeURIComponent(new URL("../mod.ts", import.meta.url).pathname);
+  const serve = [mod, "serve", "--port", "0", "--json", "--rate", "999999"];
+  const hub = await spawned([...serve, ...args], env);
+  console.log(`memory at the start: ${await hub.memory()} MB`);
+  const other = await spawned([import.meta.filename ?? "", await answerOf(hub.port)]);
+  const path = (at: number) => `/mcp/${nameOf(at * 37 % ENTRIES)}`;
+  for (const _ of [1, 2, 3]) {
+    told("bare", await timed(READS, { port: other.port, path }));
+    told("by name", await timed(READS, { port: hub.port, path }));
+  }
+  const search = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}+${at % 997}&include=tools`;
+  told("search", await timed(SEARCHES, { port: hub.port, path: search }));
+  const wide = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}&include=tools`;
+  told("search, many hits", await timed(SEARCHES, { port: hub.port, path: wide }));
+  const page = (at: number) => `/mcp?limit=100&cursor=${nameOf(at)}`;
+  told("page of 100", await timed(SEARCHES, { port: hub.port, path: page }));
+  told("publish", await published(hub.port, key));
+  console.log(`memory at the end: ${await hub.memory()} MB`);
+  await hub.stop();
+  await other.stop();
+}
+
 async function main(): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
-    await fill(folder);
+    const open = () => openEmbedded(folder);
+    await measured("file of SQLite", { open, args: ["--data", folder], env: {} });
     const { size } = await Deno.stat(`${folder}/hub.db`);
     console.log(`disk: ${Math.round(size / ENTRIES)} bytes an entry`);
-    const mod = decodeURIComponent(new URL("../mod.ts", import.meta.url).pathname);
-    const hub = await spawned([mod, "serve", "--port", "0", "--json", "--data", folder]);
-    console.log(`memory at the start: ${await hub.memory()} MB`);
-    const other = await spawned([import.meta.filename ?? "", await answerOf(hub.port)]);
-    const path = (at: number) => `/mcp/${nameOf(at * 37 % ENTRIES)}`;
-    for (const _ of [1, 2, 3]) {
-      told("bare", await timed(READS, { port: other.port, path }));
-      told("by name", await timed(READS, { port: hub.port, path }));
-    }
-    const search = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}+${at % 997}&include=tools`;
-    told("search", await timed(SEARCHES, { port: hub.port, path: search }));
-    const wide = (at: number) => `/mcp?q=${WORDS[at % WORDS.length]}&include=tools`;
-    told("search, many hits", await timed(SEARCHES, { port: hub.port, path: wide }));
-    const page = (at: number) => `/mcp?limit=100&cursor=${nameOf(at)}`;
-    told("page of 100", await timed(SEARCHES, { port: hub.port, path: page }));
-    console.log(`memory at the end: ${await hub.memory()} MB`);
-    await hub.stop();
-    await other.stop();
+    await using server = await startPostgres({ isSafe: true });
+    const url = await server.database();
+    await measured("PostgreSQL", {
+      open: () => openPostgres(url),
+      args: [],
+      env: { DATABASE_URL: url },
+    });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

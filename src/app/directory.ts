@@ -93,7 +93,7 @@ export class Directory {
       ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),
       ...found.map((name) => {
         const manifest = known?.manifestOf(name);
-        const { kind } = manifest ?? { kind: "deno" };
+        const kind = manifest?.kind ?? "deno";
         const own = listing({ name, kind, origin: "registry" }, manifest);
         return { ...own, blocked: () => known?.blocked(name) };
       }),
@@ -137,32 +137,22 @@ function listing(
 
 /** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
 class Entry implements Server {
-  readonly name: string;
-  readonly title: string | undefined;
-  readonly origin: Server["origin"];
-  readonly kind: string;
-  readonly definition: object | undefined;
-  readonly settings: ToolSettings | undefined;
-  readonly tells: boolean;
-  readonly checksArguments: boolean;
-  readonly blocked: () => string | undefined;
+  readonly name!: string;
+  readonly title!: string | undefined;
+  readonly origin!: Server["origin"];
+  readonly kind!: string;
+  readonly definition!: object | undefined;
+  readonly settings!: ToolSettings | undefined;
+  readonly tells!: boolean;
+  readonly checksArguments!: boolean;
+  readonly blocked!: () => string | undefined;
   readonly #options: DirectoryOptions;
   #opening: Promise<Server> | undefined;
   #server: Server | undefined;
 
   constructor(listing: Listing, options: DirectoryOptions) {
     this.#options = options;
-    ({
-      name: this.name,
-      title: this.title,
-      origin: this.origin,
-      kind: this.kind,
-      definition: this.definition,
-      settings: this.settings,
-      tells: this.tells,
-      checksArguments: this.checksArguments,
-      blocked: this.blocked,
-    } = listing);
+    Object.assign(this, listing);
   }
 
   /** Tells whether this is what a listing lists. */

@@ -135,9 +135,17 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
 }
 
 function codeLines(
-  { integrity, permissions }: DenoManifest,
+  { integrity, permissions, calls }: DenoManifest,
   { workspace, grants }: Showing,
 ): readonly string[] {
+  if (calls !== undefined) {
+    const lines = calls.map((tool) => `It says that it calls ${tool}, which is judged by itself`);
+    return [
+      "code or a plan that calls tools, and nothing else",
+      `its code: ${integrity}`,
+      ...lines,
+    ];
+  }
   const access = accessOf(permissions, { workspace, grants });
   const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
   return ["a module in the sandbox", `its code: ${integrity}`, ...lines];

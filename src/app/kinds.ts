@@ -11,6 +11,7 @@ import { LIST_NAMES } from "../core/lists.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
 import { McpServer } from "../mcp_client/mcp_server.ts";
@@ -120,7 +121,7 @@ export class Kinds {
       this.#registered ??= { servers, values: values() };
     }
     const saved = isMixed ? (listing.definition as Parts).base : listing;
-    if (saved?.kind === "capability") {
+    if (isMixed || saved?.kind === "capability") {
       this.#capabilities = (await this.#options.capabilities()).capabilities;
     }
     return this.#open(listing);
@@ -229,6 +230,14 @@ export class Kinds {
         signal: closing,
         tell: (message) => starts.tell(name, message),
       });
+    const saved = this.#capabilities;
+    if (manifest.kind === "deno" && manifest.calls !== undefined && saved !== undefined) {
+      const { integrity: hash, calls } = manifest;
+      const place = { id: fqdn as ToolId, hash, path: definition.path, calls, fetched };
+      const text = () => "a capability of a registry: it calls tools, and nothing else";
+      const make: Kind["make"] = (options) => saved.ofRegistry(place, options);
+      return { approval: { ...approval, text }, make };
+    }
     return { approval, make: this.#module(use, fetched) };
   }
 

@@ -14,11 +14,13 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import { canonical, type JsonObject, quoted } from "../core/json.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
+import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
-import type { Versions } from "../registry/registry.ts";
+import type { ToolDefinition, Versions } from "../registry/registry.ts";
 
+export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
 export * from "../registry/registry.ts";
@@ -40,6 +42,87 @@ export function whyRefused(
     return error.message.replace(/^Cannot use (?:the entry )?".*?"(?: of ".*?")?: /, "");
   }
   return left[0];
+}
+
+/** How many tasks a plan may have that is published. */
+const MOST_TASKS = 1_000;
+
+/** A capability that somebody saved, as a registry offers it. */
+export interface SavedCapability {
+  /** Its content: canonical JSON. */
+  readonly code: Uint8Array;
+  /** Whether it is code or a plan. */
+  readonly kind: "code" | "plan";
+  /** The code, or the plan as JSON. */
+  readonly text: string;
+  /** What it does, if that was said. */
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters: JsonObject;
+  /** The tools that it says it calls, in order. */
+  readonly calls: readonly string[];
+}
+
+/** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
+export async function savedCapability(name: string): Promise<SavedCapability> {
+  const { CapabilityStore } = await import("../workflow/capability_store.ts");
+  const { capabilityId, fileForm } = await import("../workflow/capability.ts");
+  const { readEnvironment } = await import("../config/env.ts");
+  const store = new CapabilityStore(readEnvironment().home);
+  const capability = store.load(capabilityId(name));
+  return await capabilityIn(new TextEncoder().encode(canonical(fileForm(capability))));
+}
+
+/** Reads the content of a capability. Throws a TypeError that says what is wrong. */
+export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
+  const { capabilityHash, parseCapability } = await import("../workflow/capability.ts");
+  const { namedTools } = await import("../workflow/capability_parameters.ts");
+  const { parsePlan } = await import("../workflow/plan.ts");
+  const said: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(code));
+  const capability = parseCapability(said);
+  // Clients know it by the hash of its canonical form.
+  if (capabilityHash(capability) !== integrityOf(code)) {
+    throw new TypeError("it is not in its canonical form");
+  }
+  const { kind, text, description, parameters, toolsUsed } = capability;
+  const names = kind === "code"
+    ? namedTools(capability)
+    : parsePlan(JSON.parse(text), { most: MOST_TASKS, params: {} }).tasks.map(({ tool }) => tool);
+  const calls = inOrder(Object.keys(toolsUsed), names);
+  return { code, kind, text, description, parameters, calls };
+}
+
+/** Returns tools in the order in which they are named; code and plans may write them otherwise. */
+function inOrder(ids: readonly string[], names: readonly string[]): readonly string[] {
+  const plain = (name: string) => name.replace(/[^A-Za-z0-9]+/g, "_");
+  const byName = new Map(ids.map((id) => [plain(id), id]));
+  return [...new Set([...names.flatMap((name) => byName.get(plain(name)) ?? []), ...ids])];
+}
+
+/** Tools of one server, or capabilities of one namespace, among which is searched. */
+export interface Searched {
+  /** The name of the server or the namespace. */
+  readonly name: string;
+  /** What it is, if that was said. */
+  readonly description?: string | undefined;
+  /** The tools; of some only the name and a description are known. */
+  readonly tools: readonly ToolDefinition[];
+}
+
+/** Ranks tools by the words of a query, as PML's own search does. Returns ids, the best first. */
+export async function rankTools(
+  query: string,
+  { among, limit }: { readonly among: readonly Searched[]; readonly limit: number },
+): Promise<readonly string[]> {
+  const { Catalog } = await import("../search/catalog.ts");
+  const { Search } = await import("../search/search.ts");
+  const catalog = new Catalog();
+  for (const { name, description, tools } of among) {
+    const about = description === undefined ? {} : { description };
+    catalog.set({ name, origin: "registry", ...about }, tools);
+  }
+  const { hits } = await new Search(catalog).search(query, { limit });
+  return hits.map(({ id }) => id);
 }
 
 /** How to read a folder. */

@@ -15,6 +15,8 @@ export interface CommandRow {
   readonly under?: string;
   readonly does: string;
   readonly options?: Readonly<Record<string, string>>;
+  /** Whether the options are for another program. */
+  readonly passesOn?: true;
   readonly examples: readonly string[];
 }
 
@@ -119,6 +121,15 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml capability delete my:weather",
         "pml capability export my:weather > weather.json",
         "pml capability import weather.json",
+      ],
+    },
+    {
+      usage: "publish [words...]",
+      does: "publish a module, a manifest or a capability to a hub; runs `pml-hub publish`",
+      passesOn: true,
+      examples: [
+        "pml publish my:weather@1.0.0 --to https://hub.example.com/mcp",
+        "pml publish weather.ts --dry-run",
       ],
     },
   ],

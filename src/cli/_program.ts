@@ -35,21 +35,11 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Returns why arguments are no command of PML; undefined if they are one. Runs nothing. */
-export async function checkedCommand(args: readonly string[]): Promise<string | undefined> {
-  try {
-    await makeProgram(() => Promise.resolve()).parseAsync(searched(args), { from: "user" });
-  } catch (error) {
-    if (error instanceof CommanderError && error.exitCode !== 0) return error.message;
-  }
-  return undefined;
-}
-
 /**
  * Returns the arguments with a space before the first word after `--`. Without it, commander would
  * read `install-model` there as a subcommand instead of a word to search for.
  */
-function searched(args: readonly string[]): readonly string[] {
+export function searched(args: readonly string[]): readonly string[] {
   const [command, ...rest] = args;
   const at = rest.indexOf("--") + 1;
   if (command !== "search" || at === 0 || at === rest.length) return args;
@@ -67,7 +57,8 @@ function asUsage({ message }: CommanderError, args: readonly string[]): PmlError
   );
 }
 
-function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Command {
+/** Makes the program that reads a command line. `start` is given what the command does. */
+export function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Command {
   const program = new Command("pml")
     .description(
       "One MCP server between your AI client and every tool: found, asked for, sandboxed",
@@ -89,6 +80,7 @@ function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Com
       const command = above.command(row.usage).description(row.does)
         .addHelpText("after", examples(row.examples));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
+      if (row.passesOn) command.allowUnknownOption().helpOption(false);
       command.action(() =>
         start(() => ran(command.name(), { ...command.optsWithGlobals(), words: command.args }))
       );

@@ -33,13 +33,18 @@ export interface ManifestTool {
   readonly definition: ToolDefinition | undefined;
 }
 
-/** The manifest of a module that runs in the sandbox. */
+/** The manifest of a module that runs in the sandbox, or of a capability that somebody saved. */
 export interface DenoManifest extends ManifestBase {
   readonly kind: "deno";
   /** The hash of its code: `sha256-` and 64 hexadecimal digits. */
   readonly integrity: string;
   /** The permissions that all of its tools need together. */
   readonly permissions: Permissions;
+  /**
+   * The tools that a saved capability says it calls. Its code is then what `pml capability export`
+   * writes, and no module.
+   */
+  readonly calls?: readonly string[];
 }
 
 /** The manifest of a program that is installed and speaks MCP on its pipes. */

@@ -13,6 +13,7 @@ import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
+import { CAPABILITY } from "./manifest.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
 
@@ -141,7 +142,7 @@ function rowOf(said: unknown): CatalogRow | undefined {
   if (!isObject(said) || !isSound(said, DEEPEST)) return undefined;
   const { fqdn, type, version, description, routing, tools } = said;
   const asked = fqdnOf(textOf(fqdn));
-  const kind = KINDS.find((kind) => kind === type);
+  const kind = KINDS.find((kind) => kind === (type === CAPABILITY ? "deno" : type));
   if (asked === undefined || kind === undefined) return undefined;
   const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], {
     asked,

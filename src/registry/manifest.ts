@@ -8,6 +8,7 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
+import { parseToolId } from "../core/tool_id.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
   isHeader,
@@ -51,6 +52,8 @@ type Texts = Readonly<Record<string, string>>;
 type Members = Readonly<Record<string, unknown>>;
 
 const DEEPEST = 64;
+/** The type of a capability that somebody saved. It runs where a module does. */
+export const CAPABILITY = "capability";
 const LONGEST_URL = 2_000;
 
 const ENTRY: MemberKind<Members> = { wanted: "an object", is: isObject };
@@ -83,6 +86,7 @@ const TOOLS: MemberKind<readonly unknown[] | undefined> = {
   is: (value) => value === undefined || Array.isArray(value) && value.length <= MOST.tools,
 };
 const ARGS = texts("plain texts", isPlain);
+const CALLS = texts("names of tools", (name) => parseToolId(name) === name);
 const VARIABLES = texts("names of variables that a server may ask for", isVariable);
 
 /** Parses a registry entry. Throws REGISTRY_BAD_RESPONSE if it is not valid. */
@@ -129,11 +133,14 @@ function kindOf(
 ) {
   const wrong = (why: string) => refused(options, why);
   switch (entry.type) {
+    case options.asked.action && CAPABILITY:
     case "deno": {
       const own = permissionsOf(entry.permissions ?? {}, wrong);
       const permissions = together([own, ...listed.permissions], wrong);
       const integrity = read("integrity", entry.integrity, INTEGRITY);
-      return { kind: "deno", integrity, permissions } as const;
+      const isSaved = entry.type === CAPABILITY;
+      const calls = isSaved && (read("tools_used", entry.tools_used, CALLS) ?? []);
+      return { kind: "deno", integrity, permissions, ...(calls && { calls }) } as const;
     }
     case "stdio": {
       const install = read("install", entry.install, ENTRY);

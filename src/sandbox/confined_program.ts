@@ -5,6 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { confinedCode } from "./_boot_texts.ts";
 import { canKeep } from "./_keeper.ts";
 import {
   bubblewrapArgs,
@@ -17,7 +18,6 @@ import {
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { Program } from "./process.ts";
 import type { Reach } from "./boot/reach.ts";
-import confinedCode from "./boot/confined.min.js" with { type: "text" };
 
 export { openPrivateFolder };
 export type { Layer, OsLayerOptions, PrivateFolder, Reach };

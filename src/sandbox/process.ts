@@ -74,6 +74,21 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
   }).spawn();
 }
 
+/** Runs a program on PML's own terminal, in PML's own environment. Returns its exit code. */
+export async function handOver(
+  { file, args, cwd }: Pick<Program, "file" | "args" | "cwd">,
+): Promise<number> {
+  const own = "inherit";
+  const command = new Deno.Command(file, {
+    args: [...args],
+    cwd,
+    stdin: own,
+    stdout: own,
+    stderr: own,
+  });
+  return (await command.spawn().status).code;
+}
+
 /** A program with its process group and, if it has one, its keeper. */
 export class StartedProgram {
   /** The program or its keeper. The keeper has the program's pipes and ends as the program does. */

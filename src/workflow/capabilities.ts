@@ -15,7 +15,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Capability } from "./capability.ts";
 import type { CapabilityCall } from "./capability_run.ts";
-import { CapabilityServer } from "./capability_server.ts";
+import { CapabilityServer, type OfRegistry } from "./capability_server.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
 
 /** The capabilities of one namespace: the same object as long as none of them changes. */
@@ -106,6 +106,13 @@ export class Capabilities {
   /** Makes the server of a namespace. */
   server(namespace: Namespace, options: KnownServerOptions): Server {
     return new CapabilityServer({ ...options, capabilities: this, namespace });
+  }
+
+  /** Makes the server of a capability that a registry has. */
+  ofRegistry(outside: OfRegistry, options: KnownServerOptions): Server {
+    const { id, hash } = outside;
+    const namespace = { name: options.listing.name, hashes: new Map([[id, hash]]) };
+    return new CapabilityServer({ ...options, capabilities: this, namespace, outside });
   }
 
   /** Returns a capability as it was read last; undefined if it is not the approved one. */
@@ -237,7 +244,7 @@ export class Capabilities {
   }
 
   /** Runs a capability. Its calls pass all gates, each for itself. */
-  async run(call: Call): Promise<Outcome> {
+  async run(call: Call, outside?: OfRegistry): Promise<Outcome> {
     const { limits, callTool, runCapability } = this.#options;
     const { id, run: above = "", depth: around = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = limits();
@@ -246,12 +253,12 @@ export class Capabilities {
       throw tooMuch(id, `${capabilityDepth} capabilities wait for each other`, "capability_depth");
     }
     // What runs is what was compared.
-    const capability = this.store.load(id);
+    const capability = this.store.load(id, outside);
     const left = this.#left.get(above) ?? { calls };
     const runs = new Set<string>();
     try {
       const result = await runCapability(capability, {
-        ...{ call, depth, calls, id: crypto.randomUUID() },
+        ...{ call, depth, calls, id: crypto.randomUUID(), isForeign: outside !== undefined },
         callTool: async (inner) => {
           // A capability that it calls shares what is left.
           if (inner.run !== undefined) {

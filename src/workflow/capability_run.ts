@@ -26,6 +26,8 @@ export interface CapabilityCall {
   /** The id of the run. */
   readonly id: string;
   readonly depth: number;
+  /** Whether a registry has it. Internal tools are for what the person saved alone. */
+  readonly isForeign: boolean;
   /** How many calls it may make. */
   readonly calls: number;
   /** Makes its calls. */
@@ -38,7 +40,7 @@ const UNCOUNTED = new WaitingRuns(() => Infinity);
 /** Runs a capability. */
 export async function runCapability(
   { kind, text, ...rest }: Capability,
-  { call, id, depth, calls, callTool }: CapabilityCall,
+  { call, id, depth, isForeign, calls, callTool }: CapabilityCall,
   house: CapabilityHouse,
 ): Promise<ToolResult> {
   const { actor, signal } = call;
@@ -49,7 +51,7 @@ export async function runCapability(
     call: call.callId,
     within: call.run,
   });
-  const via = "capability" as const;
+  const via = isForeign ? kind : "capability";
   const own = { callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED };
   if (kind === "plan") {
     const plan = JSON.parse(text);

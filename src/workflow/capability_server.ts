@@ -1,5 +1,5 @@
 /**
- * Runs a server of kind capability: the capabilities of one namespace.
+ * Runs a server of kind capability: the capabilities of one namespace, or one of a registry.
  *
  * @module
  */
@@ -14,10 +14,23 @@ import { type ToolId, toolId } from "../core/tool_id.ts";
 import { capabilityTool } from "./capability.ts";
 import type { Capabilities, Namespace } from "./capabilities.ts";
 
+/** A capability of a registry. */
+export interface OfRegistry {
+  readonly id: ToolId;
+  /** The hash of its content, which is approved as that of a module is. */
+  readonly hash: string;
+  /** Where its content is kept, once it was fetched. */
+  readonly path: string;
+  /** The tools that it says it calls. */
+  readonly calls: readonly string[];
+  readonly fetched: () => Promise<void>;
+}
+
 /** The options of a namespace's server. */
 export interface CapabilityServerOptions extends KnownServerOptions {
   readonly capabilities: Capabilities;
   readonly namespace: Namespace;
+  readonly outside?: OfRegistry;
 }
 
 const NO_ITEMS: readonly ListItem[] = [];
@@ -26,6 +39,7 @@ const NO_ITEMS: readonly ListItem[] = [];
 export class CapabilityServer extends KnownServer {
   readonly #capabilities: Capabilities;
   readonly #namespace: Namespace;
+  readonly #outside: OfRegistry | undefined;
   #tools: readonly ListItem[] | undefined;
 
   /** Reads nothing yet. */
@@ -33,6 +47,7 @@ export class CapabilityServer extends KnownServer {
     super(options);
     this.#capabilities = options.capabilities;
     this.#namespace = options.namespace;
+    this.#outside = options.outside;
   }
 
   /**
@@ -40,7 +55,8 @@ export class CapabilityServer extends KnownServer {
    * not the approved one, and UNKNOWN_TOOL if a tool that it calls is gone.
    */
   override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
-    if (call.method !== undefined || !this.#has(call.id)) return await super.unapproved(call);
+    const isOwn = call.method === undefined && this.#has(call.id) && this.#outside === undefined;
+    if (!isOwn) return await super.unapproved(call);
     return await this.#capabilities.unapproved(call.id);
   }
 
@@ -48,13 +64,15 @@ export class CapabilityServer extends KnownServer {
   override async definitionFor(call: Call): Promise<ToolDefinition> {
     const { id, method } = call;
     if (method !== undefined || !this.#has(id)) return await super.definitionFor(call);
-    return capabilityTool(id, this.#capabilities.store.load(id));
+    await this.#outside?.fetched();
+    return capabilityTool(id, this.#capabilities.store.load(id, this.#outside));
   }
 
   /** Returns lines that say what a capability calls. */
   override permissionLines(tool: string): Promise<readonly string[]> {
     const id = toolId(this.name, tool);
-    const tools = this.#has(id) ? this.#capabilities.toolsOf(id) ?? [] : [];
+    const own = this.#outside?.calls ?? this.#capabilities.toolsOf(id);
+    const tools = this.#has(id) ? own ?? [] : [];
     return Promise.resolve(tools.map((called) => `calls ${called}`));
   }
 
@@ -65,19 +83,23 @@ export class CapabilityServer extends KnownServer {
   }
 
   /** Returns the capabilities; a namespace has no other lists. */
-  override list(list: ListName): Promise<readonly ListItem[]> {
-    if (list !== "tools") return Promise.resolve(NO_ITEMS);
-    this.#tools ??= [...this.#namespace.hashes.keys()].flatMap((id) => {
+  override async list(list: ListName): Promise<readonly ListItem[]> {
+    if (list !== "tools") return NO_ITEMS;
+    const outside = this.#outside;
+    if (outside !== undefined) {
+      await outside.fetched();
+      return [capabilityTool(outside.id, this.#capabilities.store.load(outside.id, outside))];
+    }
+    return this.#tools ??= [...this.#namespace.hashes.keys()].flatMap((id) => {
       const capability = this.#capabilities.usable(id);
       return capability === undefined ? [] : [capabilityTool(id, capability)];
     });
-    return Promise.resolve(this.#tools);
   }
 
   /** Runs a capability. */
   override async call(call: Call): Promise<Outcome> {
     if (call.method !== undefined) throw toolsOnly(this.name);
-    return await this.#capabilities.run(call);
+    return await this.#capabilities.run(call, this.#outside);
   }
 
   #has(id: ToolId): boolean {

@@ -60,12 +60,13 @@ export class CapabilityStore {
 
   /**
    * Reads a capability and compares it with what the person approved. Throws INTEGRITY_MISMATCH if
-   * it is another one, or is gone; UNKNOWN_TOOL if none was approved under this name.
+   * it is another one, or is gone; UNKNOWN_TOOL if none was approved under this name. What a
+   * registry has is kept elsewhere, and its approval is elsewhere, too.
    */
-  load(id: ToolId): Capability {
-    const approved = this.approved().get(id);
+  load(id: ToolId, outside?: { readonly hash: string; readonly path: string }): Capability {
+    const approved = outside?.hash ?? this.approved().get(id);
     if (approved === undefined) throw noCapability(id);
-    const path = this.#path(approved);
+    const path = outside?.path ?? this.#path(approved);
     let why = "was changed";
     try {
       const capability = parseCapability(read(path));

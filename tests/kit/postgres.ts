@@ -24,14 +24,18 @@ export interface TestPostgres extends AsyncDisposable {
 
 const PASSWORD = "geheim-pa55";
 
-/** Starts a server on a free port. It fails if PostgreSQL is not installed. */
-export async function startPostgres(): Promise<TestPostgres> {
+/**
+ * Starts a server on a free port. It fails if PostgreSQL is not installed. Only one that is safe
+ * keeps what it answered when the machine ends.
+ */
+export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgres> {
   const bin = await programs();
   const folder = await Deno.makeTempDir({ prefix: "pg-" });
   const { as, data } = await madeData(bin, folder);
   const port = freePort();
   const [program = "", ...args] = [...as, `${bin}/postgres`, "-D", data];
-  const options = ["fsync=off", "full_page_writes=off", "unix_socket_directories="]
+  const options = [...isSafe ? [] : ["fsync=off", "full_page_writes=off"]]
+    .concat("unix_socket_directories=")
     .concat(`port=${port}`, "listen_addresses=127.0.0.1", "max_connections=60", "jit=off");
   const child = new Deno.Command(program, {
     args: [...args, ...options.flatMap((option) => ["-c", option])],

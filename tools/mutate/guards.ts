@@ -13,6 +13,7 @@ import { DIRECT } from "./direct.ts";
 import { FILES } from "./files.ts";
 import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
+import { HUB } from "./hub.ts";
 import { LOGINS } from "./logins.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
@@ -62,4 +63,5 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Requests without the SDK", mutants: DIRECT },
   { title: "Modules that are written", mutants: DRAFTS },
   { title: "Trust at a terminal", mutants: TRUSTING },
+  { title: "The hub", mutants: HUB },
 ];

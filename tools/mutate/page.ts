@@ -5,7 +5,7 @@
  */
 
 import type { Mutant } from "./mutant.ts";
-import type { Tried } from "./try.ts";
+import type { Fate, Tried } from "./try.ts";
 
 /** Mutants that belong together. */
 export interface Chapter {
@@ -24,6 +24,9 @@ keeps a call from hanging, the test may also fail because no answer came. The gu
 \`held twice\` means that the test is green without the guard, because another one holds the same.
 `;
 
+/** A row: the guard, its file, the file of its test and the result. */
+const ROW = /^\| (.+?) +\| `([^`]+)` +\| .* \| `([^`]+)`: .* \| (red|held twice) +\|$/;
+
 /** Returns the page of all guards. */
 export function pageOf(chapters: readonly Chapter[], tried: readonly Tried[]): string {
   const byName = new Map(tried.map((one) => [one.mutant.name, one]));
@@ -35,6 +38,21 @@ export function pageOf(chapters: readonly Chapter[], tried: readonly Tried[]): s
     return `## ${title}\n\n${tableOf([head, ...rows])}`;
   });
   return [HEAD, ...parts].join("\n");
+}
+
+/** Reads what a page says of mutants, so that its other rows can be written anew. */
+export function triedIn(page: string, mutants: readonly Mutant[]): readonly Tried[] {
+  const rows = new Map(
+    page.split("\n").flatMap((line) => {
+      const [, guard, path, test, fate] = ROW.exec(line) ?? [];
+      return guard === undefined ? [] : [[guard, { path, test, fate }] as const];
+    }),
+  );
+  return mutants.flatMap((mutant) => {
+    const { path, test, fate } = rows.get(mutant.guard) ?? {};
+    if (path === undefined || test === undefined) return [];
+    return [{ mutant, path, test, fate: fate as Fate }]; // the expression has no others
+  });
 }
 
 /** Returns one line of what became of a mutant, and why where it is not red. */

@@ -14,7 +14,7 @@ export interface Ran {
   readonly output: string;
 }
 
-const SOURCES = /^(?:src|builtin)\/.*\.ts$/;
+const SOURCES = /^(?:src|builtin|hub\/src)\/.*\.ts$/;
 const TESTS = /_test\.ts$/;
 
 /** A copy of the files of a project. Its folder goes when it is disposed. */

@@ -58,8 +58,10 @@ function linesOf({ fqdn, version, owner, hash, manifest, code }: WaitingEntry): 
   ];
 }
 
-function permissions({ permissions, install, url, proxy_to }: JsonObject): string {
-  const asked = permissions ?? install ?? url ?? proxy_to ?? null;
+function permissions({ permissions, install, url, proxy_to, tools_used }: JsonObject): string {
+  const asked = permissions ?? install ?? url ?? proxy_to ??
+    (tools_used && { calls: tools_used }) ??
+    null;
   return quoted(JSON.stringify(asked), 500);
 }
 

@@ -8,6 +8,7 @@ import { integrityOf, isObject, quoted, signerOf, textOf, visible } from "@casys
 import {
   type Prepared,
   prepared,
+  preparedCapability,
   publish,
   tagAt,
   type Target,
@@ -28,7 +29,8 @@ export async function publishFile(typed: Typed): Promise<number> {
   // A missing address or key is told before anything is bundled.
   const target = isDry ? undefined : targetOf(typed);
   const signer = key === undefined ? undefined : signerOf(await keyIn(key));
-  const entry = await prepared(file, new AbortController().signal);
+  const entry = await preparedCapability(file) ??
+    await prepared(file, new AbortController().signal);
   // A module that tells no version has this one.
   if (!NUMBERED.test(entry.version) || entry.version === "0.0.0") {
     throw usage(
@@ -103,12 +105,24 @@ function linesOf(entry: Prepared): readonly string[] {
     `${fqdn}@${version}  ${textOf(manifest.type)}`,
     ...code === undefined ? [] : [
       `  code   ${bytesOf(code)} bytes, ${integrityOf(new TextEncoder().encode(code))}`,
-      `  may    ${
-        asks.length === 0 ? "nothing outside its sandbox" : visible(asks.join(", "), 500)
-      }`,
+      ...manifest.type === "capability" ? callLines(code, manifest) : [
+        `  may    ${
+          asks.length === 0 ? "nothing outside its sandbox" : visible(asks.join(", "), 500)
+        }`,
+      ],
     ],
     `  tools  ${tools.length === 0 ? "none are named" : listed(tools)}`,
     ...files.length > 1 ? [`  made of ${listed(files)}`] : [],
+  ];
+}
+
+/** Shows all of a saved capability: values that are nobody's business may stand in it. */
+function callLines(code: string, { tools_used: used }: Prepared["manifest"]): readonly string[] {
+  const { plan, code: text = JSON.stringify(plan, undefined, 2) } = JSON.parse(code);
+  const calls = Array.isArray(used) ? used.map(textOf) : [];
+  return [
+    `  calls  ${calls.length === 0 ? "no tool" : listed(calls)}`,
+    ...String(text).split("\n").map((line) => `  | ${visible(line, Infinity)}`),
   ];
 }
 

@@ -5,13 +5,13 @@
  */
 
 import { once } from "node:events";
-import { type Signer, signerOf, visible } from "@casys/pml/registry";
+import { isLoopback, quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
 import { Metrics, openMetrics, type Seen } from "../serve/metrics.ts";
 import { print, tell } from "./out.ts";
 import { keyIn } from "./_key_file.ts";
 import { openStore, placeOf } from "./_store.ts";
-import type { Typed } from "./_typed.ts";
+import { type Typed, usage } from "./_typed.ts";
 
 const STOP_MS = 3_000;
 const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -19,6 +19,13 @@ const ENDINGS = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Serves until a signal comes, and returns the exit code of that. */
 export async function serve(typed: Typed): Promise<number> {
   const { data, host, port, url: publicUrl, json, isModerated, perMinute, upstreams } = typed;
+  if (!isLoopback(host) && !typed.isBehindProxy) {
+    throw usage(
+      `Cannot serve at ${quoted(host)}: keys of publishers would be readable on their way`,
+      "Put a proxy with TLS before it on this machine; or, where the proxy is at another address, " +
+        "give --behind-proxy",
+    );
+  }
   const signer = typed.key === undefined ? undefined : signerOf(await keyIn(typed.key));
   const ending = new AbortController();
   using _ = listening(ending);
@@ -39,7 +46,7 @@ export async function serve(typed: Typed): Promise<number> {
     ? undefined
     : await openMetrics({ metrics, store, port: typed.metrics });
   if (!hub.isLocal) {
-    warn(`anyone who reaches ${host} can read all of this hub, and it serves without TLS`);
+    warn(`whoever reaches ${host} directly reads without TLS; only the proxy should reach it`);
   }
   const url = publicUrl ?? hub.url;
   const more = counted && { metrics: `${counted.origin}/metrics` };

@@ -4,12 +4,10 @@
  * @module
  */
 
-import { quoted } from "@casys/pml/registry";
 import * as file from "../store/backup.ts";
 import { openEmbedded } from "../store/embedded.ts";
 import type { HubStore } from "../store/store.ts";
 import { databaseUrl } from "./_env.ts";
-import { usage } from "./_typed.ts";
 
 /** Opens the store of a hub. */
 export async function openStore(data: string): Promise<HubStore> {
@@ -24,24 +22,22 @@ export function placeOf(data: string): string {
   return databaseUrl() === undefined ? data : "the database of DATABASE_URL";
 }
 
-/** Writes a backup of the file of a hub. */
+/** Writes a backup of a hub, which may run meanwhile. Its form is the same for both stores. */
 export async function backup(data: string, path: string): Promise<void> {
-  assertFile("back up to", path, 'pg_dump --format=custom --file=FILE --dbname="$DATABASE_URL"');
-  await file.backup(data, path);
+  const url = databaseUrl();
+  if (url === undefined) return await file.backup(data, path);
+  file.assertNew(path);
+  const { openPostgres } = await import("../store/postgres.ts");
+  await using store = await openPostgres(url);
+  await file.placed(path, (part) => store.copyTo(part));
 }
 
-/** Makes the file of a hub from a backup. */
+/** Fills a new folder, or an empty database, from a backup. */
 export async function restore(data: string, path: string): Promise<void> {
-  const command = 'pg_restore --exit-on-error --no-owner --dbname="$DATABASE_URL" FILE';
-  assertFile("restore", path, command);
-  await file.restore(data, path);
-}
-
-/** PostgreSQL has tools of its own, which know all that is in a database. */
-function assertFile(what: string, path: string, command: string): void {
-  if (databaseUrl() === undefined) return;
-  throw usage(
-    `Cannot ${what} ${quoted(path, 300)}: DATABASE_URL is set, so the store is on PostgreSQL`,
-    `Run \`${command}\`; or unset DATABASE_URL for the file of a hub`,
-  );
+  const url = databaseUrl();
+  if (url === undefined) return await file.restore(data, path);
+  await using from = await file.opened(path);
+  const { openPostgres } = await import("../store/postgres.ts");
+  await using store = await openPostgres(url);
+  await store.copyFrom(from.db);
 }

@@ -29,6 +29,8 @@ export interface Typed {
   /** Hosts of servers behind the hub that may be in a private network. */
   readonly upstreams: readonly string[];
   readonly isModerated: boolean;
+  /** Whether a proxy at another address does TLS. */
+  readonly isBehindProxy: boolean;
   /** The port of the metrics, if they are wanted. */
   readonly metrics: number | undefined;
   /** Whether each request is written down, as a line of JSON. */
@@ -72,6 +74,7 @@ const OPTIONS = {
   reason: { type: "string", default: "" },
   upstream: { type: "string", multiple: true, default: [] as string[] },
   moderated: { type: "boolean", default: false },
+  "behind-proxy": { type: "boolean", default: false },
   metrics: { type: "string" },
   log: { type: "string" },
   rate: { type: "string", default: "60" },
@@ -118,6 +121,7 @@ export function typedOf(args: readonly string[]): Typed {
     },
     ...{
       isModerated: moderated,
+      isBehindProxy: values["behind-proxy"],
       perMinute: rateOf(rate),
       upstreams: values.upstream.map(hostOf),
       isVersion: version,

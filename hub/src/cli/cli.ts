@@ -23,6 +23,7 @@ A registry that a team hosts for itself.
 
 Publishers:
   publish FILE          bundles a module, or takes a manifest, and publishes it at --to URL
+  publish NAME@VERSION  publishes what you saved as a capability (\`pml capability save\`)
   yank NAME@VERSION     hides a version at --to URL; unyank shows it again
   PML_HUB_KEY has the key.
 
@@ -30,7 +31,7 @@ The operator, in the folder of the hub:
   serve                 answers clients until a signal comes
   import FOLDER         adds what \`pml registry serve FOLDER\` would serve
   backup FILE           writes all of it into a new file; the hub may run meanwhile
-  restore FILE          makes the database of a new folder from a backup
+  restore FILE          fills a new folder, or an empty database, from a backup
   key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
   key list              lists the keys
   key revoke ID         ends a key, also for what is on its way
@@ -47,6 +48,7 @@ Options:
   --host HOST           where to listen (default: 127.0.0.1)
   --port PORT           the port; 0 takes a free one (default: 3005)
   --url URL             what clients configure, if a proxy stands before the hub
+  --behind-proxy        a proxy at another address does TLS; needed for a --host elsewhere
   --upstream HOST:PORT  lets servers behind the hub be at this private address; may be repeated
   --moderated           new versions wait until you accept them
   --rate NUMBER         how many changes each key may make a minute (default: 60)

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, textOf } from "@casys/pml/registry";
+import { isObject, type Json, type JsonObject, rankTools, textOf } from "@casys/pml/registry";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 
 /** A tool that was found. */
@@ -27,8 +27,7 @@ export interface Wanted {
 }
 
 /** How many entries are looked at, and how much of each is told. */
-const MOST = { entries: 300, words: 12, description: 300, schema: 4_000 };
-const WEIGHT = { name: 4, server: 2, description: 1 };
+const MOST = { entries: 300, words: 12, tools: 200, ranked: 100, description: 300, schema: 4_000 };
 
 /** Returns what fits best, the best first. */
 export async function search(
@@ -36,14 +35,24 @@ export async function search(
   { query, kind, limit }: Wanted,
 ): Promise<readonly Hit[]> {
   const words = wordsOf(query);
-  const entries = await entriesWith(store, words);
-  const scored = entries
-    .filter(({ fqdn }) => fqdn.includes(":") === (kind === "capabilities"))
-    .flatMap(hitsOf)
-    .map((hit) => ({ hit, score: scoreOf(hit, words) }))
-    .filter(({ score }) => score > 0);
-  scored.sort((a, b) => b.score - a.score || (a.hit.name < b.hit.name ? -1 : 1));
-  return scored.slice(0, limit).map(({ hit }) => hit);
+  const entries = (await entriesWith(store, words))
+    .filter(({ fqdn }) => fqdn.includes(":") === (kind === "capabilities"));
+  const likely = likeliest(entries.flatMap(toolsOf), words);
+  const hits = new Map(likely.map((hit) => [hit.id, hit]));
+  const among = [...Map.groupBy(hits.values(), ({ server }) => server)].map(([name, own]) => ({
+    name,
+    description: own[0]?.about,
+    tools: own.map(({ id, said, schema }) => ({
+      name: id.slice(name.length + 1),
+      description: said,
+      inputSchema: schema ?? { type: "object" },
+    })),
+  }));
+  const ranked = await rankTools(query, { among, limit });
+  return ranked.flatMap((id) => {
+    const found = hits.get(id);
+    return found === undefined ? [] : [hitOf(found)];
+  });
 }
 
 function wordsOf(query: string): readonly string[] {
@@ -67,33 +76,56 @@ async function entriesWith(
   return [...new Map(each.flat().map((entry) => [entry.fqdn, entry])).values()];
 }
 
-function hitsOf({ fqdn, version, manifest }: StoredEntry): readonly Hit[] {
+/** Keeps those that have most of the words; rare words count more. To rank all would take long. */
+function likeliest(all: readonly Ranked[], words: readonly string[]): readonly Ranked[] {
+  if (all.length <= MOST.ranked) return all;
+  const texts = all.map(({ id, said }) => `${id} ${said}`.toLowerCase());
+  const scores = new Float64Array(all.length);
+  for (const word of words) {
+    const has = texts.flatMap((text, at) => text.includes(word) ? [at] : []);
+    const worth = Math.log(1 + all.length / (has.length + 1));
+    for (const at of has) scores[at] = (scores[at] ?? 0) + worth;
+  }
+  const order = [...all.keys()].sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
+  return order.slice(0, MOST.ranked).flatMap((at) => all[at] ?? []);
+}
+
+/** A tool with what it is ranked by. */
+interface Ranked {
+  readonly entry: StoredEntry;
+  /** The name of its server or namespace, and with that its own. */
+  readonly server: string;
+  readonly id: string;
+  /** Whether it stands for a server that names no tools. */
+  readonly isWhole: boolean;
+  readonly said: string;
+  readonly about: string;
+  readonly schema: JsonObject | undefined;
+}
+
+function toolsOf(entry: StoredEntry): readonly Ranked[] {
+  const { fqdn, manifest } = entry;
   const tools: readonly Json[] = Array.isArray(manifest.tools) ? manifest.tools : [];
-  const base = { version, type: textOf(manifest.type), routing: textOf(manifest.routing) };
-  const said = textOf(manifest.description).slice(0, MOST.description);
-  if (tools.length === 0) return [{ name: fqdn, description: said, ...base }];
-  return tools.map((tool) => {
-    const { name, description, inputSchema } = isObject(tool) ? tool : { name: tool };
-    const own = textOf(name).split(":").at(-1) ?? "";
-    const schema = isObject(inputSchema) && JSON.stringify(inputSchema).length <= MOST.schema
-      ? { input_schema: inputSchema }
-      : {};
-    return {
-      name: fqdn.includes(":") ? fqdn : `${fqdn}:${own}`,
-      description: textOf(description).slice(0, MOST.description) || said,
-      ...base,
-      ...schema,
-    };
+  const about = textOf(manifest.description).slice(0, MOST.description);
+  const [server = "", action] = fqdn.split(":");
+  const isWhole = tools.length === 0;
+  return (isWhole ? [{ name: "tools" }] : tools.slice(0, MOST.tools)).map((tool) => {
+    const { name, description, inputSchema }: JsonObject = isObject(tool) ? tool : { name: tool };
+    const own = action ?? textOf(name).split(":").at(-1) ?? "";
+    const said = textOf(description).slice(0, MOST.description) || about;
+    const schema = isObject(inputSchema) ? inputSchema as JsonObject : undefined; // a part of one
+    return { entry, server, id: `${server}:${own}`, isWhole, said, about, schema };
   });
 }
 
-function scoreOf({ name, description }: Hit, words: readonly string[]): number {
-  const [server = "", tool = ""] = name.toLowerCase().split(":");
-  const text = description.toLowerCase();
-  return words.reduce(
-    (sum, word) =>
-      sum + (tool.includes(word) ? WEIGHT.name : 0) + (server.includes(word) ? WEIGHT.server : 0) +
-      (text.includes(word) ? WEIGHT.description : 0),
-    0,
-  );
+function hitOf({ entry, id, isWhole, said, schema }: Ranked): Hit {
+  const { fqdn, version, manifest } = entry;
+  const isShort = schema !== undefined && JSON.stringify(schema).length <= MOST.schema;
+  return {
+    name: isWhole ? fqdn : id,
+    description: said,
+    version,
+    ...{ type: textOf(manifest.type), routing: textOf(manifest.routing) },
+    ...isShort && { input_schema: schema },
+  };
 }

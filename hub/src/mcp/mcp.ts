@@ -6,8 +6,8 @@
 
 import { failure, isObject, type JsonObject, visible } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
-import type { HubStore } from "../store/store.ts";
-import { type Hit, search, type Wanted } from "./_search.ts";
+import type { HubStore, Related } from "../store/store.ts";
+import { type Hit, search } from "./_search.ts";
 
 /** Answers a request of MCP. */
 export type Mcp = (asked: HubRequest) => Promise<HubResponse>;
@@ -18,31 +18,54 @@ const LIMIT = { least: 1, most: 20, usual: 10 };
 const SUBSCRIPTIONS = 32;
 const SERVER = { name: "pml-hub", version: "0.1.0" };
 
-const INPUT = {
-  type: "object",
-  properties: {
-    query: { type: "string", maxLength: QUERY, description: "A few words of what it should do" },
-    limit: { type: "integer", minimum: LIMIT.least, maximum: LIMIT.most, default: LIMIT.usual },
+/** What a hub keeps, as far as its tools read it. */
+type Readable = Pick<HubStore, "page" | "related">;
+
+/** A tool of a hub. */
+interface OwnTool {
+  readonly does: string;
+  /** The argument that is a text, and what it is. */
+  readonly text: readonly [name: string, description: string];
+  readonly run: (store: Readable, text: string, limit: number) => Promise<Found>;
+}
+
+/** What a tool of a hub has found. */
+interface Found {
+  readonly lines: readonly string[];
+  readonly results: readonly JsonObject[];
+  /** What is said where there is nothing. */
+  readonly none: string;
+}
+
+const QUERIED = ["query", "A few words of what it should do"] as const;
+const OWN: Readonly<Record<string, OwnTool>> = {
+  pml__search_tools: {
+    does: "Find tools of the servers that this hub offers",
+    text: QUERIED,
+    run: async (store, query, limit) =>
+      shownHits(await search(store, { query, kind: "tools", limit })),
   },
-  required: ["query"],
-  additionalProperties: false,
-} as const;
-const OWN: Readonly<Record<string, { readonly kind: Wanted["kind"]; readonly does: string }>> = {
-  pml__search_tools: { kind: "tools", does: "Find tools of the servers that this hub offers" },
   pml__search_capabilities: {
-    kind: "capabilities",
     does: "Find capabilities (namespace:action) that this hub offers",
+    text: QUERIED,
+    run: async (store, query, limit) =>
+      shownHits(await search(store, { query, kind: "capabilities", limit })),
+  },
+  pml__related: {
+    does: "Tell which tools published capabilities call right after a tool, and right before it",
+    text: ["tool", "The name of a tool, such as github:search_code"],
+    run: async (store, tool, limit) => shownRelated(tool, await store.related(tool, limit)),
   },
 };
-const LISTED = Object.entries(OWN).map(([name, { does }]) => ({
+const LISTED = Object.entries(OWN).map(([name, { does, text }]) => ({
   name,
   description: does,
-  inputSchema: { ...INPUT, required: [...INPUT.required] },
+  inputSchema: inputOf(text),
   annotations: { readOnlyHint: true, openWorldHint: false },
 }));
 
 /** Returns what answers requests of MCP. The library is loaded by the first one. */
-export function openMcp(store: Pick<HubStore, "page">): Mcp {
+export function openMcp(store: Readable): Mcp {
   const opening = { handler: undefined as ReturnType<typeof handlerOf> | undefined };
   return async (asked) => {
     const body = await asked.body(BODY);
@@ -61,10 +84,22 @@ export function openMcp(store: Pick<HubStore, "page">): Mcp {
   };
 }
 
+function inputOf([name, description]: OwnTool["text"]) {
+  const text: Record<string, string | number> = { type: "string", maxLength: QUERY, description };
+  const { least: minimum, most: maximum, usual } = LIMIT;
+  const limit: typeof text = { type: "integer", minimum, maximum, default: usual };
+  return {
+    type: "object" as const,
+    properties: { [name]: text, limit },
+    required: [name],
+    additionalProperties: false,
+  };
+}
+
 /** What the protocol says in headers. Keys and cookies stay outside. */
 const WANTED = /^(accept|content-type|mcp-[\w-]+)$/;
 
-async function handlerOf(store: Pick<HubStore, "page">) {
+async function handlerOf(store: Readable) {
   const { createMcpHandler, Server } = await import("@modelcontextprotocol/server");
   return createMcpHandler(() => {
     const server = new Server(SERVER, { capabilities: { tools: {} } });
@@ -74,34 +109,53 @@ async function handlerOf(store: Pick<HubStore, "page">) {
       if (own === undefined) {
         return wrong(`There is no tool ${visible(params.name)}: ${Object.keys(OWN).join(", ")}`);
       }
-      const said = wantedIn(params.arguments);
+      const said = wantedIn(params.arguments, own.text[0]);
       if (typeof said === "string") return wrong(said);
-      return shown(await search(store, { ...said, kind: own.kind }));
+      return shown(await own.run(store, said.text, said.limit));
     });
     return server;
   }, { maxRequestBodySize: BODY, maxSubscriptions: SUBSCRIPTIONS });
 }
 
 /** Returns what is looked for, or what is wrong with it. */
-function wantedIn(said: unknown): Pick<Wanted, "query" | "limit"> | string {
-  const { query, limit = LIMIT.usual, ...rest } = isObject(said) ? said : {};
+function wantedIn(
+  said: unknown,
+  name: string,
+): { readonly text: string; readonly limit: number } | string {
+  const { [name]: text, limit = LIMIT.usual, ...rest } = isObject(said) ? said : {};
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) return `There is no argument ${visible(unknown)}`;
-  if (typeof query !== "string" || query.length > QUERY) {
-    return `query is no text of at most ${QUERY} characters`;
+  if (typeof text !== "string" || text.length > QUERY) {
+    return `${name} is no text of at most ${QUERY} characters`;
   }
   const isLimit = Number.isInteger(limit) && Number(limit) >= LIMIT.least &&
     Number(limit) <= LIMIT.most;
   if (!isLimit) return `limit is no whole number from ${LIMIT.least} to ${LIMIT.most}`;
-  return { query, limit: Number(limit) };
+  return { text, limit: Number(limit) };
 }
 
-function shown(hits: readonly Hit[]) {
+function shownHits(hits: readonly Hit[]): Found {
   const lines = hits.map(({ name, version, description }) =>
     `${name} (${version}): ${visible(description, 200)}`
   );
-  const text = lines.length === 0 ? "Nothing fits; try other words" : lines.join("\n");
-  const results: readonly JsonObject[] = hits.map((hit) => ({ ...hit }));
+  return { lines, results: hits.map((hit) => ({ ...hit })), none: "Nothing fits; try other words" };
+}
+
+function shownRelated(asked: string, all: readonly Related[]): Found {
+  const lines = all.map(({ tool, place, capabilities, organisations }) =>
+    `${tool} comes ${place} ${visible(asked, 200)} in ${counted(capabilities, "capability")} of ` +
+    counted(organisations, "organisation")
+  );
+  const none = "No published capability calls this tool with another one";
+  return { lines, results: all.map((one) => ({ ...one })), none };
+}
+
+function counted(count: number, what: "capability" | "organisation"): string {
+  return `${count} ${count === 1 ? what : what.replace(/y$/, "ie") + "s"}`;
+}
+
+function shown({ lines, results, none }: Found) {
+  const text = lines.length === 0 ? none : lines.join("\n");
   return { content: [{ type: "text" as const, text }], structuredContent: { results } };
 }
 

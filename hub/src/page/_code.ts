@@ -4,6 +4,8 @@
  * @module
  */
 
+import { objectOf } from "@casys/pml/registry";
+import type { StoredEntry } from "../store/store.ts";
 import { type Html, html } from "./_html.ts";
 
 /** How much of a code is shown. */
@@ -17,12 +19,24 @@ export interface Part {
 }
 
 /** Returns the lines of code that are shown. */
-export function partOf(code: Uint8Array): Part {
-  const lines = linesOf(new TextDecoder().decode(code.subarray(0, SHOWN.bytes)));
+export function partOf(text: string): Part {
+  const lines = linesOf(text.slice(0, SHOWN.bytes));
   return {
     lines: lines.slice(0, SHOWN.lines),
-    isWhole: code.length <= SHOWN.bytes && lines.length <= SHOWN.lines,
+    isWhole: text.length <= SHOWN.bytes && lines.length <= SHOWN.lines,
   };
+}
+
+/** Returns the code of an entry as people read it: that of a capability stands in JSON. */
+export function readable({ manifest, code }: Pick<StoredEntry, "manifest" | "code">): string {
+  const text = new TextDecoder().decode(code);
+  if (manifest.type !== "capability") return text;
+  try {
+    const { code: own, plan } = objectOf(JSON.parse(text));
+    return typeof own === "string" ? own : JSON.stringify(plan, null, 2);
+  } catch {
+    return text; // it was imported, and clients refuse it
+  }
 }
 
 /** Returns the lines of a text. The end of the last one begins no other. */

@@ -5,7 +5,7 @@
  */
 
 import type { StoredEntry } from "../store/store.ts";
-import { SHOWN } from "./_code.ts";
+import { readable, SHOWN } from "./_code.ts";
 import { downloadOf, type PageOptions, pathTo, problemPage, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { differences } from "./_lines.ts";
@@ -105,7 +105,7 @@ ${[added, removed].some(({ length }) => length > MOST) ? html`<li>and more</li>`
 
 function codeChanges(before: StoredEntry, after: StoredEntry): Html {
   if (before.code === undefined && after.code === undefined) return html``;
-  const [from, to] = [before, after].map(({ code }) => new TextDecoder().decode(code));
+  const [from, to] = [before, after].map(readable);
   return html`<section aria-labelledby="code"><h2 id="code">Code</h2>
 ${bounded(from ?? "", to ?? "")}</section>`;
 }

@@ -6,7 +6,7 @@
 
 import { integrityOf } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
-import { numbered, partOf, SHOWN } from "./_code.ts";
+import { numbered, partOf, readable, SHOWN } from "./_code.ts";
 import { dayOf, downloadOf, type PageOptions, pathTo, said, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { counted } from "./_list.ts";
@@ -146,8 +146,9 @@ function facts(
   `;
 }
 
-function codeSection({ fqdn, version }: StoredEntry, code: Uint8Array): Html {
-  const { lines, isWhole } = partOf(code);
+function codeSection(entry: StoredEntry, code: Uint8Array): Html {
+  const { fqdn, version } = entry;
+  const { lines, isWhole } = partOf(readable(entry));
   const size = `${counted(code.length, "byte", "bytes")}`;
   const rest = isWhole ? html`` : html`<p class="warning">This is only the first part of the code:
 at most ${SHOWN.bytes.toLocaleString("en-GB")} bytes and ${

@@ -27,7 +27,7 @@ export interface ShownTool {
 
 /** What a page shows of a manifest. */
 export interface Shown {
-  readonly kind: "deno" | "stdio" | "http" | "cloud" | "other";
+  readonly kind: "deno" | "stdio" | "http" | "cloud" | "capability" | "other";
   readonly routing: string;
   readonly description: string;
   readonly integrity: string;
@@ -48,9 +48,7 @@ export function shownOf(manifest: JsonObject): Shown {
   const asking = [manifest.permissions, ...listed.map((tool) => tool.definition?.permissions)];
   const install = objectOf(manifest.install);
   return {
-    kind: type === "deno" || type === "stdio" || type === "http" || type === "cloud"
-      ? type
-      : "other",
+    kind: kindOf(textOf(type)),
     routing: textOf(routing),
     description: textOf(description),
     integrity: textOf(integrity),
@@ -62,6 +60,19 @@ export function shownOf(manifest: JsonObject): Shown {
     tools: listed,
     way: wayOf(manifest, install),
   };
+}
+
+function kindOf(type: string): Shown["kind"] {
+  switch (type) {
+    case "deno":
+    case "stdio":
+    case "http":
+    case "cloud":
+    case "capability":
+      return type;
+    default:
+      return "other";
+  }
 }
 
 function toolOf(said: Json): readonly ShownTool[] {
@@ -78,6 +89,7 @@ function wayOf(manifest: JsonObject, install: JsonObject): Shown["way"] {
     ["Address", textOf(manifest.url)],
     ...pairs(manifest.headers).map(([name, value]) => ["Header", `${name}: ${value}`] as const),
     ["Behind it", textOf(manifest.proxy_to)],
+    ...textsOf(manifest.tools_used).map((tool) => ["Calls", tool] as const),
   ];
   return rows.filter(([, value]) => value !== "");
 }

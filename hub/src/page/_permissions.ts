@@ -30,6 +30,12 @@ export const KINDS: Readonly<
     long: "It runs in the cloud: each call goes through the hub, whose operator can read it and " +
       "the keys that go with it.",
   },
+  capability: {
+    short: "capability",
+    long:
+      "It is code or a plan that calls the tools named here, and does nothing else. PML judges " +
+      "each of these calls by your rules.",
+  },
   other: { short: "other", long: "PML does not know entries of this kind." },
 };
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { PmlError, quoted, readRegular } from "@casys/pml/registry";
 import type { Graph } from "./_graph.ts";
 
-const WASM = import.meta.resolve("npm:esbuild-wasm@0.28.2/esbuild.wasm");
+const WASM = "npm:esbuild-wasm@0.28.2/esbuild.wasm";
 const WALKED = "walked";
 /** A comment of the first line that describes the tools. */
 const META = /^\/\/ __meta__:.*/;
@@ -17,7 +17,7 @@ const META = /^\/\/ __meta__:.*/;
 /** Returns the code of a module with all that it imports: the same for the same files. */
 export async function bundled({ entry, files }: Graph): Promise<string> {
   const esbuild = await import("esbuild-wasm/esm/browser.js");
-  const wasm = readRegular(fileURLToPath(WASM), { links: true }).bytes;
+  const wasm = readRegular(fileURLToPath(import.meta.resolve(WASM)), { links: true }).bytes;
   await esbuild.initialize({ wasmModule: await WebAssembly.compile(wasm), worker: false });
   const byName = new Map([...files.values()].map((file) => [file.name, file]));
   const nameOf = (url: string) => files.get(url)?.name;

@@ -170,16 +170,22 @@ function targetOf(
 ): string {
   const isRelative = /^\.{0,2}\//.test(specifier);
   if (!isRelative && !specifier.startsWith("https://")) {
-    throw unfit(url, `it imports ${quoted(specifier)}`, {
-      hint:
-        "A module is bundled from files beside it and https addresses; npm:, jsr: and node: are not",
-    });
+    throw unfit(url, `it imports ${quoted(specifier)}`, { hint: hintFor(specifier) });
   }
   const target = URL.parse(specifier, url);
   const isPlain = target !== null && target.username === "" && target.password === "";
   const isBelow = url.startsWith("file:") || target?.protocol === "https:";
   if (isPlain && isBelow) return lock.redirects.get(target.href) ?? target.href;
   throw unfit(url, `it imports ${quoted(specifier)}, which is no address of a file`);
+}
+
+function hintFor(specifier: string): string {
+  if (/^(file|data|blob|http):/.test(specifier)) return "Import a file beside the module";
+  if (specifier.startsWith("node:")) {
+    return "The sandbox has no modules of Node; use the functions of Deno and `host`";
+  }
+  return "Packages are not bundled here. Make one file with `deno bundle --platform deno " +
+    "-o NAME.js FILE`, look at what it holds, and publish that";
 }
 
 function textOf(bytes: Uint8Array, url: string): string {

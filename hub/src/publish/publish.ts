@@ -1,16 +1,19 @@
 /**
- * Makes an entry of a file on the publisher's machine, and sends it to a hub.
+ * Makes an entry of a file or a capability on the publisher's machine, and sends it to a hub.
  *
  * @module
  */
 
 import { basename, join } from "node:path";
 import {
+  fqdnOf,
+  integrityOf,
   type JsonObject,
   PmlError,
   quoted,
   readFolder,
   readRegular,
+  savedCapability,
   type Signer,
 } from "@casys/pml/registry";
 import { bundled } from "./_bundle.ts";
@@ -31,6 +34,28 @@ export interface Prepared {
 
 const FILE = /^[^.].*\.(ts|js|json)$/;
 const MOST = 2_000_000;
+
+/**
+ * Makes an entry of what the person saved as a capability; nothing if the text names none. The
+ * entry has the version that stands behind the name: `my:weather@1.2.0`.
+ */
+export async function preparedCapability(text: string): Promise<Prepared | undefined> {
+  const { name = "", action, version } = fqdnOf(text) ?? {};
+  if (action === undefined || isThere(text)) return undefined;
+  const fqdn = `${name}:${action}`;
+  if (version === undefined) {
+    throw unfit(text, "it has no version", `Write pml-hub publish ${fqdn}@1.0.0`);
+  }
+  const { code, description, parameters, calls } = await savedCapability(fqdn);
+  const said: JsonObject = description === undefined ? {} : { description };
+  const manifest: JsonObject = {
+    ...{ fqdn, type: "capability", version, ...said },
+    tools: [{ name: action, ...said, inputSchema: parameters }],
+    ...{ tools_used: [...calls], env_required: [], warnings: [], routing: "local" },
+    integrity: integrityOf(code),
+  };
+  return { fqdn, version, manifest, code: new TextDecoder().decode(code), files: [fqdn] };
+}
 
 /**
  * Makes an entry of a module or a manifest. The file's name is the name of the entry. A module is

@@ -12,6 +12,7 @@ import type { HubStore } from "../store/store.ts";
 import { type HubResponse, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
 import { type Seen, watched } from "./metrics.ts";
+import { KeptAnswers } from "./_kept_answers.ts";
 import { respond } from "./routes.ts";
 
 /** How to listen. */
@@ -60,6 +61,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...{ isModerated, perMinute },
   });
   const mcp = openMcp(store);
+  const kept = new KeptAnswers(() => store.stamp());
   const proxy = openProxy({ store, named });
   const answered = async (
     request: IncomingMessage,
@@ -69,7 +71,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, mcp, proxy: proxy.pass, write, url, publicKey: signer?.publicKey },
+      ...{ store, mcp, kept, proxy: proxy.pass, write, url, publicKey: signer?.publicKey },
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,

@@ -21,6 +21,7 @@ import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
 import { namesIn } from "./metrics.ts";
+import type { KeptAnswers } from "./_kept_answers.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
 
 /** What answers are made of. */
@@ -34,6 +35,8 @@ export interface RouteOptions {
   readonly proxy: Proxying["pass"];
   /** Answers publishers. */
   readonly write: Writing;
+  /** What readers were answered before. */
+  readonly kept: KeptAnswers;
   /** Whether the hub is about to stop, and wants no more requests. */
   readonly isStopping: () => boolean;
   /** The URL that clients configure, and the key that they pin. */
@@ -66,12 +69,18 @@ export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubR
     case "/mcp/routing":
       return conditional(json({ cloud: await options.store.cloudNames(CLOUD_MAX) }), asked);
     default:
-      return await answer({ ...asked, target: programPath(asked.target) }, store);
+      return await options.kept.to(
+        asked,
+        async () => await answer({ ...asked, target: programPath(asked.target) }, store),
+      );
   }
 }
 
 /** What readers may be answered from. */
-type Readable = Omit<HubStore, "desk" | "add" | "tag" | "rows" | typeof Symbol.asyncDispose>;
+type Readable = Omit<
+  HubStore,
+  "desk" | "add" | "tag" | "rows" | "stamp" | typeof Symbol.asyncDispose
+>;
 
 /** Returns a store whose manifests have nothing that is for the hub alone. */
 function readable(store: HubStore): Readable {
@@ -90,6 +99,7 @@ function readable(store: HubStore): Readable {
     dates: (fqdn) => store.dates(fqdn),
     cloudNames: (limit) => store.cloudNames(limit),
     size: () => store.size(),
+    related: (tool, limit) => store.related(tool, limit),
   };
 }
 

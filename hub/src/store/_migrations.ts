@@ -97,4 +97,13 @@ export const MIGRATIONS: readonly string[] = [
   ${ROWS("servers", "mcp-server")} WHERE yanked IS NULL
   UNION ALL ${ROWS("capabilities", "capability")} WHERE yanked IS NULL;
   `,
+  `
+  -- Of each version of a capability: which tool it calls after which.
+  CREATE TABLE follows (
+    fqdn TEXT NOT NULL, version TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    PRIMARY KEY (fqdn, version, before, after)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX follows_before ON follows (before);
+  CREATE INDEX follows_after ON follows (after);
+  `,
 ];

@@ -91,6 +91,24 @@ export class Pg implements Queries {
     });
   }
 
+  /**
+   * Does work of any length within one transaction: it reads the database as it is at one moment, or
+   * is alone in changing it.
+   */
+  async long(
+    kind: "reading" | "changing",
+    work: (queries: Queries) => Promise<void>,
+  ): Promise<void> {
+    const mode = kind === "reading" ? "isolation level repeatable read read only" : "";
+    await this.#sql.begin(mode, async (sql) => {
+      const queries = queriesOf(sql);
+      await queries.run("SET LOCAL statement_timeout = 0");
+      await queries.run("SET LOCAL idle_in_transaction_session_timeout = 0");
+      if (kind === "changing") await queries.run("SELECT pg_advisory_xact_lock($1)", [CHANGES]);
+      await work(queries);
+    });
+  }
+
   /** Runs several statements without values. */
   async script(text: string, queries: Queries = this): Promise<void> {
     // Without values it is the simple protocol, which takes more than one statement.

@@ -75,6 +75,16 @@ export const PG_MIGRATIONS: readonly string[] = [
     CREATE INDEX newest_words ON newest USING gin (words gin_trgm_ops);
   EXCEPTION WHEN OTHERS THEN NULL; END $$;
   `,
+  `
+  -- Of each version of a capability: which tool it calls after which.
+  CREATE TABLE follows (
+    fqdn text COLLATE "C" NOT NULL, version text COLLATE "C" NOT NULL,
+    before text COLLATE "C" NOT NULL, after text COLLATE "C" NOT NULL,
+    PRIMARY KEY (fqdn, version, before, after)
+  );
+  CREATE INDEX follows_before ON follows (before);
+  CREATE INDEX follows_after ON follows (after);
+  `,
 ];
 
 /** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */

@@ -15,6 +15,7 @@ import {
   textOf,
 } from "@casys/pml/registry";
 import type { Queries } from "./_pg.ts";
+import { pairsOf } from "./follows.ts";
 import type { Added, Offered } from "./store.ts";
 import { tableOf } from "./_versions.ts";
 
@@ -44,11 +45,16 @@ export async function addVersion(
       ...[new Date().toISOString(), owner, ...shownOf(manifest)],
     ],
   );
+  for (const pair of pairsOf(manifest)) {
+    await sql.run("INSERT INTO follows (fqdn, version, before, after) VALUES ($1, $2, $3, $4)", [
+      ...[fqdn, version, ...pair],
+    ]);
+  }
   return "added";
 }
 
 /** Returns what the view shows of a manifest. */
-function shownOf(manifest: JsonObject): readonly (string | null)[] {
+export function shownOf(manifest: JsonObject): readonly (string | null)[] {
   const { description, proxy_to, env_required, warnings } = manifest;
   const { command, args } = isObject(manifest.install) ? manifest.install : {};
   const text = (value: unknown) =>

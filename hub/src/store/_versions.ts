@@ -7,6 +7,7 @@
 
 import { chosen, compareVersions, integrityOf, searchText, textOf } from "@casys/pml/registry";
 import type { Sql } from "./_sql.ts";
+import { pairsOf } from "./follows.ts";
 import type { Added, Offered } from "./store.ts";
 
 /** The table of a name. */
@@ -38,6 +39,11 @@ export function addVersion(sql: Sql, offered: Offered, owner: string | null = nu
       ...[new Date().toISOString(), owner],
     ],
   );
+  for (const pair of pairsOf(manifest)) {
+    sql.run("INSERT INTO follows (fqdn, version, before, after) VALUES (?, ?, ?, ?)", [
+      ...[fqdn, version, ...pair],
+    ]);
+  }
   return "added";
 }
 

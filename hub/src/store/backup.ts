@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { PmlError, quoted } from "@casys/pml/registry";
-import { assertPlain, versionOf } from "./_database.ts";
+import { assertPlain, openDatabase, versionOf } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
 
 /** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
@@ -18,12 +18,7 @@ export async function backup(folder: string, file: string): Promise<void> {
       hint: "Give the folder of the hub with --data",
     });
   }
-  if (exists(file)) {
-    throw failed("back up to", file, {
-      why: "there is a file already",
-      hint: "Give the name of a new file",
-    });
-  }
+  assertNew(file);
   await using store = await openEmbedded(folder);
   await placed(file, (part) => store.copyTo(part));
 }
@@ -31,12 +26,7 @@ export async function backup(folder: string, file: string): Promise<void> {
 /** Makes the store of a folder from a backup. The folder may have none yet. */
 export async function restore(folder: string, file: string): Promise<void> {
   const target = join(folder, DATABASE);
-  if (!exists(file)) {
-    throw failed("restore", file, {
-      why: "there is no such file",
-      hint: "Give a file that `pml-hub backup` wrote",
-    });
-  }
+  if (!exists(file)) throw missing(file);
   if ([target, `${target}-wal`].some(exists)) {
     throw failed("restore to", folder, {
       why: "there is a database already",
@@ -50,8 +40,42 @@ export async function restore(folder: string, file: string): Promise<void> {
   });
 }
 
+/** Checks a backup, and opens a copy of it that has the tables of this program. */
+export async function opened(
+  file: string,
+): Promise<AsyncDisposable & { readonly db: DatabaseSync }> {
+  if (!exists(file)) throw missing(file);
+  const folder = await Deno.makeTempDir({ prefix: "pml-hub-restore-" });
+  const remove = () => Deno.remove(folder, { recursive: true });
+  try {
+    const part = join(folder, DATABASE);
+    await Deno.copyFile(file, part);
+    assertWhole(part, file);
+    const db = openDatabase(part);
+    return {
+      db,
+      [Symbol.asyncDispose]: async () => {
+        db.close();
+        await remove();
+      },
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** Throws if there is a file already. */
+export function assertNew(file: string): void {
+  if (!exists(file)) return;
+  throw failed("back up to", file, {
+    why: "there is a file already",
+    hint: "Give the name of a new file",
+  });
+}
+
 /** Makes a file under another name, so that it is never there in part. */
-async function placed(file: string, make: (part: string) => Promise<void>): Promise<void> {
+export async function placed(file: string, make: (part: string) => Promise<void>): Promise<void> {
   const part = `${file}.${crypto.randomUUID()}.part`;
   try {
     await Deno.writeFile(part, new Uint8Array(), { createNew: true, mode: 0o600 });
@@ -86,6 +110,13 @@ function assertWhole(part: string, file: string): void {
   });
 }
 
+function missing(file: string): PmlError {
+  return failed("restore", file, {
+    why: "there is no such file",
+    hint: "Give a file that `pml-hub backup` wrote",
+  });
+}
+
 function exists(path: string): boolean {
   try {
     Deno.lstatSync(path);
@@ -96,7 +127,8 @@ function exists(path: string): boolean {
   }
 }
 
-function failed(
+/** Returns the error of a copy that was not made. */
+export function failed(
   what: string,
   path: string,
   { why, hint }: { readonly why: string; readonly hint: string },

@@ -52,6 +52,40 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.deepEqual([key.id, key.owner], ["k-acme", "acme"]);
   });
 
+  Deno.test(`${kind}: what follows what is counted over the newest versions of capabilities`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    const calling = (fqdn: string, version: string, tools: readonly string[]) =>
+      server(fqdn, version, { type: "capability", tools_used: tools });
+    const none = await store.related("a:x", 5);
+    await publish(store, calling("one:do", "1.0.0", ["a:x", "b:y", "c:z"]));
+    await publish(store, calling("one:more", "1.0.0", ["a:x", "c:z", "c:z"]));
+    await publish(store, calling("two:do", "1.0.0", ["a:x", "b:y"]), { by: "other" });
+    await store.add([calling("three:do", "1.0.0", ["a:x"])]);
+    const after = async (tool: string) =>
+      (await store.related(tool, 5)).map((one) =>
+        `${one.place} ${one.tool} ${one.organisations} ${one.capabilities}`
+      );
+    assert.deepEqual([none, await after("a:x")], [[], ["after b:y 2 2", "after c:z 1 1"]]);
+    assert.deepEqual(await after("c:z"), ["before a:x 1 1", "before b:y 1 1"]);
+    assert.equal((await store.related("a:x", 1)).length, 1);
+    // An older version says nothing, a yanked one neither, and one that waits is not there yet.
+    await publish(store, calling("one:do", "2.0.0", ["b:y", "a:x"]));
+    assert.deepEqual(await after("a:x"), ["after b:y 1 1", "after c:z 1 1", "before b:y 1 1"]);
+    await store.desk.yank({ fqdn: "one:do", version: "2.0.0" }, "");
+    assert.deepEqual(await after("a:x"), ["after b:y 2 2", "after c:z 1 1"]);
+    const waiting = calling("one:wait", "1.0.0", ["a:x", "d:w"]);
+    await publish(store, waiting, { isModerated: true });
+    assert.equal((await after("d:w")).length, 0);
+    const [{ hash } = { hash: "" }] = await store.desk.waiting(5);
+    assert.equal(
+      await store.desk.decide({ fqdn: "one:wait", version: "1.0.0", hash }, true),
+      "done",
+    );
+    assert.deepEqual(await after("d:w"), ["before a:x 1 1"]);
+  });
+
   Deno.test(`${kind}: a namespace is of the organisation that has it, the longest one decides`, async () => {
     await using there = await place();
     await using store = await there.open();

@@ -11,7 +11,8 @@ import { openDatabase } from "./_database.ts";
 import { claimForOperator, EmbeddedDesk } from "./_desk.ts";
 import { Sql } from "./_sql.ts";
 import { addVersion, chooseNewest, type Table, tableOf, versionsOf } from "./_versions.ts";
-import type { Added, Desk, HubStore, Offered, RegistryRow, StoredEntry } from "./store.ts";
+import { relatedOf, relatedQuery } from "./follows.ts";
+import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
 
 /** The name of the file in the folder of a hub. */
 export const DATABASE = "hub.db";
@@ -97,6 +98,15 @@ export class EmbeddedStore implements HubStore {
       return rows.map((row) => entryOf(row as unknown as Row)); // the columns of the query
     });
 
+  /** Returns what is another text after each change, of this process or of others. */
+  stamp(): string {
+    const row = this.#sql.get(
+      "SELECT data_version, total_changes() AS own FROM pragma_data_version",
+      [],
+    );
+    return `${row?.data_version} ${row?.own}`;
+  }
+
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
     return this.#now(() =>
@@ -169,6 +179,16 @@ export class EmbeddedStore implements HubStore {
          WHERE v.routing = 'cloud' ORDER BY n.fqdn LIMIT ?`,
         [limit],
       ).map(({ fqdn }) => String(fqdn))
+    );
+  }
+
+  /** Returns the tools that capabilities call right after or before a tool. */
+  related(tool: string, limit: number): Promise<readonly Related[]> {
+    return this.#now(() =>
+      (["after", "before"] as const).flatMap((place) =>
+        this.#sql.all(relatedQuery(place, ["?", "?"]), [tool, limit])
+          .map((row) => relatedOf(place, row))
+      )
     );
   }
 

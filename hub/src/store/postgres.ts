@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { DatabaseSync } from "node:sqlite";
 import {
   type CatalogQuery,
   compareVersions,
@@ -11,13 +12,15 @@ import {
   PmlError,
   quoted,
 } from "@casys/pml/registry";
+import { copyFromPg, copyToPg } from "./_pg_copy.ts";
 import { Pg, type PgRow } from "./_pg.ts";
 import { PgDesk } from "./_pg_desk.ts";
 import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
 import { claimForOperator } from "./_pg_namespaces.ts";
 import { pgPlaceOf } from "./_pg_url.ts";
 import { addVersion, chooseNewest, versionsOf } from "./_pg_versions.ts";
-import type { Added, Desk, HubStore, Offered, RegistryRow, StoredEntry } from "./store.ts";
+import { relatedOf, relatedQuery } from "./follows.ts";
+import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
 import { tableOf } from "./_versions.ts";
 
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
@@ -104,6 +107,9 @@ export class PostgresStore implements HubStore {
     return rows.map(entryOf);
   };
 
+  /** Returns nothing: to ask the server would take as long as an answer. */
+  stamp(): undefined {}
+
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
     return this.#pg.together(async (sql) => {
@@ -169,6 +175,15 @@ export class PostgresStore implements HubStore {
     return rows.map(({ fqdn }) => String(fqdn));
   }
 
+  /** Returns the tools that capabilities call right after or before a tool. */
+  async related(tool: string, limit: number): Promise<readonly Related[]> {
+    const found = await Promise.all((["after", "before"] as const).map(async (place) => {
+      const rows = await this.#pg.all(relatedQuery(place, ["$1", "$2"]), [tool, limit]);
+      return rows.map((row) => relatedOf(place, row));
+    }));
+    return found.flat();
+  }
+
   /** Returns the rows of a name in the view. */
   async rows(fqdn: string): Promise<readonly RegistryRow[]> {
     const rows = await this.#pg.all("SELECT * FROM pml_registry WHERE fqdn = $1", [fqdn]);
@@ -179,6 +194,16 @@ export class PostgresStore implements HubStore {
   /** Returns the number of names. */
   async size(): Promise<number> {
     return Number((await this.#pg.get("SELECT count(*) AS size FROM newest"))?.size);
+  }
+
+  /** Writes all of it into a new file, as it is at one moment. Hubs may use it meanwhile. */
+  async copyTo(file: string): Promise<void> {
+    await copyFromPg(this.#pg, file);
+  }
+
+  /** Takes all of a file that a hub wrote. Throws `USAGE` if there is something already. */
+  async copyFrom(db: DatabaseSync): Promise<void> {
+    await copyToPg(this.#pg, db);
   }
 
   /** Closes the connections. */

@@ -6,6 +6,9 @@
  */
 
 import type { CatalogQuery, Entry, RegistryStore } from "@casys/pml/registry";
+import type { Related } from "./follows.ts";
+
+export type { Related };
 
 /** A version that is offered to a store. */
 export type Offered = Pick<Entry, "fqdn" | "version" | "manifest" | "code">;
@@ -157,6 +160,8 @@ export interface RegistryRow {
 export interface HubStore extends RegistryStore, AsyncDisposable {
   /** What publishers and the operator change. */
   readonly desk: Desk;
+  /** Returns a text that is another one after each change, whoever makes it; none if nobody knows. */
+  stamp(): string | undefined;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
   /** Returns the newest entries that fit, ordered by name: one more than the limit if there is. */
@@ -173,6 +178,8 @@ export interface HubStore extends RegistryStore, AsyncDisposable {
   latest(limit: number): Promise<readonly StoredEntry[]>;
   /** Returns the names whose newest version runs in the cloud, ordered, at most `limit`. */
   cloudNames(limit: number): Promise<readonly string[]>;
+  /** Returns the tools that published capabilities call right after or before a tool. */
+  related(tool: string, limit: number): Promise<readonly Related[]>;
   /** Returns the rows of a name in the view `pml_registry`. */
   rows(fqdn: string): Promise<readonly RegistryRow[]>;
   /** Returns the number of names. Throws if the store does not answer. */

@@ -204,7 +204,8 @@ Deno.test("openDatabase() goes forward a step at a time, keeps what is there, an
     const rows = db.prepare("SELECT fqdn, stars FROM servers").all();
     assert.deepEqual(rows.map((row) => ({ ...row })), [{ fqdn: "weather", stars: null }]);
   }
-  await refused(openEmbedded(place.path), /its tables have version 3, and this hub knows 2/);
+  const newer = `its tables have version ${MIGRATIONS.length + 1}, and this hub knows`;
+  await refused(openEmbedded(place.path), new RegExp(newer));
 });
 
 Deno.test("A backup made while a hub writes is restored whole, and overwrites nothing", async () => {

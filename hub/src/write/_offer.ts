@@ -5,6 +5,7 @@
  */
 
 import {
+  capabilityIn,
   entryName,
   type Fqdn,
   integrityOf,
@@ -29,8 +30,10 @@ const MOST = { code: 2_000_000, manifest: 1_000_000 };
 const MEMBERS: ReadonlySet<string> = new Set([
   ...["fqdn", "type", "version", "description", "install", "proxy_to", "url", "headers"],
   ...["permissions", "tools", "env_required", "warnings", "routing", "integrity"],
-  ...["issued", "signature"],
+  ...["issued", "signature", "tools_used"],
 ]);
+/** Clients take less. */
+const DEEPEST = 100;
 const BREAKS = /[\n\t\u{200d}]/gu;
 
 /** Something that cannot be published, and why. */
@@ -46,10 +49,10 @@ export class Unfit extends Error {
 }
 
 /** Returns what a body offers under a name. Throws `Unfit` if clients could not use it. */
-export function offeredIn(
+export async function offeredIn(
   body: Uint8Array,
   { target, registry }: { readonly target: Target; readonly registry: string },
-): Offered {
+): Promise<Offered> {
   const said = jsonOf(body);
   if (!isObject(said) || !isObject(said.manifest)) {
     throw new Unfit('the body is not {"manifest": {…}, "code": "…"}');
@@ -64,6 +67,9 @@ export function offeredIn(
   if (why !== undefined) throw new Unfit(why);
   checkUpstream(manifest, `${registry}/proxy/${entryName(target)}`);
   const bytes = codeOf(manifest, code);
+  if (bytes !== undefined && manifest.type === "capability") {
+    await checkCapability(manifest, bytes);
+  } else if (manifest.tools_used !== undefined) throw new Unfit("only a capability has tools_used");
   const { version } = target;
   return { fqdn: entryName(target), version, manifest, ...bytes && { code: bytes } };
 }
@@ -96,17 +102,21 @@ function checkMembers(manifest: JsonObject, target: Target): void {
 }
 
 /** Refuses what a person could not see, or what moves the cursor of a terminal. */
-function checkTexts(value: Json, where: string): void {
-  if (typeof value === "string") {
-    const plain = value.replace(BREAKS, "");
-    if (visible(plain, Infinity) === plain) return;
-    throw new Unfit(`${where} has a character that cannot be seen: ${quoted(value)}`);
-  }
+function checkTexts(value: Json, where: string, depth = 0): void {
+  if (typeof value === "string") return checkText(value, where);
   if (typeof value !== "object" || value === null) return;
+  if (depth > DEEPEST) throw new Unfit("it is nested too deep");
+  const isList = Array.isArray(value);
   for (const [key, member] of Object.entries(value)) {
-    checkTexts(key, `a name in ${where}`);
-    checkTexts(member, Array.isArray(value) ? where : quoted(key));
+    if (!isList) checkText(key, `a name in ${where}`);
+    checkTexts(member, isList ? where : key, depth + 1);
   }
+}
+
+function checkText(text: string, where: string): void {
+  const plain = text.replace(BREAKS, "");
+  if (visible(plain, Infinity) === plain) return;
+  throw new Unfit(`${quoted(where)} has a character that cannot be seen: ${quoted(text)}`);
 }
 
 /** Checks what an entry says of a server behind this hub. */
@@ -118,13 +128,25 @@ function checkUpstream(manifest: JsonObject, proxy: string): void {
   if (said !== proxy) throw new Unfit(`its proxy_to is not ${proxy}, where this hub passes it on`);
 }
 
+/** Checks the content of a saved capability: what its manifest says of it is so. It is not run. */
+async function checkCapability(manifest: JsonObject, bytes: Uint8Array): Promise<void> {
+  const { calls } = await capabilityIn(bytes).catch((error) => {
+    throw new Unfit(`its code is no capability: ${visible(error.message, 300)}`);
+  });
+  if (JSON.stringify(manifest.tools_used ?? []) !== JSON.stringify(calls)) {
+    throw new Unfit(`its tools_used are not those of its code: ${calls.join(", ")}`);
+  }
+}
+
 /** Returns the code of a module, which must have the hash that the manifest says. */
 function codeOf(manifest: JsonObject, code: string | undefined) {
-  if (manifest.type !== "deno") {
+  if (manifest.type !== "deno" && manifest.type !== "capability") {
     if (code !== undefined) throw new Unfit(`a manifest of type ${manifest.type} has no code`);
     return undefined;
   }
-  if (code === undefined) throw new Unfit("a module needs its code");
+  if (code === undefined) {
+    throw new Unfit(`a ${manifest.type === "deno" ? "module" : "capability"} needs its code`);
+  }
   const bytes = new TextEncoder().encode(code);
   if (bytes.length > MOST.code) {
     throw new Unfit(`the code has ${bytes.length} bytes, and ${MOST.code} are allowed`, 413);

@@ -136,7 +136,7 @@ async function publish(
   const body = await asked.body(BODY);
   if (body === undefined) throw new Unfit(`the body has more than ${BODY} bytes`, 413);
   const registry = await url();
-  const offered = offeredIn(body, { target, registry });
+  const offered = await offeredIn(body, { target, registry });
   const { fqdn, version } = offered;
   const builtin = builtinLike(fqdn);
   const shares = SHARES;

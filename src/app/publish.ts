@@ -1,0 +1,39 @@
+/**
+ * Hands `pml publish` over to the program of the hub, which is a package of its own: what bundles
+ * and signs is no part of PML.
+ *
+ * @module
+ */
+
+import { dirname, resolve } from "node:path";
+import { VERSION } from "../core/version.ts";
+import { handOver } from "../sandbox/process.ts";
+
+/** Runs `pml-hub publish` with these words, from the checkout or else the exact published version. */
+export async function publish(words: readonly string[]): Promise<number> {
+  const checkout = import.meta.resolve("../../hub/mod.ts");
+  const hub = checkout.startsWith("file:") && isFile(new URL(checkout))
+    ? [checkout]
+    : ["--no-config", "--no-lock", `jsr:@casys/pml-hub@${VERSION}`];
+  const file = Deno.execPath();
+  return await handOver({
+    file,
+    args: ["run", "-A", ...hub, "publish", ...words.map(absolute)],
+    // The folder of a module could have Deno take packages from elsewhere.
+    cwd: dirname(file),
+  });
+}
+
+/** Makes the path of a file absolute, also where it is the value of an option. */
+function absolute(word: string): string {
+  const [, option = "", path = ""] = /^(--[\w-]+=)?(.*)$/s.exec(word) ?? [];
+  return isFile(path) ? option + resolve(path) : word;
+}
+
+function isFile(path: string | URL): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false; // the hub says what is wrong
+  }
+}

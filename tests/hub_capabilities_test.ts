@@ -1,0 +1,272 @@
+/**
+ * A capability that one person saved, published to a spawned hub by `pml publish`, and found and
+ * used by another one.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { textOf } from "./attacks/oracles.ts";
+import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
+import { integrityOf } from "../src/registry/integrity.ts";
+import { called, WEATHER } from "./capability_scene.ts";
+import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
+import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const CODE = `const text = await mcp.filesystem.read_file({ path: "notes.md" });
+const all = await mcp.filesystem.list_directory({ path: "." });
+return { words: String(text).split(" ").length, files: String(JSON.stringify(all)).length > 0 };
+`;
+const PLAN = JSON.stringify({
+  tasks: [
+    {
+      id: "b",
+      tool: "filesystem:write_file",
+      arguments: { path: "copy.md", content: { $ref: "a#" } },
+    },
+    { id: "a", tool: "filesystem:read_file", arguments: { path: "notes.md" } },
+  ],
+});
+const FILES = { "notes.md": "one two three", "words.ts": CODE, "copy.json": PLAN };
+
+/** Saves two capabilities, as a person at a terminal does. */
+async function publisher(): Promise<Workspace> {
+  const ws = await makeWorkspace({ files: FILES, pml: { version: 1 } });
+  const saved = [
+    [
+      "text:words",
+      "--code",
+      "words.ts",
+      "--parameter",
+      "path=notes.md",
+      "--description",
+      "Count words",
+    ],
+    ["text:copy", "--plan", "copy.json"],
+  ];
+  for (const words of saved) {
+    const ran = await runPmlOnTerminal(ws, ["capability", "save", ...words], {
+      typed: [[/Save exactly this\?/, "y"]],
+    });
+    assert.equal(ran.code, 0, ran.stdout);
+  }
+  return ws;
+}
+
+async function published(ws: Workspace, hub: TestHub, name: string) {
+  const { key } = await hub.key("acme");
+  const ran = await runPml(ws, ["publish", name, "--to", hub.url, "--yes"], {
+    env: { PML_HUB_KEY: key },
+  });
+  assert.equal(ran.code, 0, ran.stderr);
+  return ran.stdout;
+}
+
+/** Publishes both, and looks at what the hub says of them. */
+async function offered(hub: TestHub, author: Workspace) {
+  const shown = await published(author, hub, "text:words@1.0.0");
+  assert.match(shown, /^text:words@1\.0\.0 {2}capability\n {2}code {3}\d+ bytes, sha256-/);
+  assert.match(shown, /\n {2}calls {2}filesystem:read_file, filesystem:list_directory\n/);
+  assert.match(
+    shown,
+    /\n {2}\| const text = await mcp\.filesystem\.read_file\(\{ path: args\.path/,
+  );
+  await published(author, hub, "text:copy@1.0.0");
+  const entry =
+    await (await fetch(`${hub.url}/text:words`, { headers: { accept: "application/json" } }))
+      .json();
+  assert.deepEqual([entry.type, entry.tools_used, entry.tools[0].name], [
+    "capability",
+    ["filesystem:read_file", "filesystem:list_directory"],
+    "words",
+  ]);
+  // Of a plan the order is that in which its tasks need each other.
+  const copy =
+    await (await fetch(`${hub.url}/text:copy`, { headers: { accept: "application/json" } }))
+      .json();
+  assert.deepEqual(copy.tools_used, ["filesystem:read_file", "filesystem:write_file"]);
+  const asked = async (name: string, args: object) => {
+    const { body } = await sent(hub.url, {
+      method: "POST",
+      headers: { accept: "application/json, text/event-stream" },
+      body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } },
+    });
+    return JSON.parse(String(body).match(/^data: (.*)$/m)?.[1] ?? "{}").result ?? body.result;
+  };
+  const found = await asked("pml__search_capabilities", { query: "count words" });
+  assert.match(found.content[0].text, /^text:words \(1\.0\.0\): Count words/);
+  const related = await asked("pml__related", { tool: "filesystem:read_file" });
+  assert.deepEqual(related.structuredContent.results, [
+    { tool: "filesystem:list_directory", place: "after", organisations: 1, capabilities: 1 },
+    { tool: "filesystem:write_file", place: "after", organisations: 1, capabilities: 1 },
+  ]);
+  const before = await asked("pml__related", { tool: "filesystem:write_file" });
+  assert.match(
+    before.content[0].text,
+    /^filesystem:read_file comes before filesystem:write_file in 1 capability of 1 organisation$/,
+  );
+  const page = await fetch(`${new URL(hub.url).origin}/entry/text:words`, {
+    headers: { accept: "text/html" },
+  });
+  const html = await page.text();
+  assert.match(html, /It is code or a plan that calls the tools named here/);
+  assert.match(html, /filesystem:list_directory/);
+  assert.match(html, /const text = await mcp\.filesystem\.read_file/);
+  return entry;
+}
+
+for (const era of ERAS) {
+  Deno.test(`A capability that was saved is published by its name, found and used, on ${era}`, async () => {
+    await using hub = await spawnHub();
+    await using author = await publisher();
+    const entry = await offered(hub, author);
+    await using ws = await makeWorkspace({
+      files: { "notes.md": "one two three four" },
+      pml: {
+        version: 1,
+        permissions: { allow: ["*"] },
+      },
+      env: { PML_REGISTRIES: hub.url },
+    });
+    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
+    await pml.open();
+    assert.match(textOf(await pml.callTool("search", { query: "count words" })), /^text:words\(/m);
+    const calling = {
+      name: "call",
+      arguments: { tool: "text:words", arguments: { path: "notes.md" } },
+    };
+    const question = await questionOf(pml, calling);
+    assert.match(question.text, /a capability of a registry/);
+    assert.match(question.text, /It says that it calls filesystem:read_file/);
+    await read();
+    const first = await question.answer(picked("Yes"));
+    assert.deepEqual(first.result?.structuredContent, { words: 4, files: true });
+    const again = await answerOf(pml, calling);
+    assert.deepEqual(again.result?.structuredContent, { words: 4, files: true });
+    assert.equal((await pml.close()).code, 0);
+    const lock = JSON.parse(await Deno.readTextFile(`${ws.path}/pml.lock`));
+    assert.equal(lock.servers["text:words"].integrity, entry.integrity);
+    assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
+  });
+}
+
+Deno.test("What a capability of a hub calls passes the gates, and other content never runs", async () => {
+  await using hub = await spawnHub();
+  await using author = await publisher();
+  await published(author, hub, "text:copy@1.0.0");
+  const { key } = await hub.key("acme");
+  const code = await (await fetch(`${hub.url}/text:copy@1.0.0`)).text();
+  const { headers } = await fetch(`${hub.url}/text:copy@1.0.0`, {
+    headers: { accept: "application/json" },
+  });
+  assert.equal(headers.get("x-pml-type"), "capability");
+  const manifest = await (await fetch(`${hub.url}/text:copy@1.0.0`, {
+    headers: { accept: "application/json" },
+  })).json();
+  const offer = (more: object, content = code) => ({
+    manifest: { ...manifest, version: "1.0.1", ...more },
+    code: content,
+  });
+  const bad: readonly (readonly [ReturnType<typeof offer>, RegExp])[] = [
+    [offer({ tools_used: ["filesystem:read_file"] }), /its tools_used are not those of its code/],
+    [offer({ tools_used: ["../x"] }), /tools_used/],
+    [offer({ type: "deno" }), /only a capability has tools_used/],
+    [offer({}, `${code} `), /its integrity is not that of the code/],
+    [offer({ fqdn: "text" }), /its fqdn is "text"/],
+  ];
+  for (const [wrong, why] of bad) {
+    const { status, body } = await sent(`${hub.url}/text:copy@1.0.1`, {
+      method: "PUT",
+      key,
+      body: wrong,
+    });
+    assert.equal(status, 400, JSON.stringify(body));
+    assert.match(body.message, why);
+  }
+  const spaced = `${code}\n`;
+  const other = offer({ integrity: integrityOf(new TextEncoder().encode(spaced)) }, spaced);
+  const { body } = await put(hub.url, key, other);
+  assert.match(body.message, /its code is no capability: it is not in its canonical form/);
+  await using ws = await makeWorkspace({
+    files: { "notes.md": "x" },
+    pml: {
+      version: 1,
+      permissions: {
+        allow: ["text:copy", "filesystem:read_file"],
+        deny: ["filesystem:write_file"],
+      },
+    },
+    env: { PML_REGISTRIES: hub.url },
+  });
+  await using pml = new RawStdio(ws, {
+    era: "2026-07-28",
+    answer: async () => {
+      await read();
+      return picked("Yes");
+    },
+  });
+  await pml.open();
+  assert.match(await called(pml, "text:copy"), /PERMISSION_DENIED|deny rule/);
+  await assert.rejects(Deno.stat(ws.file("copy.md")));
+});
+
+Deno.test("A capability of a hub reaches no internal tool, which what a person saved reaches", async () => {
+  await using hub = await spawnHub();
+  const { key } = await hub.key("acme");
+  const hash = `sha256-${"0".repeat(64)}`;
+  for (
+    const [action, form] of [
+      ["open", `"code":"return await mcp.weather.vault({})","kind":"code"`],
+      [
+        "plan",
+        `"kind":"plan"`,
+      ],
+    ] as const
+  ) {
+    const isPlan = action === "plan";
+    const parts = [
+      form,
+      `"parameters":{"type":"object"}`,
+      ...isPlan ? [`"plan":{"tasks":[{"arguments":{},"id":"a","tool":"weather:vault"}]}`] : [],
+      `"tools_used":{"weather:vault":"${hash}"}`,
+      `"version":1`,
+    ];
+    const code = `{${parts.join(",")}}`;
+    const made = await put(hub.url, key, {
+      code,
+      manifest: {
+        ...{ fqdn: `evil:${action}`, type: "capability", version: "1.0.0", tools: [action] },
+        ...{
+          tools_used: ["weather:vault"],
+          integrity: integrityOf(new TextEncoder().encode(code)),
+        },
+      },
+    });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+  }
+  await using ws = await makeWorkspace({
+    files: { "weather.js": WEATHER },
+    pml: {
+      version: 1,
+      permissions: { allow: ["*"] },
+      private_mcps: { weather: { type: "deno", path: "./weather.js" } },
+    },
+    env: { PML_REGISTRIES: hub.url },
+  });
+  await using pml = new RawStdio(ws, {
+    era: "2026-07-28",
+    answer: async () => {
+      await read();
+      return picked("Yes");
+    },
+  });
+  await pml.open();
+  for (const tool of ["evil:open", "evil:plan"]) {
+    const said = await called(pml, tool);
+    assert.match(said, /UNKNOWN_TOOL|Cannot find the tool/, said);
+    assert.doesNotMatch(said, /gold/);
+  }
+});

@@ -1,0 +1,211 @@
+/**
+ * What a hub takes from publishers, and what it passes on.
+ *
+ * @module
+ */
+
+import type { Mutant } from "./mutant.ts";
+
+const WRITE = "tests/hub_write_test.ts";
+const PUBLISH = "tests/hub_publish_test.ts";
+const PROXY = "tests/hub_proxy_test.ts";
+const CAPABILITIES = "tests/hub_capabilities_test.ts";
+const CALLS = "What a capability of a hub calls passes the gates, and other content never runs";
+const PAGE = "tests/hub_page_test.ts";
+const KEYS = "Without a key that is valid nothing is published, and a revoked one ends at once";
+const FIT = "What clients could not use is refused with the reason, and nothing of it is kept";
+const NAMES = "Organisations own their namespaces, and names that look like others are refused";
+const GRAPH =
+  "What leads out of the folder, or is none of a module, is refused before anything is sent";
+const OTHER = "A file of another host is bundled if it has the hash that deno.lock has recorded";
+const ANSWERS =
+  "What a server behind a hub answers comes through, but for refused keys and redirects";
+const HIDDEN =
+  "Nobody but the hub learns where a server is, and no entry leads to a private address";
+
+/** Guards of a hub and of those who publish to it. */
+export const HUB: readonly Mutant[] = [
+  {
+    name: "hub-revoked-key",
+    guard: "A revoked key changes nothing at a hub",
+    file: "_desk.ts",
+    find: "WHERE hash = ? AND revoked IS NULL",
+    put: "WHERE hash = ?",
+    test: WRITE,
+    filter: KEYS,
+  },
+  {
+    name: "hub-foreign-name",
+    guard: "Nobody publishes in the namespace of another organisation",
+    file: "_desk.ts",
+    find:
+      'return holder.owner === owner ? undefined : { why: "foreign", namespace: holder.namespace };',
+    put: "return undefined;",
+    test: WRITE,
+    filter: NAMES,
+  },
+  {
+    name: "hub-wide-name",
+    guard: "Nobody takes all names under a domain such as com",
+    file: "_desk.ts",
+    find: 'if (isTooWide(fqdn)) return { why: "too_wide" };',
+    put: "",
+    test: WRITE,
+    filter: NAMES,
+  },
+  {
+    name: "hub-builtin-name",
+    guard: "No published name looks like a server of PML's own",
+    file: "write.ts",
+    find: "return [...BUILTIN_NAMES].find((name) => shapes.has(shapeOf(name)));",
+    put: "return [...BUILTIN_NAMES].find((name) => !shapes.has(shapeOf(name)) && fqdn === name);",
+    test: WRITE,
+    filter: NAMES,
+  },
+  {
+    name: "hub-code-hash",
+    guard: "Published code has the hash that its manifest says",
+    file: "_offer.ts",
+    find: "if (manifest.integrity === integrity) return bytes;",
+    put: "if (manifest.integrity === integrity || bytes) return bytes;",
+    test: WRITE,
+    filter: FIT,
+  },
+  {
+    name: "hub-unseen",
+    guard: "No published text has characters that cannot be seen",
+    file: "_offer.ts",
+    find: "if (visible(plain, Infinity) === plain) return;",
+    put: "if (visible(plain, Infinity)) return;",
+    test: WRITE,
+    filter: FIT,
+  },
+  {
+    name: "hub-capability-calls",
+    guard: "A published capability names the tools that its code or plan calls",
+    file: "_offer.ts",
+    find: "if (JSON.stringify(manifest.tools_used ?? []) !== JSON.stringify(calls)) {",
+    put: "if (calls.length > 1_000) {",
+    test: CAPABILITIES,
+    filter: CALLS,
+  },
+  {
+    name: "hub-capability-form",
+    guard: "A published capability has the form whose hash clients compare",
+    file: "registry_face.ts",
+    find: "if (capabilityHash(capability) !== integrityOf(code)) {",
+    put: "if (!capabilityHash(capability)) {",
+    test: CAPABILITIES,
+    filter: CALLS,
+  },
+  {
+    name: "hub-capability-internal",
+    guard: "A capability of a registry reaches no internal tool",
+    file: "capability_run.ts",
+    find: 'const via = isForeign ? kind : "capability";',
+    put: 'const via = isForeign ? "capability" : "capability";',
+    test: CAPABILITIES,
+    filter: "A capability of a hub reaches no internal tool, which what a person saved reaches",
+  },
+  {
+    name: "hub-accepted-hash",
+    guard: "What the operator accepts has the hash that was looked at",
+    file: "_desk.ts",
+    find: 'if (entry.hash !== hash) return "other";',
+    put: "",
+    test: WRITE,
+    filter: "With --moderated nothing is read before the operator has seen this very content",
+  },
+  {
+    name: "publish-folder",
+    guard: "A bundle takes in no file outside the folder of the module",
+    file: "_graph.ts",
+    find: "if (url !== entry && !real.startsWith(folder + sep)) {",
+    put: "if (url !== entry && !real) {",
+    test: PUBLISH,
+    filter: GRAPH,
+  },
+  {
+    name: "publish-remote-hash",
+    guard: "A file of another host has the hash that deno.lock has recorded",
+    file: "_graph.ts",
+    find: "if (found === recorded) return bytes;",
+    put: "if (found) return bytes;",
+    test: PUBLISH,
+    filter: OTHER,
+  },
+  {
+    name: "hub-nested",
+    guard: "What is nested deeper than clients take is refused before anything walks it",
+    file: "_offer.ts",
+    find: 'if (depth > DEEPEST) throw new Unfit("it is nested too deep");',
+    put: "",
+    test: "tests/hub_fuzz_test.ts",
+    filter: "Bombs of publishers are refused, and others are answered meanwhile",
+  },
+  {
+    name: "hub-kept-answer",
+    guard: "An answer that is kept is the one that the store gives now",
+    file: "_kept_answers.ts",
+    find: "if (stamp !== this.#of) this.#begin(stamp);",
+    put: "if (this.#of === undefined) this.#begin(stamp);",
+    test: "hub/src/serve/kept_answers_test.ts",
+    filter: "KeptAnswers makes an answer anew after each change, whichever process makes it",
+  },
+  {
+    name: "hub-plain-host",
+    guard: "A hub listens at no other address without a proxy that does TLS",
+    file: "_serve.ts",
+    find: "if (!isLoopback(host) && !typed.isBehindProxy) {",
+    put: 'if (!isLoopback(host) && host === "") {',
+    test: "tests/hub_test.ts",
+    filter: "Another address is not listened at unless a proxy with TLS stands before it",
+  },
+  {
+    name: "proxy-refused-key",
+    guard: "A refused key of a server behind a hub is not told as the hub's own word",
+    file: "proxy.ts",
+    find:
+      "if (isRedirect || status === 401 || status === 403 || status === 407 || status >= 500) {",
+    put: "if (isRedirect || status >= 500) {",
+    test: PROXY,
+    filter: ANSWERS,
+  },
+  {
+    name: "proxy-headers",
+    guard: "A hub passes on only what MCP and the entry want: no cookie, no key of the account",
+    file: "proxy.ts",
+    find: 'ASKED.test(name) && typeof value === "string"',
+    put: 'typeof value === "string"',
+    test: PROXY,
+    filter: ANSWERS,
+  },
+  {
+    name: "proxy-place",
+    guard: "Clients do not learn where a server behind a hub is",
+    file: "upstream.ts",
+    find: 'if (manifest.type !== "cloud") return manifest;',
+    put: 'if (manifest.type !== "cloud" || "url" in manifest) return manifest;',
+    test: PROXY,
+    filter: HIDDEN,
+  },
+  {
+    name: "proxy-private",
+    guard: "No published entry makes a hub ask a private address",
+    file: "registry_face.ts",
+    find: "fetch: (url, options) => guarded.fetch(url, { ...options, named }),",
+    put:
+      "fetch: (url, options) => guarded.fetch(url, { ...options, named: new Set([...named, new URL(url).host]) }),",
+    test: PROXY,
+    filter: HIDDEN,
+  },
+  {
+    name: "page-escaped",
+    guard: "No text of a publisher is live on a page of a hub",
+    file: "_html.ts",
+    find: "pieces.map((piece, at) => at % 2 === 0 ? escaped(piece) : marked(piece))",
+    put: "pieces.map((piece, at) => at % 2 === 0 ? piece : marked(piece))",
+    test: PAGE,
+    filter: "Nothing that a publisher wrote is live on a page, or leads anywhere else",
+  },
+];
