@@ -64,4 +64,14 @@ export const TRUSTING: readonly Mutant[] = [
     test: "tests/attacks/sp_install_test.ts",
     filter: "A package of npm has the same hash on every system, and another one with other bytes",
   },
+  {
+    name: "wrapped-deeper",
+    guard: "On a terminal no text of others begins a line where one of PML's own begins",
+    file: "out.ts",
+    find: "lead.length + 4",
+    put: "lead.length",
+    test: "tests/looks_test.ts",
+    filter:
+      "Questions and errors are broken between words to the width of the terminal, commands are not, and no line of others begins where one of PML's does",
+  },
 ];
