@@ -74,4 +74,33 @@ export const TRUSTING: readonly Mutant[] = [
     filter:
       "Questions and errors are broken between words to the width of the terminal, commands are not, and no line of others begins where one of PML's does",
   },
+  {
+    name: "uv-content",
+    guard: "A package of uvx with other bytes has another hash",
+    file: "_uv.ts",
+    find: 'hashes.toSorted().join(" ")]] : []',
+    put: '""]] : []',
+    test: "tests/attacks/sp_uv_test.ts",
+    filter: "A package of uvx has the same hash on every system, and another one with other bytes",
+  },
+  {
+    name: "uv-strong",
+    guard: "A package of uvx whose registry names no strong hash is known by its files",
+    file: "_uv.ts",
+    find: "hashes.every((hash) => /^sha256:[0-9a-f]{64}$/.test(hash))",
+    put: "hashes.every((hash) => hash !== null)",
+    test: "tests/attacks/sp_uv_test.ts",
+    filter:
+      "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
+  },
+  {
+    name: "uv-verify",
+    guard: "uv compares each wheel with the hashes of the list",
+    file: "_uv.ts",
+    find: ', "--verify-hashes"]',
+    put: "]",
+    test: "tests/attacks/sp_uv_test.ts",
+    filter:
+      "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
+  },
 ];
