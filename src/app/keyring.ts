@@ -65,61 +65,45 @@ export interface OutsideProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** The keyring of this system. */
-export class SystemKeyring implements Keyring {
-  /** The program of the keyring. */
-  readonly program: OutsideProgram;
-  readonly #commands: KeyringCommands;
-  readonly #closing: AbortSignal;
+/** Returns the program of this system's keyring; undefined if PML knows none, or it is missing. */
+export function keyringProgram(loaded: LoadedConfig): OutsideProgram | undefined {
+  const file = findOutside(loaded, KEYRINGS[Deno.build.os]?.program ?? "");
+  return file === undefined ? undefined : { file, env: outsideEnvironment(loaded) };
+}
 
-  private constructor(program: OutsideProgram, commands: KeyringCommands, closing: AbortSignal) {
-    this.program = program;
-    this.#commands = commands;
-    this.#closing = closing;
-  }
-
-  /** Returns the keyring of this system; undefined if PML knows none, or its program is missing. */
-  static find(loaded: LoadedConfig, closing: AbortSignal): SystemKeyring | undefined {
-    const file = findOutside(loaded, KEYRINGS[Deno.build.os]?.program ?? "");
-    return file === undefined
-      ? undefined
-      : this.of({ file, env: outsideEnvironment(loaded) }, closing);
-  }
-
-  /** Returns the keyring that a program is for; undefined if there is none. */
-  static of(program: OutsideProgram | undefined, closing: AbortSignal): SystemKeyring | undefined {
-    const commands = KEYRINGS[Deno.build.os];
-    return program && commands && new SystemKeyring(program, commands, closing);
-  }
-
-  async get(name: string): Promise<string> {
-    const { code, stdout, stderr } = await this.#run(this.#commands.get(name));
+/** Returns the keyring that a program is for; undefined if there is none. */
+export function keyringOf(
+  program: OutsideProgram | undefined,
+  closing: AbortSignal,
+): Keyring | undefined {
+  const commands = KEYRINGS[Deno.build.os];
+  if (program === undefined || commands === undefined) return undefined;
+  const run = (args: readonly string[], input?: string) =>
+    runOutside(program, { args, input, closing });
+  const get = async (name: string) => {
+    const { code, stdout, stderr } = await run(commands.get(name));
     if (code === 0 && stdout !== "") return stdout.replace(/\r?\n$/, "");
     throw new Error(stderr || "it does not have it");
-  }
-
-  async set(name: string, value: string): Promise<boolean> {
-    const { set, input } = this.#commands;
-    try {
-      const { code } = await this.#run(set(name), input?.(name, value) ?? value);
-      return code === 0 && await this.get(name) === value;
-    } catch {
-      return false; // nobody unlocks it: the value goes into a file
-    }
-  }
-
-  async remove(name: string): Promise<void> {
-    const { code, stderr } = await this.#run(this.#commands.remove(name));
-    const why = visible(stderr.trim(), 300);
-    if (code === 0 || why === "") return;
-    throw new PmlError("KEY_MISSING", `Cannot remove ${quoted(name)} from the keyring: ${why}`, {
-      hint: "Unlock your keyring, and try again",
-    });
-  }
-
-  async #run(args: readonly string[], input?: string): Promise<ProgramResult> {
-    return await runOutside(this.program, { args, input, closing: this.#closing });
-  }
+  };
+  return {
+    get,
+    set: async (name, value) => {
+      try {
+        const { code } = await run(commands.set(name), commands.input?.(name, value) ?? value);
+        return code === 0 && await get(name) === value;
+      } catch {
+        return false; // nobody unlocks it: the value goes into a file
+      }
+    },
+    remove: async (name) => {
+      const { code, stderr } = await run(commands.remove(name));
+      const why = visible(stderr.trim(), 300);
+      if (code === 0 || why === "") return;
+      throw new PmlError("KEY_MISSING", `Cannot remove ${quoted(name)} from the keyring: ${why}`, {
+        hint: "Unlock your keyring, and try again",
+      });
+    },
+  };
 }
 
 /** Runs a program that has secrets, with the person's session and no key. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type { Log } from "../audit/log.ts";
 import { ownEnvironment } from "../config/child_environment.ts";
 import { SignIns, type SignInsOptions } from "../oauth/sign_ins.ts";
-import { SystemKeyring } from "./keyring.ts";
+import { keyringOf, keyringProgram } from "./keyring.ts";
 import { type NetworkOptions, proxyOf } from "./network.ts";
 
 /** What sign-ins stand in. */
@@ -22,11 +22,11 @@ export function openSignIns(options: OpenSignInsOptions): SignIns {
   const { policy, redactor, log, fetch, closing } = options;
   const { loaded } = policy.now;
   const { environment } = loaded;
-  const keyring = SystemKeyring.find(loaded, closing);
+  const keyring = keyringProgram(loaded);
   return new SignIns({
     fetch,
     closing,
-    keyring,
+    keyring: keyringOf(keyring, closing),
     folder: join(environment.home, "sign_ins"),
     clean: (error) => redactor.cleaned(error),
     document: () => policy.now.loaded.person.oauth?.client_metadata_url,
@@ -41,7 +41,7 @@ export function openSignIns(options: OpenSignInsOptions): SignIns {
       return {
         code: REFRESH_CODE,
         env: ownEnvironment(environment),
-        keyring: keyring?.program,
+        keyring,
         proxy: proxy && { ...proxy, url: proxy.url.href },
       };
     },

@@ -10,9 +10,15 @@ import { type Key, SOURCES_FILE } from "../config/keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readPrivate } from "../io/private_files.ts";
-import { FileTokenStore } from "../oauth/token_store.ts";
+import { FileTokenStore, type Keyring } from "../oauth/token_store.ts";
 import type { App } from "./app.ts";
-import { findOutside, outsideEnvironment, runOutside, SystemKeyring } from "./keyring.ts";
+import {
+  findOutside,
+  keyringOf,
+  keyringProgram,
+  outsideEnvironment,
+  runOutside,
+} from "./keyring.ts";
 
 /** Where a key is: in the keyring, or with a program that prints it. */
 export type KeySource = { readonly keyring: true } | { readonly command: readonly string[] };
@@ -50,7 +56,9 @@ export async function lookUpKeys(
 export async function keyFrom(app: App, name: string, source: KeySource): Promise<string> {
   if ("keyring" in source) {
     try {
-      return await keyringOf(app).get(name);
+      const keyring = systemKeyring(app);
+      if (keyring !== undefined) return await keyring.get(name);
+      throw new Error("its program is not on PATH (on Linux `secret-tool`)");
     } catch (error) {
       throw unfound(name, "the keyring", Object(error).message);
     }
@@ -64,18 +72,14 @@ export async function keyFrom(app: App, name: string, source: KeySource): Promis
   throw unfound(name, quoted(file, 200), why);
 }
 
-/** Returns the keyring of the system. Throws if there is none. */
-function keyringOf(app: App): SystemKeyring {
-  const keyring = SystemKeyring.find(app.loaded(), app.closing);
-  if (keyring !== undefined) return keyring;
-  throw new PmlError("USAGE", "Cannot find the program of your keyring on PATH", {
-    hint: "On Linux it is `secret-tool`, of libsecret-tools",
-  });
+/** Returns the keyring of the system; undefined if there is none. */
+export function systemKeyring(app: App): Keyring | undefined {
+  return keyringOf(keyringProgram(app.loaded()), app.closing);
 }
 
 /** Takes a secret out of the keyring. */
 export async function removeFromKeyring(app: App, name: string): Promise<void> {
-  await keyringOf(app).remove(name);
+  await systemKeyring(app)?.remove(name);
 }
 
 /** Returns the names of what the keyring keeps for this PML home: keys, and secrets of sign-ins. */

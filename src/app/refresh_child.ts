@@ -8,7 +8,7 @@ import { asPmlError } from "../core/errors.ts";
 import { type RefreshRequest, refreshSignIn } from "../oauth/refreshing.ts";
 import { FileTokenStore } from "../oauth/token_store.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
-import { SystemKeyring } from "./keyring.ts";
+import { keyringOf } from "./keyring.ts";
 
 /** The URL of this code. Whoever imports it has all of it installed, too. */
 export const REFRESH_CODE: string = import.meta.url;
@@ -27,7 +27,7 @@ async function main(): Promise<object> {
     const signal = AbortSignal.timeout(MOST_MS);
     const store = new FileTokenStore(folder, {
       // What came is kept, also where its answer came late.
-      keyring: SystemKeyring.of(keyring, NEVER),
+      keyring: keyringOf(keyring, NEVER),
       warn: () => {},
     });
     await refreshSignIn(request, { store, send: network.fetch, signal });

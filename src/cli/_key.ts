@@ -13,8 +13,8 @@ import {
   keySources,
   programOf,
   removeFromKeyring,
+  systemKeyring,
 } from "../app/outside_keys.ts";
-import { SystemKeyring } from "../app/keyring.ts";
 import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
 import { PmlError } from "../core/errors.ts";
@@ -98,7 +98,7 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
   }
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
   if (
-    name !== CLOUD && await SystemKeyring.find(at.app.loaded(), at.app.closing)?.set(name, value)
+    name !== CLOUD && await systemKeyring(at.app)?.set(name, value)
   ) {
     await edit(at, name, () => undefined);
     await setSource(at, name, { keyring: true });

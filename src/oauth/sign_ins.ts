@@ -135,8 +135,8 @@ export class SignIns {
       scopes: kept.scopes,
       client: kept.client.client_id,
       until: kept.until,
-      isRenewed: kept.keyring?.isRenewed ?? kept.refreshToken !== undefined,
-      isInKeyring: kept.keyring !== undefined,
+      isRenewed: kept.isRenewed ?? kept.refreshToken !== undefined,
+      isInKeyring: kept.isRenewed !== undefined,
     }));
     return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));
   }

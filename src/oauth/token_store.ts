@@ -60,8 +60,8 @@ export interface Kept {
 
 /** What a file says: all of a sign-in, or all but its secrets, which the keyring has. */
 type Filed<T> = T & {
-  /** The name of the secrets in the keyring, and whether a refresh token is among them. */
-  readonly keyring?: { readonly name: string; readonly isRenewed: boolean } | undefined;
+  /** Whether a refresh token is among the secrets in the keyring; undefined if there are none. */
+  readonly isRenewed?: boolean | undefined;
 };
 
 /** What of a sign-in is secret, and where it is. */
@@ -140,11 +140,11 @@ export class FileTokenStore implements TokenStore {
 
   async read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined> {
     const filed = this.look<T>(key);
-    if (filed?.keyring === undefined) return filed;
+    if (filed?.isRenewed === undefined) return filed;
     try {
       const { keyring } = this.#options;
       if (keyring === undefined) throw new Error("there is none here");
-      return parsed<T>(JSON.parse(await keyring.get(filed.keyring.name)));
+      return parsed<T>(JSON.parse(await keyring.get(this.#nameOf(key))));
     } catch (error) {
       const why = visible(`${Object(error).message}`.trim(), 300);
       throw new PmlError("KEY_MISSING", `Cannot get your sign-in from the keyring: ${why}`, {
@@ -162,26 +162,25 @@ export class FileTokenStore implements TokenStore {
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
     const { keyring } = this.#options;
-    const before = this.look(key)?.keyring?.name;
-    const name = before ?? (isAttended ? this.#nameOf(key) : undefined);
+    const isThere = this.look(key)?.isRenewed !== undefined;
     // Also of a registration, which has no token.
     const { accessToken, refreshToken, client, ...open }: Secrets = kept;
     const { client_secret, ...known } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
-    const isIn = name !== undefined && isSecret && await keyring?.set(name, JSON.stringify(kept));
+    const isIn = (isThere || isAttended) && isSecret &&
+      await keyring?.set(this.#nameOf(key), JSON.stringify(kept));
     const isRenewed = refreshToken !== undefined;
     await writePrivate(
       this.#at(key),
-      isIn ? { ...open, client: known, keyring: { name, isRenewed } } : kept,
+      isIn ? { ...open, client: known, isRenewed } : kept,
     );
-    if (!isIn) await this.#forget(before);
+    if (isThere && !isIn) await this.#forget(key);
   }
 
   async remove(key: string): Promise<void> {
     const at = this.#at(key);
-    await this.#forget(this.look(key)?.keyring?.name);
-    // Also what a locked keyring did not give back. Where there is none, nothing is there.
-    await this.#options.keyring?.remove(this.#nameOf(key)).catch(() => {});
+    // A locked keyring may have it still, though the file says nothing of it.
+    await this.#forget(key, this.look(key)?.isRenewed === undefined);
     await Deno.remove(at).then(() => syncName(at)).catch(unlessGone);
   }
 
@@ -191,7 +190,8 @@ export class FileTokenStore implements TokenStore {
 
   /** Returns the names of all secrets in the keyring. */
   inKeyring(): readonly string[] {
-    return this.#keys().flatMap((key) => this.look(key)?.keyring?.name ?? []);
+    return this.#keys().filter((key) => this.look(key)?.isRenewed !== undefined)
+      .map((key) => this.#nameOf(key));
   }
 
   #keys(): readonly string[] {
@@ -203,9 +203,9 @@ export class FileTokenStore implements TokenStore {
     }
   }
 
-  async #forget(name: string | undefined): Promise<void> {
-    if (name === undefined) return;
-    await this.#options.keyring?.remove(name).catch(({ message }) => this.#options.warn(message));
+  async #forget(key: string, isSilent = false): Promise<void> {
+    const { keyring, warn } = this.#options;
+    await keyring?.remove(this.#nameOf(key)).catch(({ message }) => isSilent || warn(message));
   }
 
   /** Returns the name of secrets in the keyring, which several PML homes may use. */

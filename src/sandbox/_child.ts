@@ -14,6 +14,7 @@ import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_laye
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
 import hostCode from "./boot/host.min.js" with { type: "text" };
+import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 import type { HostGrants, HostStart } from "./boot/message.ts";
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 import { DENIED } from "./denied_names.ts";
@@ -75,7 +76,7 @@ export async function startChild(
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
-        programUrl(hostCode),
+        programUrl(hostCode, [kernelCode]),
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },

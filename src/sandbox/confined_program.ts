@@ -18,9 +18,13 @@ import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { Program } from "./process.ts";
 import type { Reach } from "./boot/reach.ts";
 import confinedCode from "./boot/confined.min.js" with { type: "text" };
+import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 
 export { openPrivateFolder };
 export type { Layer, OsLayerOptions, PrivateFolder, Reach };
+
+/** The scripts that confine a program. */
+const CONFINING = [kernelCode, confinedCode];
 
 /**
  * Finds the layer that can confine programs on this machine. Throws if the person requires one and
@@ -31,7 +35,7 @@ export async function programLayer(options: OsLayerOptions, reach: Reach): Promi
     if (layer.kind !== "landlock") return layer;
     if (!canKeep()) throw lacking("no landlock: no program can be kept");
     const { ok, text } = await tried("/bin/sh", ["-c", ":"], {
-      confined: { reach, code: confinedCode },
+      confined: { reach, before: CONFINING },
     });
     if (ok) return layer;
     throw lacking(text.trim().slice(0, 200) || "no landlock");
@@ -49,7 +53,7 @@ export function confinedProgram(
   { layer, reach }: { readonly layer: Layer; readonly reach: Reach },
 ): Program {
   const { file, args, cwd } = program;
-  if (layer.kind === "landlock") return { ...program, confined: { reach, code: confinedCode } };
+  if (layer.kind === "landlock") return { ...program, confined: { reach, before: CONFINING } };
   if (layer.kind === "none") return program;
   const sight = { ...reach, workspace: cwd, lock: "/dev/null", own: [cwd], net: true };
   return { ...program, file: layer.program, args: [...bubblewrapArgs(sight), file, ...args] };
