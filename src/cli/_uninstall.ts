@@ -41,6 +41,7 @@ const KEPT: Readonly<Record<string, string>> = {
   pending: "calls that wait for you",
   pins: "servers and tools that you approved",
   replicas: "what processes of `pml serve` share",
+  sampling: "what models used today",
   sandbox: "files of running sandboxes",
   serve_token: "the token of `pml serve`",
   servers: "installed packages",

@@ -149,7 +149,6 @@ export class FileTokenStore implements TokenStore {
       const why = visible(`${Object(error).message}`.trim(), 300);
       throw new PmlError("KEY_MISSING", `Cannot get your sign-in from the keyring: ${why}`, {
         hint: "Unlock your keyring, or sign in again with `pml login`",
-        cause: error,
       });
     }
   }
@@ -161,14 +160,13 @@ export class FileTokenStore implements TokenStore {
     kept: Kept | Registration,
     { isAttended = false }: { readonly isAttended?: boolean } = {},
   ): Promise<void> {
-    const { keyring } = this.#options;
     const isThere = this.look(key)?.isRenewed !== undefined;
     // Also of a registration, which has no token.
     const { accessToken, refreshToken, client, ...open }: Secrets = kept;
     const { client_secret, ...known } = client;
     const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
     const isIn = (isThere || isAttended) && isSecret &&
-      await keyring?.set(this.#nameOf(key), JSON.stringify(kept));
+      await this.#options.keyring?.set(this.#nameOf(key), JSON.stringify(kept));
     const isRenewed = refreshToken !== undefined;
     await writePrivate(
       this.#at(key),
