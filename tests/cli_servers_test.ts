@@ -134,7 +134,17 @@ Deno.test("pml install names the server that it cannot install, and says why", a
   const wrong = { far: "no command starts it", nobody: "no file of yours defines it" };
   for (const [name, why] of Object.entries(wrong)) {
     const { code, stderr } = await runPml(ws, ["install", "--json", name]);
-    assert.equal(code, 1);
-    assert.match(stderr, new RegExp(`BAD_ARGUMENTS: Cannot install "${name}": ${why}`));
+    assert.equal(code, 2);
+    assert.match(stderr, new RegExp(`USAGE: Cannot install "${name}": ${why}`));
+  }
+});
+
+Deno.test("A command that takes a server asks whether the nearest name was meant", async () => {
+  const mcpServers = { weather: { command: "node", args: ["server.js"] } };
+  await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
+  for (const command of ["tools", "logs", "learn", "remove"]) {
+    const { code, stderr } = await runPml(ws, [command, "weathr"]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /^error: USAGE: .*"weathr".*\n {2}Did you mean "weather"\?\n$/, command);
   }
 });

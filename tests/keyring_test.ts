@@ -10,20 +10,12 @@ import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Scripted } from "../src/remote/_stage_test.ts";
 import { call } from "./attacks/evil_servers.ts";
+import { inSession } from "./kit/keyring_session.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
-
-/** Unlocks a keyring, then runs what follows. */
-const UNLOCKED =
-  "printf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1\n" +
-  'exec "$@"';
-
-function inSession(): readonly [string, ...string[]] {
-  return ["dbus-run-session", "--", "sh", "-c", UNLOCKED, "sh", ...pmlCommand()];
-}
 
 async function makeScene(far: Scripted): Promise<Workspace> {
   const headers = { "X-Key": "${SOME_KEY}", "X-Other": "${OTHER_KEY:-none}" };
@@ -41,7 +33,10 @@ async function makeScene(far: Scripted): Promise<Workspace> {
 Deno.test("pml key set keeps a key in the keyring of the session, and a server gets it from there", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);
-  const options = { command: inSession(), env: { XDG_RUNTIME_DIR: join(ws.root, "run") } };
+  const options = {
+    command: inSession(pmlCommand()),
+    env: { XDG_RUNTIME_DIR: join(ws.root, "run") },
+  };
   const run = (args: readonly string[], stdin = "") => runPml(ws, args, { ...options, stdin });
   // Kept in the file first, as before there was a keyring.
   await runPml(ws, ["key", "set", "SOME_KEY", "--stdin"], { stdin: "of-the-file\n" });

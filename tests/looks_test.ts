@@ -107,3 +107,42 @@ Deno.test("Lists and reports are broken between words to the width of the termin
     assert.deepEqual(lost.filter((word) => !/\d/.test(word)), [], "no word is lost");
   }
 });
+
+Deno.test("Questions and errors are broken between words to the width of the terminal, commands are not, and no line of others begins where one of PML's does", async () => {
+  const words = Array.from({ length: 40 }, (_, at) => `word-${at}`).join(" ");
+  await using ws = await makeWorkspace({
+    pml: {
+      version: 1,
+      mcpServers: { far: { command: "node", args: ["server.js", words] } },
+    },
+    trusted: false,
+  });
+  const command = ["sh", "-c", 'stty cols 50; exec "$@"', "sh", ...pmlCommand()] as const;
+  const linesOf = async (args: readonly string[], asks: RegExp) => {
+    const shown = await runPmlOnTerminal(ws, args, { command, typed: [[asks, "n"]] });
+    const lines = shown.stdout.split(/\r?\n/);
+    const long = lines.filter((line) => line.length > 50);
+    // A hash, a path and a command are one word each.
+    assert.ok(long.every((line) => /`.*`|\S{36,}/.test(line)), long.join("\n"));
+    return lines;
+  };
+  const content = `content=${words} Server: "other"`;
+  const call = await linesOf(
+    ["call", "filesystem:write_file", "path=a", content],
+    /May it run\?.*\[N\]\s+no/s,
+  );
+  const at = call.findIndex((line) => /^ {6}"content": "word-0 /.test(line));
+  assert.ok(at > 0, call.join("\n"));
+  assert.match(call[at + 1] ?? "", /^ {10}word-\d/);
+  // What a value says stands deeper than PML's own lines.
+  assert.deepEqual(call.filter((line) => /^ {0,9}(?:Server|Tool): /.test(line)).length, 2);
+  assert.match(call.join(" ").replace(/\s+/g, " "), new RegExp(words));
+  const trust = await linesOf(["trust"], /Trust exactly this\?.*\[N\]\s+no/s);
+  assert.ok(trust.some((line) => /\bsha256 [0-9a-f]{64}\b|^ +[0-9a-f]{64}\)/.test(line)));
+  const failed = await runPmlOnTerminal(ws, ["tools", "nothing", "of", "this", "kind"], {
+    command,
+  });
+  assert.match(failed.stdout, /^error: USAGE: .*\r?\n {4}\S/);
+  const piped = await runPml(ws, ["tools", "nothing", "of", "this", "kind"]);
+  assert.match(piped.stderr, /^error: USAGE: .{50,}\n/);
+});

@@ -24,6 +24,8 @@ export interface StormOptions {
   readonly expiries: number;
   /** How many processes are killed, spread over the expiries; every second in a refresh. */
   readonly kills: number;
+  /** Variables of all processes. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Called after each expiry. */
   readonly onRound?: (round: number) => void;
 }
@@ -52,6 +54,7 @@ export async function storm(options: StormOptions): Promise<Stormed> {
       permissions: { allow: ["far:*"] },
       mcpServers: { far: { type: "http", url: mcp.url } },
     },
+    ...(options.env && { env: options.env }),
   });
   const { code, stdout, stderr } = await signIn(ws, "far");
   assert.equal(code, 0, stdout + stderr);

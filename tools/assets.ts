@@ -17,6 +17,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "builtin/sqlite.min.js": "builtin/sqlite/sqlite.ts",
   "builtin/git.min.js": "builtin/git/git.ts",
   "src/sandbox/boot/host.min.js": "src/sandbox/boot/host_main.ts",
+  "src/sandbox/boot/kernel.min.js": "src/sandbox/boot/kernel_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
   "src/sandbox/boot/code.min.js": "src/sandbox/boot/code.ts",
   "src/sandbox/boot/keeper.min.js": "src/sandbox/boot/keeper_main.ts",

@@ -6,28 +6,10 @@
  */
 
 import type { GatewayOptions } from "../config/gateway_options.ts";
-import type { JsonObject } from "../core/json.ts";
-import { textOf } from "../core/json.ts";
+import { type JsonObject, textOf } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import type { MetaCalls } from "../gateway/meta_calls.ts";
-import type { CatalogEntry } from "../search/catalog.ts";
 import type { App } from "./app.ts";
-
-/** What the costs are measured with. */
-export interface CostsOptions {
-  /** Gives the list that a client would get, for a query where there is one. */
-  readonly exposed: (
-    options: GatewayOptions,
-    query?: string,
-  ) => Promise<readonly JsonObject[]>;
-  /** Gives what answers the meta-tools. */
-  readonly metaCalls: () => Promise<MetaCalls>;
-  /** Gives every tool that no rule denies. */
-  readonly tools: () => readonly CatalogEntry[];
-  /** Has servers asked whose tools are unknown. */
-  readonly prepare: () => Promise<void>;
-}
 
 /** What a list costs. */
 export interface ListCost {
@@ -43,45 +25,51 @@ export interface AnswerCost {
   readonly p95: number;
 }
 
+/** A tool, and the first line of what is said of it. */
+interface Asked {
+  readonly id: ToolId;
+  readonly query: string;
+}
+
 /** The most tools whose own words are searched for. */
 const ASKED_MAX = 100;
 /** The most queries that a list is made for. */
 const LISTED_MAX = 10;
+/** Longer lines are no query that anybody asks. */
+const QUERY_MAX = 300;
 
 /** Measures what clients would pay; nothing is told to any. */
 export class Costs {
-  readonly #options: CostsOptions;
+  readonly #app: App;
 
-  /** Takes what they are measured with; nothing is asked yet. */
-  constructor(options: CostsOptions) {
-    this.#options = options;
+  /** Takes the app; nothing is asked yet. */
+  constructor(app: App) {
+    this.#app = app;
   }
 
-  /** Gives what a list costs that is asked for without a query, as clients do. */
-  async list(options: GatewayOptions): Promise<ListCost> {
-    return costOf(await this.#options.exposed(options));
+  /** Returns what a list costs, without a query as clients ask for it. */
+  async list(options: GatewayOptions, query?: string): Promise<ListCost> {
+    const tools = await (await this.#app.gateway()).exposed(options, { query });
+    return { tools: tools.length, tokens: tokensOf(JSON.stringify(tools)) };
   }
 
-  /** Gives what a list costs in the middle where a query comes with it. */
-  async queried(options: GatewayOptions): Promise<ListCost> {
-    await this.#options.prepare();
-    const costs: ListCost[] = [];
-    for (const { query } of this.#asked(LISTED_MAX)) {
-      costs.push(costOf(await this.#options.exposed(options, query)));
+  /** Returns the tokens of a list in the middle where a query comes with it. */
+  async queried(options: GatewayOptions): Promise<number> {
+    const costs: number[] = [];
+    for (const { query } of await this.#asked(LISTED_MAX)) {
+      costs.push((await this.list(options, query)).tokens);
     }
-    const [tools, tokens] = (["tools", "tokens"] as const)
-      .map((key) => partOf(costs.map((cost) => cost[key]), 0.5));
-    return { tools: tools ?? 0, tokens: tokens ?? 0 };
+    return partOf(costs, 0.5);
   }
 
-  /** Gives what answers of `search` cost that look for the words of tools, at most so many. */
+  /** Returns what answers of `search` cost that look for the words of tools, at most so many. */
   async search(most = ASKED_MAX): Promise<AnswerCost> {
     return await this.#answers("search", most, ({ query }) => ({ query }));
   }
 
-  /** Gives what answers of `schema` for one tool cost. */
-  async schema(most = ASKED_MAX): Promise<AnswerCost> {
-    return await this.#answers("schema", most, ({ id }) => ({ tools: [id] }));
+  /** Returns what answers of `schema` for one tool cost. */
+  async schema(): Promise<AnswerCost> {
+    return await this.#answers("schema", ASKED_MAX, ({ id }) => ({ tools: [id] }));
   }
 
   async #answers(
@@ -89,12 +77,11 @@ export class Costs {
     most: number,
     argumentsOf: (asked: Asked) => JsonObject,
   ): Promise<AnswerCost> {
-    await this.#options.prepare();
-    const metaCalls = await this.#options.metaCalls();
-    const never = new AbortController().signal;
+    const { signal } = new AbortController();
     const tokens: number[] = [];
-    for (const asked of this.#asked(most)) {
-      const request = { arguments: argumentsOf(asked), signal: never, answer: undefined };
+    for (const asked of await this.#asked(most)) {
+      const metaCalls = await (await this.#app.gateway()).metaCalls();
+      const request = { arguments: argumentsOf(asked), signal, answer: undefined };
       const outcome = await metaCalls.call(name, request);
       if (outcome.kind !== "result") continue;
       const texts = outcome.result.content.map(({ text }) => tokensOf(textOf(text)));
@@ -103,40 +90,20 @@ export class Costs {
     return { count: tokens.length, median: partOf(tokens, 0.5), p95: partOf(tokens, 0.95) };
   }
 
-  /** Tools, spread evenly over all, each with the first line of what is said of it. */
-  #asked(most: number): readonly Asked[] {
-    const tools = this.#options.tools();
+  /** Returns tools that no rule denies, spread evenly over all. Servers are asked for theirs first. */
+  async #asked(most: number): Promise<readonly Asked[]> {
+    const { servers, catalog, policy } = this.#app;
+    await servers.prepare();
+    const tools = catalog.list().filter(({ id }) => policy.now.judge(id).kind !== "deny");
     const count = Math.min(most, tools.length);
     return Array.from({ length: count }, (_, at) => tools[Math.floor(at * tools.length / count)])
-      .flatMap((entry) => entry === undefined ? [] : askedOf(entry));
+      .flatMap((entry) => {
+        if (entry === undefined) return [];
+        const { id, tool } = entry;
+        const [line = ""] = (tool.description ?? "").trim().split("\n");
+        return { id, query: line.slice(0, QUERY_MAX) || tool.name };
+      });
   }
-}
-
-/** Measures the costs of a house. */
-export function costsOf(app: App): Costs {
-  return new Costs({
-    exposed: async (options, query) => await (await app.gateway()).exposed(options, { query }),
-    metaCalls: async () => await (await app.gateway()).metaCalls(),
-    tools: () => app.catalog.list().filter(({ id }) => app.policy.now.judge(id).kind !== "deny"),
-    prepare: () => app.servers.prepare(),
-  });
-}
-
-interface Asked {
-  readonly id: ToolId;
-  readonly query: string;
-}
-
-function askedOf({ id, tool }: CatalogEntry): Asked {
-  const [line = ""] = (tool.description ?? "").trim().split("\n");
-  return { id, query: line.slice(0, QUERY_MAX) || tool.name };
-}
-
-/** Longer lines are no query that anybody asks. */
-const QUERY_MAX = 300;
-
-function costOf(tools: readonly JsonObject[]): ListCost {
-  return { tools: tools.length, tokens: tokensOf(JSON.stringify(tools)) };
 }
 
 function partOf(values: readonly number[], part: number): number {

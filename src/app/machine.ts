@@ -328,8 +328,8 @@ function valuesOf(
   if (own?.kind === "stdio") return values.stdio(own);
   const why = own === undefined ? "no file of yours defines it" : "no command starts it";
   throw policy.forbidden(server)?.error ??
-    new PmlError("BAD_ARGUMENTS", `Cannot install ${quoted(server)}: ${why}`, {
-      hint: "Name a server with a command in .pml.json (trusted) or in config.yaml",
+    new PmlError("USAGE", `Cannot install ${quoted(server)}: ${why}`, {
+      hint: "Name a server of `pml list` that a command starts",
     });
 }
 

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { Log } from "../audit/log.ts";
 import { ownEnvironment } from "../config/child_environment.ts";
 import { SignIns, type SignInsOptions } from "../oauth/sign_ins.ts";
+import { keyringOf, keyringProgram } from "./keyring.ts";
 import { type NetworkOptions, proxyOf } from "./network.ts";
 
 /** What sign-ins stand in. */
@@ -19,10 +20,13 @@ export interface OpenSignInsOptions
 /** Opens the sign-ins of the person; nothing is read yet. */
 export function openSignIns(options: OpenSignInsOptions): SignIns {
   const { policy, redactor, log, fetch, closing } = options;
-  const { environment } = policy.now.loaded;
+  const { loaded } = policy.now;
+  const { environment } = loaded;
+  const keyring = keyringProgram(loaded);
   return new SignIns({
     fetch,
     closing,
+    keyring: keyringOf(keyring, closing),
     folder: join(environment.home, "sign_ins"),
     clean: (error) => redactor.cleaned(error),
     document: () => policy.now.loaded.person.oauth?.client_metadata_url,
@@ -37,6 +41,7 @@ export function openSignIns(options: OpenSignInsOptions): SignIns {
       return {
         code: REFRESH_CODE,
         env: ownEnvironment(environment),
+        keyring,
         proxy: proxy && { ...proxy, url: proxy.url.href },
       };
     },

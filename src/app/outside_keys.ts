@@ -5,67 +5,26 @@
  * @module
  */
 
-import { delimiter, dirname, join } from "node:path";
-import { browserEnvironment } from "../config/child_environment.ts";
+import { join } from "node:path";
 import { type Key, SOURCES_FILE } from "../config/keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readPrivate } from "../io/private_files.ts";
-import { type ProgramResult, runProgram } from "../sandbox/process.ts";
-import { findProgram, searchPath } from "../sandbox/search_path.ts";
+import { FileTokenStore, type Keyring } from "../oauth/token_store.ts";
 import type { App } from "./app.ts";
+import {
+  findOutside,
+  keyringOf,
+  keyringProgram,
+  outsideEnvironment,
+  runOutside,
+} from "./keyring.ts";
 
 /** Where a key is: in the keyring, or with a program that prints it. */
 export type KeySource = { readonly keyring: true } | { readonly command: readonly string[] };
 
 /** Where each key is, by its name. */
 export type KeySources = Readonly<Record<string, KeySource>>;
-
-/** How long the keyring or a program may take: the person may have to unlock it. */
-const LOOK_MS = 30_000;
-const MOST_BYTES = 65_536;
-
-/** The commands of a keyring. The value comes on stdin, so that no list of processes shows it. */
-interface Keyring {
-  readonly program: string;
-  readonly get: (name: string) => readonly string[];
-  readonly remove: (name: string) => readonly string[];
-  readonly set: (name: string) => readonly string[];
-  /** Returns what goes to stdin; the value itself unless told. */
-  readonly input?: (name: string, value: string) => string;
-}
-
-const VAULT = "[void][Windows.Security.Credentials.PasswordVault," +
-  "Windows.Security.Credentials,ContentType=WindowsRuntime];" +
-  "$v=New-Object Windows.Security.Credentials.PasswordVault;";
-const shell = (text: string) => ["-NoProfile", "-NonInteractive", "-Command", VAULT + text];
-
-const KEYRINGS: Partial<Record<typeof Deno.build.os, Keyring>> = {
-  linux: {
-    program: "secret-tool",
-    get: (name) => ["lookup", "service", "pml", "name", name],
-    remove: (name) => ["clear", "service", "pml", "name", name],
-    set: (name) => ["store", `--label=PML ${name}`, "service", "pml", "name", name],
-  },
-  darwin: {
-    program: "security",
-    get: (name) => ["find-generic-password", "-s", "pml", "-a", name, "-w"],
-    remove: (name) => ["delete-generic-password", "-s", "pml", "-a", name],
-    set: () => ["-i"],
-    input: (name, value) =>
-      `add-generic-password -U -s pml -a ${name} -w "${value.replace(/["\\]/g, "\\$&")}"\n`,
-  },
-  windows: {
-    program: "powershell.exe",
-    get: (name) => shell(`$c=$v.Retrieve('pml','${name}');$c.RetrievePassword();$c.Password`),
-    remove: (name) => shell(`$v.Remove($v.Retrieve('pml','${name}'))`),
-    set: (name) =>
-      shell(
-        `$v.Add((New-Object Windows.Security.Credentials.PasswordCredential('pml','${name}',` +
-          "[Console]::In.ReadToEnd())))",
-      ),
-  },
-};
 
 /** Reads where keys are. A file that cannot be read names none, which a warning says. */
 export function keySources(home: string, warn: (message: string) => void): KeySources {
@@ -96,73 +55,48 @@ export async function lookUpKeys(
 /** Returns the value of a key. Throws KEY_MISSING with the reason. */
 export async function keyFrom(app: App, name: string, source: KeySource): Promise<string> {
   if ("keyring" in source) {
-    const { code, stdout, stderr } = await runKeyring(app, (keyring) => keyring.get(name));
-    if (code === 0 && stdout !== "") return stdout.replace(/\r?\n$/, "");
-    throw unfound(name, "the keyring", stderr || "it does not have it");
+    try {
+      const keyring = systemKeyring(app);
+      if (keyring !== undefined) return await keyring.get(name);
+      throw new Error("its program is not on PATH (on Linux `secret-tool`)");
+    } catch (error) {
+      throw unfound(name, "the keyring", Object(error).message);
+    }
   }
   const [file = "", ...args] = source.command;
-  const { code, stdout, stderr } = await run(app, { file, args });
+  const program = { file, env: outsideEnvironment(app.loaded()) };
+  const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
   const value = stdout.replace(/\r?\n$/, "");
   if (code === 0 && value !== "") return value;
   const why = stderr.trim() || (code === 0 ? "it prints nothing" : `it ends with ${code}`);
   throw unfound(name, quoted(file, 200), why);
 }
 
-/** Puts a key into the keyring. Returns whether there is one that took it. */
-export async function keepInKeyring(app: App, name: string, value: string): Promise<boolean> {
-  try {
-    const { code } = await runKeyring(
-      app,
-      (keyring) => keyring.set(name),
-      (keyring) => keyring.input?.(name, value) ?? value,
-    );
-    return code === 0 && await keyFrom(app, name, { keyring: true }) === value;
-  } catch {
-    return false; // there is none, or nobody unlocks it: the key goes into the file
-  }
+/** Returns the keyring of the system; undefined if there is none. */
+export function systemKeyring(app: App): Keyring | undefined {
+  return keyringOf(keyringProgram(app.loaded()), app.closing);
 }
 
-/** Takes a key out of the keyring. */
+/** Takes a secret out of the keyring. */
 export async function removeFromKeyring(app: App, name: string): Promise<void> {
-  await runKeyring(app, (keyring) => keyring.remove(name));
+  await systemKeyring(app)?.remove(name);
+}
+
+/** Returns the names of what the keyring keeps for this PML home: keys, and secrets of sign-ins. */
+export function namesInKeyring(home: string, warn: (message: string) => void): readonly string[] {
+  const keys = Object.entries(keySources(home, warn)).filter(([, source]) => "keyring" in source);
+  return [
+    ...keys.map(([name]) => name),
+    ...new FileTokenStore(join(home, "sign_ins"), { warn }).inKeyring(),
+  ];
 }
 
 /** Returns the absolute path of a program of the person. Throws if it is not there. */
 export function programOf(app: App, name: string): string {
-  const { environment, workspace: { root: workspace } } = app.loaded();
-  const path = searchPath(environment.get("PATH"), workspace);
-  const file = findProgram(name, { path, workspace });
+  const file = findOutside(app.loaded(), name);
   if (file !== undefined) return file;
   throw new PmlError("USAGE", `Cannot find the program ${quoted(name)} on PATH`, {
     hint: "Install it outside the workspace, in a folder that PATH names",
-  });
-}
-
-async function runKeyring(
-  app: App,
-  argsOf: (keyring: Keyring) => readonly string[],
-  inputOf: (keyring: Keyring) => string = () => "",
-): Promise<ProgramResult> {
-  const keyring = KEYRINGS[Deno.build.os];
-  if (keyring === undefined) throw new PmlError("USAGE", "PML knows no keyring of this system");
-  const file = programOf(app, keyring.program);
-  return await run(app, { file, args: argsOf(keyring), input: inputOf(keyring) });
-}
-
-async function run(
-  app: App,
-  { file, args, input }: {
-    readonly file: string;
-    readonly args: readonly string[];
-    readonly input?: string;
-  },
-): Promise<ProgramResult> {
-  const { environment, workspace: { root } } = app.loaded();
-  const PATH = searchPath(environment.get("PATH"), root).join(delimiter);
-  const env = { ...browserEnvironment(environment), PATH };
-  const signal = AbortSignal.any([app.closing, AbortSignal.timeout(LOOK_MS)]);
-  return await runProgram({ file, args, cwd: dirname(file), env, kept: true }, {
-    ...{ signal, input, maxBytes: MOST_BYTES },
   });
 }
 

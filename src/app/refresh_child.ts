@@ -8,20 +8,28 @@ import { asPmlError } from "../core/errors.ts";
 import { type RefreshRequest, refreshSignIn } from "../oauth/refreshing.ts";
 import { FileTokenStore } from "../oauth/token_store.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { keyringOf } from "./keyring.ts";
 
 /** The URL of this code. Whoever imports it has all of it installed, too. */
 export const REFRESH_CODE: string = import.meta.url;
 
 const MOST_MS = 30_000;
+const NEVER = new AbortController().signal;
 
 async function main(): Promise<object> {
-  const { folder, proxy, ...request }: RefreshRequest = await new Response(Deno.stdin.readable)
+  const { folder, proxy, keyring, ...request }: RefreshRequest = await new Response(
+    Deno.stdin.readable,
+  )
     .json();
   const way = proxy && { ...proxy, url: new URL(proxy.url) };
   using network = new GuardedFetch({ proxy: () => way });
   try {
-    const store = new FileTokenStore(folder, () => {});
     const signal = AbortSignal.timeout(MOST_MS);
+    const store = new FileTokenStore(folder, {
+      // What came is kept, also where its answer came late.
+      keyring: keyringOf(keyring, NEVER),
+      warn: () => {},
+    });
     await refreshSignIn(request, { store, send: network.fetch, signal });
     return {};
   } catch (error) {

@@ -9,11 +9,10 @@ import { serverText } from "../config/shown.ts";
 import { shownDefinition } from "../config/client_servers.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { inset, quoted, visible } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 import { type Change, changeOf } from "./_config_file.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
@@ -168,11 +167,10 @@ export async function remove(
   }
   const [change, other] = changes;
   if (change === undefined) {
-    const near = nearName(name, known);
-    const meant = near === undefined
-      ? "`pml list` shows where each is defined"
-      : `Did you mean ${quoted(near)}?`;
-    throw usage(`Cannot remove ${quoted(name)}: no file of yours defines it`, meant);
+    throw usage(
+      `Cannot remove ${quoted(name)}: no file of yours defines it`,
+      meant(name, { known, otherwise: "`pml list` shows where each is defined" }),
+    );
   }
   if (other !== undefined) {
     throw usage(

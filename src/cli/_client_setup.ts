@@ -20,7 +20,6 @@ import {
 import { exists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
 import { isInside } from "../io/place.ts";
 import {
   addedLines,
@@ -32,7 +31,7 @@ import {
   HTTP_ENTRY,
 } from "./_client_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 import { readInside, refused } from "./_files.ts";
 import { canUndo, editFile, findUndo, type Target } from "./_import_file.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -86,9 +85,8 @@ export function chosenClients(app: App, named: string | boolean): readonly Clien
 function clientNamed(name: string): ClientName {
   const client = CLIENTS.find((each) => each === name);
   if (client !== undefined) return client;
-  const near = nearName(name, CLIENTS);
-  const meant = near === undefined ? "" : `. Did you mean ${quoted(near)}?`;
-  throw usage(`Cannot connect ${quoted(name)}: PML does not know this client${meant}`, known());
+  const before = `Cannot connect ${quoted(name)}: PML does not know this client`;
+  throw usage(meant(name, { known: CLIENTS, before }), known());
 }
 
 function known(): string {

@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { endInput, isTerminal } from "./_terminal.ts";
 import { unmetRules } from "./_unmet_rules.ts";
@@ -160,7 +160,7 @@ export async function prepare(
     const names = states.map(({ name }) => name);
     throw usage(
       `Cannot find the server ${quoted(server)}: it is not among ${names.join(", ")}`,
-      "See all with `pml tools`",
+      meant(server, { known: names, otherwise: "See all with `pml tools`" }),
     );
   }
   if (known.state === "blocked") return;

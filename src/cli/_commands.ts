@@ -5,7 +5,7 @@
  */
 
 import { SETUP_COMMANDS } from "./_setup_commands.ts";
-import { IN_WORKSPACE, SERVER_COMMANDS } from "./_server_commands.ts";
+import { IN_WORKSPACE, JSON_OPTION, SERVER_COMMANDS } from "./_server_commands.ts";
 
 /** A command and its help. */
 export interface CommandRow {
@@ -26,8 +26,6 @@ const RULE_DOES = {
   ask: "have tools ask you before each call",
   deny: "never let tools run",
 };
-
-const JSON_OPTION = { "--json": "print JSON" };
 
 /** The commands, by the titles of their groups. */
 export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {

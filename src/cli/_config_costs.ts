@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { type AnswerCost, type Costs, costsOf } from "../app/costs.ts";
+import { type AnswerCost, Costs } from "../app/costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
 
@@ -37,7 +37,7 @@ export interface AllCosts {
 
 /** Measures the present settings and each preset, with the tools that are known. */
 export async function measure(app: App): Promise<AllCosts> {
-  const costs = costsOf(app);
+  const costs = new Costs(app);
   const { gateway } = app.config();
   const { tokens: all } = await costs.list({ ...gateway, exposure: "full_proxy" });
   const ways: (readonly [string, GatewayOptions])[] = [
@@ -91,7 +91,7 @@ async function modeOf(name: string, { options, costs, all }: {
   const { tools, tokens } = await costs.list(options);
   const { exposure, hybrid } = options;
   const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter;
-  const queried = fits ? (await costs.queried(options)).tokens : undefined;
+  const queried = fits ? await costs.queried(options) : undefined;
   const saves = all === 0 ? 0 : Math.max(0, 1 - tokens / all);
   return { name, tools, tokens, saves, ...(queried !== undefined && { queried }) };
 }

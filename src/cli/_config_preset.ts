@@ -6,7 +6,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { App } from "../app/app.ts";
-import { costsOf } from "../app/costs.ts";
+import { Costs } from "../app/costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { type Preset, presets } from "../config/presets.ts";
@@ -43,7 +43,7 @@ export async function planOf(
   { preset, workspace }: { readonly preset: Preset; readonly workspace: boolean },
 ): Promise<PresetPlan> {
   const change = await changeOf(app, { workspace, settings: settingsOf(preset) });
-  const costs = costsOf(app);
+  const costs = new Costs(app);
   const { gateway } = app.config();
   const after = afterwards(app, { preset, workspace });
   const tokens = {

@@ -10,10 +10,9 @@ import { readWorkspaceFile } from "../config/file.ts";
 import { readPerson } from "../config/person.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
 import { agreed, type Change, changeOf } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 
 /** What has commands of its own, which show more before they write. */
 const OTHERS: Readonly<Record<string, string>> = {
@@ -76,16 +75,15 @@ async function mustBeReadable(
     if (problem === undefined) return;
     const where = problem.key === "" ? key : problem.key;
     const known = problem.wanted.replace(/^one of /, "").split(", ");
-    const near = nearName(where.split(".").at(-1) ?? "", known);
     throw new PmlError(
       "CONFIG_INVALID",
       `Cannot set ${quoted(key)}: at ${
         quoted(where)
       }, found ${problem.found}, wanted ${problem.wanted}`,
       {
-        hint: near === undefined
-          ? "Nothing was written; `pml config` shows the settings"
-          : `Did you mean ${quoted(near)}? Nothing was written`,
+        hint: meant(where.split(".").at(-1) ?? "", {
+          ...{ known, otherwise: "Nothing was written; `pml config` shows the settings" },
+        }),
       },
     );
   } finally {

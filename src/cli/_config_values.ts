@@ -9,7 +9,7 @@ import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_option
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
 import { objectOf, quoted } from "../core/json.ts";
-import { matches, type Pattern } from "../core/pattern.ts";
+import { matches } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 
@@ -86,8 +86,12 @@ export function warningsOf(
   const { gateway, intent, warnings, ignored } = app.config();
   const { exposure, hybrid } = gateway;
   const { whitelistedTools: white, blacklistedTools: black } = hybrid;
-  const unknown = [...white, ...black].filter((pattern) => !tools.some(by(pattern)));
-  const both = tools.filter((id) => white.some(on(id)) && black.some(on(id)));
+  const unknown = [...white, ...black].filter((pattern) =>
+    !tools.some((id) => matches(pattern, id))
+  );
+  const both = tools.filter((id) =>
+    [white, black].every((list) => list.some((pattern) => matches(pattern, id)))
+  );
   const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter &&
       hybrid.exposeUnderlyingTools;
   return [
@@ -136,12 +140,4 @@ function flat(said: GatewayOverrides): Flat {
   return Object.fromEntries(
     [...Object.entries(own), ...options].map(([key, value]) => [`gateway.${key}`, value]),
   );
-}
-
-function by(pattern: Pattern): (id: ToolId) => boolean {
-  return (id) => matches(pattern, id);
-}
-
-function on(id: ToolId): (pattern: Pattern) => boolean {
-  return (pattern) => matches(pattern, id);
 }

@@ -6,9 +6,10 @@
 
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
-import { costsOf } from "../app/costs.ts";
+import { Costs } from "../app/costs.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
+import { REPLACES } from "../config/shown.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
@@ -36,15 +37,13 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
   const usable = await check("home", home, () => mustBeUsable(home, problem));
   const findings = [
-    { name: "workspace", ok: true, said: `${workspace}, ${because}` },
+    well("workspace", `${workspace}, ${because}`),
     usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
-    ...policyValues(app).map(({ key: name, value, from }) => ({
-      name,
-      ok: true,
-      said: `${JSON.stringify(value)}, in ${from}`,
-    })),
-    ...warnings.map((said) => ({ name: "configuration", ok: true, warns: true, said })),
+    ...policyValues(app).map(({ key, value, from }) =>
+      well(key, `${JSON.stringify(value)}, in ${from}`)
+    ),
+    ...warnings.map((said) => warned("configuration", said)),
     // Everything else is kept in the home, and nothing is written into a home that was refused.
     ...(usable.ok ? await rest(at) : []),
   ];
@@ -64,9 +63,9 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
   return [
     await trust(app),
     await lock(app),
-    ...networkValues(app).map(({ key: name, value }) => ({ name, ok: true, said: `${value}` })),
+    ...networkValues(app).map(({ key, value }) => well(key, `${value}`)),
     ...await servers(at),
-    ...unmetRules(app).map(({ said }) => ({ name: "rule", ok: true, warns: true, said })),
+    ...unmetRules(app).map(({ said }) => warned("rule", said)),
     ...await clients(app),
     ...await signIns(app),
     await context(app),
@@ -94,31 +93,24 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
     name: `key ${visible(name)}`,
     ok: from !== undefined || !isRequired,
     said: `wanted by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
-    ...(from === undefined
-      ? {
-        hint: `Run \`pml key set ${visible(name)}\`, or set it in the environment that starts pml`,
-      }
-      : {}),
+    ...(from === undefined && {
+      hint: `Run \`pml key set ${visible(name)}\`, or set it in the environment that starts pml`,
+    }),
   };
 }
 
 /** Asks each registry what it offers. One that is down is no failure: what is cached still works. */
 async function registries({ app, signal }: CommandContext): Promise<readonly Check[]> {
   if (app.config().registries.length === 0) {
-    return [{ name: "registry", ok: true, said: "none is configured" }];
+    return [well("registry", "none is configured")];
   }
   const tried = await (await app.registries()).lookup.tried(signal);
   return tried.map(({ url, servers, error }) => {
     const known = `${servers} of its servers ${servers === 1 ? "is" : "are"} known`;
-    if (error === undefined) return { name: `registry ${url}`, ok: true, said: known };
-    const said = `${error.message}; ${known}`;
-    return {
-      name: `registry ${url}`,
-      ok: true,
-      warns: true,
-      said,
-      ...defined({ hint: error.hint }),
-    };
+    const name = `registry ${url}`;
+    return error === undefined
+      ? well(name, known)
+      : warned(name, `${error.message}; ${known}`, error.hint);
   });
 }
 
@@ -169,8 +161,7 @@ async function trust(app: App): Promise<Check> {
   const found = await check("trust", "nothing waits to be trusted", async () => {
     waits = await app.policy.unapproved() !== undefined;
   });
-  if (!waits) return found;
-  return { ...found, warns: true, said: "not trusted yet", hint: "Look at it with `pml trust`" };
+  return waits ? warned("trust", "not trusted yet", "Look at it with `pml trust`") : found;
 }
 
 async function lock(app: App): Promise<Check> {
@@ -187,12 +178,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   await prepare(at, undefined, { isWhole: true });
   const replaced = app.servers.states()
     .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))
-    .map(({ name }) => ({
-      name: `server ${name}`,
-      ok: true,
-      warns: true,
-      said: "your own definition replaces the built-in server of PML, which runs in the sandbox",
-    }));
+    .map(({ name }) => warned(`server ${name}`, `your own definition ${REPLACES}`));
   const states = app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
@@ -208,11 +194,11 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
 async function clients(app: App): Promise<readonly Check[]> {
   return (await clientStates(app)).map(({ client, startsPml, others }): Check => {
     const name = `client ${client}`;
-    if (others.length === 0) return { name, ok: true, said: "starts PML" };
+    if (others.length === 0) return well(name, "starts PML");
     const said = `starts ${startsPml ? "PML, and past it" : "past PML"}: ${others.join(", ")}`;
     const connect = startsPml ? "" : `\`pml init --client ${client}\` connects it; `;
     const hint = `${connect}\`pml import ${client}\` takes them in, then remove them there`;
-    return { name, ok: true, warns: true, said, hint };
+    return warned(name, said, hint);
   });
 }
 
@@ -239,19 +225,25 @@ const SEARCHES = 10;
 async function context(app: App): Promise<Check> {
   const { problem, gateway } = app.config();
   const name = "context";
-  if (problem !== undefined) return { name, ok: true, said: "nothing is listed to count" };
-  const costs = costsOf(app);
+  if (problem !== undefined) return well(name, "nothing is listed to count");
+  const costs = new Costs(app);
   const { tools, tokens } = await costs.list(gateway);
   const { median } = await costs.search(SEARCHES);
   const said =
     `${gateway.exposure} lists ${tools} tools, about ${tokens} tokens; a search answers ` +
     `about ${median} (estimates)`;
   return {
-    name,
-    ok: true,
-    said,
+    ...well(name, said),
     ...(tokens > MANY_TOKENS && { hint: "See `pml config --wizard`" }),
   };
+}
+
+function well(name: string, said: string): Check {
+  return { name, ok: true, said };
+}
+
+function warned(name: string, said: string, hint?: string): Check {
+  return { ...well(name, said), warns: true, ...defined({ hint }) };
 }
 
 function textOf({ name, ok, warns = false, said, hint }: Check): string {

@@ -40,12 +40,27 @@ export function unknownSubcommand(
   command: string,
   { word, known }: { readonly word: string; readonly known: readonly string[] },
 ): PmlError {
-  const near = nearName(word, known);
-  const meant = near === undefined ? "" : `. Did you mean ${quoted(near)}?`;
   return usage(
-    `${command}: unknown subcommand ${quoted(word)}${meant}`,
+    meant(word, { known, before: `${command}: unknown subcommand ${quoted(word)}` }),
     `Use one of ${known.join(", ")}, as \`${command} --help\` shows`,
   );
+}
+
+/**
+ * Asks whether the nearest of the known names was meant: `before` it stands, or the text is
+ * `otherwise` if none is near.
+ */
+export function meant(
+  name: string,
+  { known, before = "", otherwise = before }: {
+    readonly known: readonly string[];
+    readonly before?: string;
+    readonly otherwise?: string;
+  },
+): string {
+  const near = nearName(name, known);
+  if (near === undefined) return otherwise;
+  return `${before && `${before}. `}Did you mean ${quoted(near)}?`;
 }
 
 /** Returns a `USAGE` error, for arguments that make no sense. */

@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import type { ClientName } from "../config/clients.ts";
-import { defaultRules } from "../config/rules.ts";
+import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import {
   type Asking,
@@ -114,9 +114,8 @@ async function writeWorkspace(app: App, dry: boolean): Promise<Step> {
 }
 
 function workspaceText(): string {
-  const { allow, ask, deny } = defaultRules();
-  const texts = (rules: typeof allow) => rules.map(({ pattern }) => pattern.text);
-  const permissions = { allow: texts(allow), ask: texts(ask), deny: texts(deny) };
+  const { allow, ask, deny } = DEFAULT_TEXTS;
+  const permissions = { allow, ask, deny };
   return `${
     JSON.stringify({ $schema: SCHEMA, version: 1, workspace: ".", permissions }, null, 2)
   }\n`;

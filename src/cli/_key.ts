@@ -7,13 +7,13 @@
 import { basename, isAbsolute, join } from "node:path";
 import type { App } from "../app/app.ts";
 import {
-  keepInKeyring,
   keyFrom,
   type KeySource,
   type KeySources,
   keySources,
   programOf,
   removeFromKeyring,
+  systemKeyring,
 } from "../app/outside_keys.ts";
 import { KEY_FILE, KEYS_FILE, SOURCES_FILE } from "../config/keys.ts";
 import { wantedKeys } from "../config/wanted_keys.ts";
@@ -97,7 +97,9 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
     );
   }
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
-  if (name !== CLOUD && await keepInKeyring(at.app, name, value)) {
+  if (
+    name !== CLOUD && await systemKeyring(at.app)?.set(name, value)
+  ) {
     await edit(at, name, () => undefined);
     await setSource(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };

@@ -14,7 +14,7 @@ import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { type Proposal, proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
@@ -181,11 +181,15 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
     const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
     throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Run `pml trust` on a terminal" });
   }
-  const server = app.config().servers.find((one) => one.name === name);
+  const { servers } = app.config();
+  const server = servers.find((one) => one.name === name);
   if (server?.kind === "stdio") return server;
   const why = server === undefined ? "you have no server of that name" : "it is not a program";
   throw app.policy.forbidden(name)?.error ??
-    usage(`Cannot try ${quoted(name)}: ${why}`, "`pml tools` lists servers");
+    usage(
+      `Cannot try ${quoted(name)}: ${why}`,
+      meant(name, { known: servers.map((one) => one.name), otherwise: "`pml list` shows them" }),
+    );
 }
 
 /** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */

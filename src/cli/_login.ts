@@ -78,8 +78,9 @@ export async function logout(
 }
 
 /** Returns where the person is signed in, for what and until when. */
-export function signInText({ issuer, scopes, until, isRenewed }: SignedIn): string {
+export function signInText({ issuer, scopes, until, isRenewed, isInKeyring }: SignedIn): string {
   const end = until === undefined ? "an unknown time" : new Date(until).toISOString();
   const what = `${issuer}, scopes ${scopes.join(" ") || "unnamed"}, until ${end}`;
-  return visible(what, 1_000) + (isRenewed ? ", renewed by itself" : "");
+  return visible(what, 1_000) + (isRenewed ? ", renewed by itself" : "") +
+    (isInKeyring ? ", in the keyring" : ", in a file");
 }

@@ -6,9 +6,8 @@
 
 import { serverLog } from "../app/server_log.ts";
 import { quoted, visibleLines } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 
 /** Shows the last lines of a server, from all its runs. */
 export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
@@ -17,10 +16,9 @@ export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Pr
     ? serverLog(app.config().home, name)
     : { path: "", text: undefined };
   if (text === undefined && !names.includes(name)) {
-    const near = nearName(name, names);
     throw usage(
       `Cannot show the log of ${quoted(name)}: there is no such server`,
-      near === undefined ? "`pml list` shows the servers" : `Did you mean ${quoted(near)}?`,
+      meant(name, { known: names, otherwise: "`pml list` shows the servers" }),
     );
   }
   return Promise.resolve({

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { defaultRules } from "../config/rules.ts";
+import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { isObject } from "../core/json.ts";
 import { isSameRule, parsePattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
@@ -55,9 +55,5 @@ async function listsIn(
   const value = await valueIn(await findTarget(app, workspace));
   const { permissions } = isObject(value) ? value : {};
   if (isObject(permissions)) return { ...permissions, isNew: false };
-  if (!workspace) return { isNew: false };
-  const { deny, ask, allow } = defaultRules();
-  const texts = Object.entries({ deny, ask, allow })
-    .map(([name, rules]) => [name, rules.map(({ pattern }) => pattern.text)]);
-  return { ...Object.fromEntries(texts), isNew: true };
+  return workspace ? { ...DEFAULT_TEXTS, isNew: true } : { isNew: false };
 }

@@ -6,7 +6,8 @@
 
 import type { CommandRow } from "./_commands.ts";
 
-const JSON_OPTION = { "--json": "print JSON" };
+/** The option of commands that print JSON. */
+export const JSON_OPTION: CommandRow["options"] = { "--json": "print JSON" };
 /** The help of an option that many commands have. */
 export const IN_WORKSPACE = "write into the workspace's .pml.json instead of your config.yaml";
 

@@ -4,10 +4,8 @@
  * @module
  */
 
-import { IN_WORKSPACE } from "./_server_commands.ts";
+import { IN_WORKSPACE, JSON_OPTION } from "./_server_commands.ts";
 import type { CommandRow } from "./_commands.ts";
-
-const JSON_OPTION = { "--json": "print JSON" };
 
 /** The commands that set PML up. */
 export const SETUP_COMMANDS: readonly CommandRow[] = [

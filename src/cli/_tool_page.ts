@@ -14,6 +14,8 @@ const TEXT_MAX = 2_000;
 const LINE_MAX = 400;
 const SIGNATURE_MAX = 100;
 const NAME_MAX = 40;
+/** What stands in a call to try for a value that nobody gave. */
+const PLACE = new Map([["string", "TEXT"], ["number", "1"], ["boolean", "true"]]);
 
 /** What PML itself says of a tool. */
 export interface ToolFacts {
@@ -106,15 +108,12 @@ function bare(type: string): string {
 
 /** Returns an argument as a person types it, with a value of the right kind. */
 function typed({ name, type, schema }: Argument): string {
-  const { enum: [first] = [], examples: [example] = [] } = {
-    enum: Array.isArray(schema.enum) ? schema.enum : [],
-    examples: Array.isArray(schema.examples) ? schema.examples : [],
-  };
-  const value = schema.default ?? first ?? example;
-  if (typeof value === "string" && /^[\w./:-]+$/.test(value)) return `${name}=${value}`;
-  if (typeof value === "number" || typeof value === "boolean") return `${name}=${value}`;
-  if (type === "string") return `${name}=TEXT`;
-  if (type === "number") return `${name}=1`;
-  if (type === "boolean") return `${name}=true`;
+  const [first, example] = [schema.enum, schema.examples]
+    .map((list) => Array.isArray(list) ? list[0] : undefined);
+  const said = schema.default ?? first ?? example;
+  const isPlain = /^(?:number|boolean)$/.test(typeof said) ||
+    typeof said === "string" && /^[\w./:-]+$/.test(said);
+  const value = isPlain ? said : PLACE.get(type);
+  if (value !== undefined) return `${name}=${value}`;
   return `${name}:='${/\[\]$|^Array</.test(type) ? "[]" : "{}"}'`;
 }

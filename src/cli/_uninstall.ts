@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { namesInKeyring, removeFromKeyring } from "../app/outside_keys.ts";
 import { visible } from "../core/json.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { unlessGone } from "../io/private_files.ts";
@@ -40,6 +41,7 @@ const KEPT: Readonly<Record<string, string>> = {
   pending: "calls that wait for you",
   pins: "servers and tools that you approved",
   replicas: "what processes of `pml serve` share",
+  sampling: "what models used today",
   sandbox: "files of running sandboxes",
   serve_token: "the token of `pml serve`",
   servers: "installed packages",
@@ -64,15 +66,17 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     else kept.push({ path, what: KEPT[base] ?? "", bytes: await bytesOf(path) });
   }
   kept.sort((one, other) => one.path.localeCompare(other.path));
+  const keyring = namesInKeyring(home, (message) => app.log.warn(message));
   const clients = (await clientStates(app)).filter(({ startsPml }) => startsPml)
     .map(({ client }) => client);
-  const value = { home, kept, others, clients };
+  const value = { home, kept, keyring, others, clients };
   if (json) return { value };
   if (kept.length + clients.length === 0) return { value, text: `PML keeps nothing in ${home}` };
   needPerson("Cannot remove what PML keeps", "pml uninstall");
   for (const { path, what, bytes } of kept) {
     tell(`${visible(path).padEnd(48)} ${megabytes(bytes).padStart(8)}  ${what}`);
   }
+  if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
   tell("Files of your projects stay: .pml.json, pml.lock and the workspaces themselves");
   if (await askReply("Remove all of this for good?", at) !== "Yes") {
@@ -81,9 +85,14 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   const undone = clients.length === 0
     ? ""
     : (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text;
+  // Before the files that name them.
+  const left: string[] = [];
+  for (const name of keyring) {
+    await removeFromKeyring(app, name).catch(({ message }) => left.push(message));
+  }
   for (const { path } of kept) await Deno.remove(path, { recursive: true });
   if (others.length === 0) await Deno.remove(home).catch(unlessGone);
-  return { value, text: endOf({ others, undone: undone ?? "", clients }) };
+  return { value, text: [...left, endOf({ others, undone: undone ?? "", clients })].join("\n") };
 }
 
 function endOf({ others, undone, clients }: {

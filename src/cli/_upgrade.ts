@@ -107,8 +107,8 @@ async function repinned(
   const question = `Start ${own.name} ${found.newest}${from}, and compare its tools?`;
   if (await askReply(question, at) !== "Yes") return NOTHING;
   await open?.accept();
-  const done = await compared(at, own.name);
-  if (done) return { value, text: `${own.name} has the version ${found.newest} now` };
+  const done = await compared(at, { own, found, value });
+  if (done !== undefined) return done;
   if (before === undefined) return NOTHING;
   await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
     ?.accept();
@@ -135,19 +135,21 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   }
   await change.write();
   await app.policy.reload();
-  if (await compared(at, own.name)) {
-    return { value, text: `${own.name} has the version ${found.newest} now` };
-  }
+  const done = await compared(at, { own, found, value });
+  if (done !== undefined) return done;
   const back = [{ at: [section, title, "args"] as const, entry: own.args }];
   await (await changeOf(app, { workspace, settings: back })).write();
   return { ...NOTHING, text: `${own.name} stays at ${found.named}` };
 }
 
-/** Returns whether the person pinned what is there now, or nothing differs. */
-async function compared(at: CommandContext, name: string): Promise<boolean> {
-  const { code, text = "" } = await lock(at, { words: ["update", name] });
+/** Says that it is done if the person pinned what is there now, or nothing differs. */
+async function compared(
+  at: CommandContext,
+  { own: { name }, found, value }: Upgrade,
+): Promise<Shown | undefined> {
+  const { code = 0, text = "" } = await lock(at, { words: ["update", name] });
   tell(text);
-  return (code ?? 0) === 0;
+  return code === 0 ? { value, text: `${name} has the version ${found.newest} now` } : undefined;
 }
 
 /** Finds where a server is defined: the workspace's file goes before the person's. */

@@ -31,13 +31,16 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** Writes a text to stderr, with a line end unless `end` says otherwise. */
+/**
+ * Writes a text to stderr, with a line end unless `end` says otherwise. On a terminal it is broken to
+ * its width, and painted.
+ */
 export function tell(
   text: string,
   { end = "\n", paint = asItIs }: { readonly end?: string; readonly paint?: Paint } = {},
 ): void {
   const shown = harmless(text);
-  write(Deno.stderr, (Deno.stderr.isTerminal() ? erased(paint(shown)) : shown) + end);
+  write(Deno.stderr, (Deno.stderr.isTerminal() ? erased(paint(fitted(shown))) : shown) + end);
 }
 
 /** Tells how far something is: in one line that the next one replaces, or a line each in a file. */
@@ -70,22 +73,27 @@ function isPlain(): boolean {
   return styleText("bold", "x", { stream: process.stderr }) === "x";
 }
 
+/** What is not broken: commands, which a person copies, and the keys of a question. */
+const WHOLE = /`[^`\n]*`|\bRun: .*|\[[yaN]\] \w+/g;
+
 /**
- * Breaks the lines of a list between words where the terminal is narrower: what follows stays in the
- * last column.
+ * Breaks lines between words where the terminal is narrower. What follows is set in further than any
+ * line begins, or stays in the last column of a list.
  */
 export function fitted(text: string): string {
   const width = columns(Infinity);
-  return text.split("\n").map((line) => {
-    const column = /^(?:.*\S {2,}| *)/.exec(line)?.[0].length ?? 0;
-    const indent = column < width / 2 ? column : 4;
+  // A text that is shown has no NUL: control characters are visible in it.
+  const held = text.replace(WHOLE, (whole) => whole.replaceAll(" ", "\0"));
+  return held.split("\n").map((line) => {
+    const [all = "", lead = ""] = /^( *)(?:.*\S {2,})?/.exec(line) ?? [];
+    const indent = all !== lead && all.length < width / 2 ? all.length : lead.length + 4;
     let left = width;
     return line.split(/(?<=\S )(?=\S)/).map((word, at) => {
       const isOver = at > 0 && word.trimEnd().length > left;
       left = (isOver ? width - indent : left) - word.length;
       return isOver ? `\n${" ".repeat(indent)}${word}` : word;
-    }).join("").replace(/ +$/gm, "");
-  }).join("\n");
+    }).join("").replace(/ +(?=\n)/g, "");
+  }).join("\n").replaceAll("\0", " ");
 }
 
 function columns(otherwise: number): number {

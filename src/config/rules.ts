@@ -39,6 +39,9 @@ export const NO_RULES: Rules = { deny: [], ask: [], allow: [] };
  */
 const MOST = { conditions: 1_000, characters: 16_384 };
 
+/** The texts of the default rules. */
+export const DEFAULT_TEXTS: { readonly [K in keyof Rules]: readonly string[] } = defaults;
+
 /** Returns the default rules. */
 export function defaultRules(): Rules {
   return rulesOf(defaults, DEFAULTS_SOURCE);

@@ -14,6 +14,8 @@ import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_section.ts";
 import type { ServerDefinition } from "./servers.ts";
 
+/** What a server of the name of a built-in does. */
+export const REPLACES = "replaces the built-in server of PML, which runs in the sandbox";
 /** No limit on the length: a person would trust what was cut off without seeing it. */
 const WHOLE = Infinity;
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
@@ -40,9 +42,7 @@ export function shownLines(
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
     ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
-    ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) =>
-      `"${name}" replaces the built-in server of PML, which runs in the sandbox`
-    ),
+    ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
     ...servers.flatMap(settingLines),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),

@@ -33,7 +33,9 @@ export class SignedInServer implements Authorization {
   /** The server, as it is defined now. */
   server: OAuthServer;
   readonly #options: AuthorizationOptions;
-  #kept: Kept | undefined;
+  #kept: Promise<Kept | undefined> = Promise.resolve(undefined);
+  /** When a sign-in that could not be read is read again. */
+  #again = Infinity;
   #stamp: string | undefined;
   #refreshing: Promise<void> | undefined;
   #failed = 0;
@@ -51,7 +53,7 @@ export class SignedInServer implements Authorization {
   }
 
   async header(signal: AbortSignal): Promise<string | undefined> {
-    let kept = this.#now();
+    let kept = await this.#now(signal);
     if (kept === undefined) return undefined;
     const { accessToken, since, until = Infinity } = kept;
     if (accessToken === undefined) throw this.#loginRequired("your sign-in is over");
@@ -65,7 +67,7 @@ export class SignedInServer implements Authorization {
 
   async refused({ response, sent, signal, isAgain }: Refusal): Promise<boolean> {
     const challenge = response.headers.get("www-authenticate") ?? undefined;
-    const kept = this.#now();
+    const kept = await this.#now(signal);
     const isSame = sent !== undefined && headerOf(kept) === sent;
     if (!isSame && !isAgain && kept?.accessToken !== undefined) return true;
     if (sent === undefined || kept === undefined) {
@@ -92,19 +94,36 @@ export class SignedInServer implements Authorization {
     return true;
   }
 
-  /** Returns the sign-in. Its file is read only when it was changed. */
-  #now(): Kept | undefined {
-    const { store, key, register } = this.#options;
+  /** Returns the sign-in. It is read only when its file was changed. */
+  async #now(signal: AbortSignal): Promise<Kept | undefined> {
+    const { store, key } = this.#options;
     const stamp = store.stamp(key);
-    if (stamp === this.#stamp) return this.#kept;
-    this.#stamp = stamp;
-    const kept = this.#kept = stamp === undefined ? undefined : store.read(key);
+    if (stamp !== this.#stamp || Date.now() > this.#again) {
+      this.#stamp = stamp;
+      this.#again = Infinity;
+      this.#kept = stamp === undefined ? this.#took(undefined) : this.#read();
+    }
+    return await unlessAborted(this.#kept, signal);
+  }
+
+  async #read(): Promise<Kept | undefined> {
+    const { store, key } = this.#options;
+    try {
+      return await this.#took(await store.read(key));
+    } catch (error) {
+      this.#again = Date.now() + AGAIN_MS;
+      throw error;
+    }
+  }
+
+  #took(kept: Kept | undefined): Promise<Kept | undefined> {
+    const { register } = this.#options;
     const secrets = secretsOf(kept);
     // The last ones may still stand in an answer.
     register(secrets, this.#over.filter((each) => !secrets.includes(each)));
     this.#over = this.#secrets;
     this.#secrets = secrets;
-    return kept;
+    return Promise.resolve(kept);
   }
 
   async #refreshed(
@@ -120,7 +139,7 @@ export class SignedInServer implements Authorization {
       this.#failed = Date.now();
       if (!mayFail || signal.aborted) throw error;
     }
-    const now = this.#now();
+    const now = await this.#now(signal);
     if (now?.accessToken === undefined) throw this.#loginRequired("your sign-in is over");
     return now;
   }
@@ -129,8 +148,10 @@ export class SignedInServer implements Authorization {
     const { store, key, refresh } = this.#options;
     // Only one process at a time has it refreshed; the others find it done.
     await store.locked(`${key}.queue`, async () => {
-      if (store.read(key)?.accessToken === spent) await refresh(this.server, spent);
+      if ((await store.read(key))?.accessToken === spent) await refresh(this.server, spent);
     });
+    // A process that was killed may have kept what came, and not have touched the file.
+    this.#stamp = undefined;
   }
 
   /** Returns whether one can sign in. A server that only wants a key says nothing of OAuth. */
@@ -162,7 +183,7 @@ export class SignedInServer implements Authorization {
     }
     if (!isKnown) this.#steps = [...recent, { at: Date.now(), wanted }];
     await store.locked(key, async () => {
-      const now = store.read(key);
+      const now = await store.read(key);
       if (now !== undefined) await store.write(key, { ...now, wanted });
     });
     return this.#loginRequired("it wants you to allow more", wanted);

@@ -11,16 +11,22 @@ const KEPT: Kept = {
 };
 
 /** A sign-in in memory, whose refresh gives tokens with the next number. */
-function scene(first: Partial<Kept> = {}, waits: () => void = () => {}) {
+function scene(
+  first: Partial<Kept> = {},
+  waits: () => void = () => {},
+  reads: readonly (() => Promise<never>)[] = [],
+) {
   let kept: Kept | undefined = { ...KEPT, ...first };
   let version = 0;
   let refreshes = 0;
   const seen: { reads: number; secrets: Set<string> } = { reads: 0, secrets: new Set() };
   const store: TokenStore = {
     stamp: () => `${version}`,
+    look: <T>() => kept as T | undefined, // only sign-ins are read here
     read: <T>() => {
       seen.reads++;
-      return kept as T | undefined; // only sign-ins are read here
+      const now = kept as T | undefined; // as above
+      return reads[seen.reads - 1]?.() ?? Promise.resolve(now);
     },
     write: (_, next) => {
       kept = next as Kept; // only sign-ins are written here
@@ -111,7 +117,7 @@ Deno.test("SignedInServer brings back no sign-in that ended while scopes were as
   const headers = { "www-authenticate": 'Bearer error="insufficient_scope", scope="more"' };
   const response = new Response(null, { status: 403, headers });
   await assert.rejects(signedIn.refused({ ...refusal(sent), response }), /allow more/);
-  assert.equal(store.read("k"), undefined);
+  assert.equal(await store.read("k"), undefined);
 });
 
 Deno.test("SignedInServer leaves a 403 that says nothing of scopes to the caller", async () => {

@@ -22,11 +22,10 @@ export interface ClientOptions {
 
 const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
-/** Returns the registration at an authorization server that was made before. */
-export function registered({ store, as }: Pick<ClientOptions, "store" | "as">) {
-  const known = store.read<Registration>(clientKey(as.issuer));
-  const isOver = known?.until !== undefined && known.until <= Date.now();
-  return isOver ? undefined : known;
+/** Returns the redirect address of a client that was registered before and is not over. */
+export function registered({ store, as }: Pick<ClientOptions, "store" | "as">): string | undefined {
+  const { redirect, until = Infinity } = store.look<Registration>(clientKey(as.issuer)) ?? {};
+  return until > Date.now() ? redirect : undefined;
 }
 
 /** Returns the client for a redirect address. Registers one if there is none. */
@@ -48,10 +47,13 @@ export async function clientFor(
   if (document !== undefined && as.client_id_metadata_document_supported) {
     return { client_id: document, method: "none" };
   }
-  const known = registered(options);
-  if (known?.redirect === redirect) return known.client;
+  const key = clientKey(as.issuer);
+  // One whose secret the keyring does not give is registered anew.
+  const known = registered(options) === redirect &&
+    await store.read<Registration>(key).catch(() => undefined);
+  if (known) return known.client;
   const made = await register(options, { redirect, scopes, signal });
-  await store.write(clientKey(as.issuer), made);
+  await store.write(key, made, { isAttended: true });
   return made.client;
 }
 

@@ -152,7 +152,7 @@ async function finished(
     };
     register(secretsOf(kept), []);
     const key = keyOf(server);
-    await store.locked(key, () => store.write(key, kept));
+    await store.locked(key, () => store.write(key, kept, { isAttended: true }));
     page.tell(true);
   } catch (error) {
     // It may be that the client is not known there any more.
@@ -183,7 +183,7 @@ function scopesFor(
   { found, challenge }: { readonly found: Discovered; readonly challenge: string | undefined },
 ): readonly string[] {
   const { as: { scopes_supported: known }, scopes: supported } = found;
-  const kept = store.read(keyOf(server));
+  const kept = store.look(keyOf(server));
   // What was granted is asked for again only together with what was missing.
   const wanted = [...more, ...kept?.wanted ?? []];
   const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];
@@ -202,8 +202,7 @@ async function listening(
   { as, state }: { readonly as: AuthorizationServer; readonly state: string },
 ): Promise<RedirectPage> {
   const own = server.oauth?.redirect_port;
-  const known = registered({ store, as })?.redirect;
-  const port = own ?? Number(URL.parse(known ?? "")?.port ?? 0);
+  const port = own ?? Number(URL.parse(registered({ store, as }) ?? "")?.port ?? 0);
   try {
     return await RedirectPage.open(state, port);
   } catch (error) {

@@ -11,7 +11,7 @@ import { clientKey, type Kept, type TokenStore } from "./token_store.ts";
 
 /** Revokes the tokens where the authorization server can, and removes them. */
 export async function endSignIn(
-  { issuer, client, revocationEndpoint }: Kept,
+  { issuer, client: known, revocationEndpoint }: Kept,
   { key, store, server, signal, fetch }: SignInsOptions & {
     readonly key: string;
     readonly store: TokenStore;
@@ -20,7 +20,9 @@ export async function endSignIn(
   },
 ): Promise<"removed" | "revoked"> {
   return await store.locked(key, async () => {
-    const { refreshToken, accessToken } = store.read(key) ?? {};
+    const { refreshToken, accessToken, client = known } = await store.read(key).catch(() =>
+      undefined
+    ) ?? {};
     const token = refreshToken ?? accessToken;
     await store.remove(key);
     await store.remove(clientKey(issuer));

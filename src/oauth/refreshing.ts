@@ -28,10 +28,14 @@ export interface RefreshRequest {
   readonly certificates: Certificates | undefined;
   /** The proxy of the person. */
   readonly proxy?: { readonly url: string; readonly except: readonly string[] } | undefined;
+  /** The program of the keyring, and its environment. */
+  readonly keyring?:
+    | { readonly file: string; readonly env: Readonly<Record<string, string>> }
+    | undefined;
 }
 
 /** How the process is started. */
-export interface RefreshProgram extends Pick<RefreshRequest, "proxy"> {
+export interface RefreshProgram extends Pick<RefreshRequest, "proxy" | "keyring"> {
   /** The URL of its code. */
   readonly code: string;
   readonly env: Readonly<Record<string, string>>;
@@ -50,7 +54,7 @@ const KILLED = "Cannot refresh the sign-in: its process ended";
 /** Has a process refresh a sign-in, and waits for its end. Throws what it says. */
 export async function refreshBeside(
   request: RefreshRequest,
-  { code, env, proxy, closing }: Running,
+  { code, env, closing, ...more }: Running,
 ): Promise<void> {
   const child = startProcess({
     file: Deno.execPath(),
@@ -60,7 +64,7 @@ export async function refreshBeside(
   });
   // It goes on without PML, which need not wait.
   using _ = onAbort(closing, () => child.unref());
-  const input = new Response(JSON.stringify({ ...request, proxy })).body;
+  const input = new Response(JSON.stringify({ ...request, ...more })).body;
   const [said, problems] = await Promise.all([
     child.stdout.text(),
     child.stderr.text(),
@@ -68,8 +72,8 @@ export async function refreshBeside(
     input?.pipeTo(child.stdin).catch(() => {}),
   ]);
   if (said === "{}") return;
-  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...more } = JSON.parse(said || "{}");
-  throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...more });
+  const { code: kind = "UPSTREAM_DOWN", message = KILLED, ...rest } = JSON.parse(said || "{}");
+  throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...rest });
 }
 
 /** Returns how Deno finds the packages that the code imports: as it finds them for PML. */
@@ -88,7 +92,7 @@ export async function refreshSignIn(
   },
 ): Promise<void> {
   await store.locked(key, async () => {
-    const kept = store.read(key);
+    const kept = await store.read(key);
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
     const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
     const server = { name, url, named: new Set(named), certificates };

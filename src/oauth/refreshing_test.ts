@@ -22,7 +22,7 @@ async function scene(reply: (form: URLSearchParams) => Response) {
   const origin = `https://localhost:${server.addr.port}`;
   const ca = join(folder, "ca.pem");
   await Deno.writeTextFile(ca, CERTIFICATE);
-  const store = new FileTokenStore(folder, (message) => assert.fail(message));
+  const store = new FileTokenStore(folder, { warn: (message) => assert.fail(message) });
   const kept: Kept = {
     ...{ server: "notes", url: `${origin}/mcp`, issuer: origin, resource: `${origin}/mcp` },
     ...{ tokenEndpoint: `${origin}/token`, client: { client_id: "c", method: "none" } },
@@ -47,7 +47,7 @@ Deno.test("refreshBeside() refreshes over TLS, with the authority of the server"
   const token = { access_token: "new-token", token_type: "Bearer", refresh_token: "new-refresh" };
   await using s = await scene(() => Response.json({ ...token, expires_in: 60, scope: "read" }));
   await s.refresh();
-  const { accessToken, refreshToken, since, until } = s.store.read(KEY) ?? assert.fail();
+  const { accessToken, refreshToken, since, until } = await s.store.read(KEY) ?? assert.fail();
   assert.deepEqual([accessToken, refreshToken], ["new-token", "new-refresh"]);
   assert.equal((until ?? 0) - since, 60_000);
   assert.deepEqual(Object.fromEntries(s.forms[0] ?? []), {
@@ -63,7 +63,7 @@ Deno.test("refreshBeside() refreshes over TLS, with the authority of the server"
 
 Deno.test("refreshBeside() throws what the process says, and keeps the sign-in", async () => {
   await using s = await scene(() => Response.json({ access_token: "a b", token_type: "Bearer" }));
-  const before = s.store.read(KEY);
+  const before = await s.store.read(KEY);
   await assert.rejects(s.refresh({ origin: "https://other.invalid", ca: undefined }), (error) => {
     assert.ok(error instanceof PmlError);
     assert.equal(error.code, "UPSTREAM_DOWN");
@@ -71,7 +71,7 @@ Deno.test("refreshBeside() throws what the process says, and keeps the sign-in",
     return true;
   });
   await assert.rejects(s.refresh(), /no bearer token/);
-  assert.deepEqual(s.store.read(KEY), before);
+  assert.deepEqual(await s.store.read(KEY), before);
 });
 
 Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets a lost client", async () => {
@@ -80,10 +80,10 @@ Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets
     const client = { client_id: "c", method: "none" } as const;
     await s.store.write(clientKey(s.origin), { client, redirect: "http://127.0.0.1:1/callback" });
     await s.refresh();
-    const kept = s.store.read(KEY);
+    const kept = await s.store.read(KEY);
     assert.deepEqual([kept?.accessToken, kept?.refreshToken], [undefined, undefined]);
     assert.deepEqual(kept?.scopes, ["read"], "the next sign-in knows what was granted");
-    const isLost = s.store.read(clientKey(s.origin)) === undefined;
+    const isLost = await s.store.read(clientKey(s.origin)) === undefined;
     assert.equal(isLost, error === "invalid_client");
   }
 });

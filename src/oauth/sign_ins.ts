@@ -11,7 +11,7 @@ import type { Way } from "./_protocol.ts";
 import { beginSignIn } from "./_sign_in.ts";
 import { endSignIn } from "./_sign_out.ts";
 import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
-import { FileTokenStore, keyOf, type TokenStore } from "./token_store.ts";
+import { FileTokenStore, keyOf, type Keyring, type TokenStore } from "./token_store.ts";
 
 /** A server to sign in at. */
 export interface OAuthServer {
@@ -48,12 +48,16 @@ export interface SignedIn {
   readonly until: number | undefined;
   /** Whether it is renewed without the person. */
   readonly isRenewed: boolean;
+  /** Whether its tokens are in the keyring of the system. */
+  readonly isInKeyring: boolean;
 }
 
 /** What sign-ins need. */
 export interface SignInsOptions extends Way {
   /** The folder that they are kept in. */
   readonly folder: string;
+  /** Where tokens go; into files of the folder if left out. */
+  readonly keyring?: Keyring | undefined;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
   /** Registers secrets, which are removed from every text from now on, and forgets others. */
@@ -74,7 +78,7 @@ export class SignIns {
   /** Reads nothing yet. */
   constructor(options: SignInsOptions) {
     this.#options = options;
-    this.#store = new FileTokenStore(options.folder, options.warn);
+    this.#store = new FileTokenStore(options.folder, options);
   }
 
   /** Returns what the requests to a server carry: the same object for the same server. */
@@ -117,7 +121,7 @@ export class SignIns {
   async end(server: OAuthServer, signal: AbortSignal): Promise<"none" | "removed" | "revoked"> {
     const key = keyOf(server);
     const store = this.#store;
-    const kept = store.read(key);
+    const kept = store.look(key);
     if (kept === undefined) return "none";
     return await endSignIn(kept, { ...this.#options, key, store, server, signal });
   }
@@ -131,7 +135,8 @@ export class SignIns {
       scopes: kept.scopes,
       client: kept.client.client_id,
       until: kept.until,
-      isRenewed: kept.refreshToken !== undefined,
+      isRenewed: kept.isRenewed ?? kept.refreshToken !== undefined,
+      isInKeyring: kept.isRenewed !== undefined,
     }));
     return Promise.resolve(all.sort((a, b) => a.server < b.server ? -1 : 1));
   }

@@ -5,8 +5,9 @@
  */
 
 import { join } from "node:path";
+import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject, objectOf } from "../core/json.ts";
+import { isObject, objectOf, visible } from "../core/json.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
@@ -57,18 +58,46 @@ export interface Kept {
   readonly until?: number | undefined;
 }
 
+/** What a file says: all of a sign-in, or all but its secrets, which the keyring has. */
+type Filed<T> = T & {
+  /** Whether a refresh token is among the secrets in the keyring; undefined if there are none. */
+  readonly isRenewed?: boolean | undefined;
+};
+
+/** What of a sign-in is secret, and where it is. */
+type Secrets = Partial<Kept> & Pick<Kept, "client">;
+
+/** Keeps secrets by their names, as the keyring of a system does. */
+export interface Keyring {
+  /** Returns a secret. Throws with the reason if the keyring does not give it. */
+  get(name: string): Promise<string>;
+  /** Keeps a secret in the place of an older one. Returns whether it can be read again. */
+  set(name: string, value: string): Promise<boolean>;
+  /** Removes a secret. */
+  remove(name: string): Promise<void>;
+}
+
 /** Keeps sign-ins by their keys. */
 export interface TokenStore {
   /** Returns a text that changes when a sign-in does; undefined if there is none. */
   stamp(key: string): string | undefined;
+  /** Returns what the file says of a sign-in, or of the client of an issuer. It starts nothing. */
+  look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined;
   /** Returns a sign-in, or the client of an issuer; undefined if there is none. */
-  read<T = Kept>(key: string): T | undefined;
-  /** Keeps a sign-in, for which the caller holds the lock, or the client of an issuer. */
-  write(key: string, kept: Kept | Registration): Promise<void>;
+  read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined>;
+  /**
+   * Keeps a sign-in, for which the caller holds the lock, or the client of an issuer: where it was,
+   * or, if a person is there who can unlock it, in the keyring.
+   */
+  write(
+    key: string,
+    kept: Kept | Registration,
+    options?: { readonly isAttended?: boolean },
+  ): Promise<void>;
   /** Removes what is kept. */
   remove(key: string): Promise<void>;
   /** Returns all sign-ins. */
-  all(): readonly Kept[];
+  all(): readonly Filed<Kept>[];
   /** Runs `work` while nobody else, in all processes, holds this lock of a sign-in. */
   locked<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
@@ -83,42 +112,104 @@ export function clientKey(issuer: string): string {
   return `client-${sha256(issuer).slice(0, 32)}`;
 }
 
-/** Keeps sign-ins in files. */
+/** The options of `FileTokenStore`. */
+interface StoreOptions {
+  /** Where secrets go; into the files if left out. */
+  readonly keyring?: Keyring | undefined;
+  readonly warn: (message: string) => void;
+}
+
+/** Keeps sign-ins in files, and their secrets in the keyring where there is one. */
 export class FileTokenStore implements TokenStore {
   readonly #folder: string;
-  readonly #warn: (message: string) => void;
+  readonly #options: StoreOptions;
 
   /** Takes the folder; it is made when the first sign-in is kept. */
-  constructor(folder: string, warn: (message: string) => void) {
+  constructor(folder: string, options: StoreOptions) {
     this.#folder = folder;
-    this.#warn = warn;
+    this.#options = options;
   }
 
   stamp(key: string): string | undefined {
     return stampAt(this.#at(key));
   }
 
-  read<T = Kept>(key: string): T | undefined {
-    const parse = (json: unknown) => {
-      if (!isObject(objectOf(json).client)) throw new Error("it is no sign-in");
-      return json as T; // this class alone writes these files
-    };
-    return readPrivate(this.#at(key), { parse, warn: this.#warn });
+  look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined {
+    return readPrivate(this.#at(key), { parse: parsed<Filed<T>>, warn: this.#options.warn });
   }
 
-  async write(key: string, kept: Kept | Registration): Promise<void> {
-    await writePrivate(this.#at(key), kept);
+  async read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined> {
+    const filed = this.look<T>(key);
+    if (filed?.isRenewed === undefined) return filed;
+    try {
+      const { keyring } = this.#options;
+      if (keyring === undefined) throw new Error("there is none here");
+      return parsed<T>(JSON.parse(await keyring.get(this.#nameOf(key))));
+    } catch (error) {
+      const why = visible(`${Object(error).message}`.trim(), 300);
+      throw new PmlError("KEY_MISSING", `Cannot get your sign-in from the keyring: ${why}`, {
+        hint: "Unlock your keyring, or sign in again with `pml login`",
+      });
+    }
+  }
+
+  // The keyring has the new secrets before the file says so, and loses them after it says so. One
+  // that is killed between leaves new secrets behind the older file, which `read` returns.
+  async write(
+    key: string,
+    kept: Kept | Registration,
+    { isAttended = false }: { readonly isAttended?: boolean } = {},
+  ): Promise<void> {
+    const isThere = this.look(key)?.isRenewed !== undefined;
+    // Also of a registration, which has no token.
+    const { accessToken, refreshToken, client, ...open }: Secrets = kept;
+    const { client_secret, ...known } = client;
+    const isSecret = [accessToken, refreshToken, client_secret].some((one) => one !== undefined);
+    const isIn = (isThere || isAttended) && isSecret &&
+      await this.#options.keyring?.set(this.#nameOf(key), JSON.stringify(kept));
+    const isRenewed = refreshToken !== undefined;
+    await writePrivate(
+      this.#at(key),
+      isIn ? { ...open, client: known, isRenewed } : kept,
+    );
+    if (isThere && !isIn) await this.#forget(key);
   }
 
   async remove(key: string): Promise<void> {
     const at = this.#at(key);
+    // A locked keyring may have it still, though the file says nothing of it.
+    await this.#forget(key, this.look(key)?.isRenewed === undefined);
     await Deno.remove(at).then(() => syncName(at)).catch(unlessGone);
   }
 
-  all(): readonly Kept[] {
+  all(): readonly Filed<Kept>[] {
+    return this.#keys().flatMap((key) => /^\w{32}$/.test(key) ? this.look(key) ?? [] : []);
+  }
+
+  /** Returns the names of all secrets in the keyring. */
+  inKeyring(): readonly string[] {
+    return this.#keys().filter((key) => this.look(key)?.isRenewed !== undefined)
+      .map((key) => this.#nameOf(key));
+  }
+
+  #keys(): readonly string[] {
+    try {
+      return [...Deno.readDirSync(this.#folder)]
+        .flatMap(({ name }) => name.endsWith(".json") ? name.slice(0, -5) : []);
+    } catch (error) {
+      return unlessGone(error) ?? [];
+    }
+  }
+
+  async #forget(key: string, isSilent = false): Promise<void> {
+    const { keyring, warn } = this.#options;
+    await keyring?.remove(this.#nameOf(key)).catch(({ message }) => isSilent || warn(message));
+  }
+
+  /** Returns the name of secrets in the keyring, which several PML homes may use. */
+  #nameOf(key: string): string {
     privateFolder(this.#folder);
-    return [...Deno.readDirSync(this.#folder)]
-      .flatMap(({ name }) => /^\w{32}\.json$/.test(name) ? this.read(name.slice(0, 32)) ?? [] : []);
+    return `sign-in-${sha256(`${Deno.realPathSync(this.#folder)} ${key}`).slice(0, 32)}`;
   }
 
   async locked<T>(key: string, work: () => Promise<T>): Promise<T> {
@@ -128,4 +219,9 @@ export class FileTokenStore implements TokenStore {
   #at(key: string): string {
     return join(this.#folder, `${key}.json`);
   }
+}
+
+function parsed<T>(json: unknown): T {
+  if (!isObject(objectOf(json).client)) throw new Error("it is no sign-in");
+  return json as T; // `FileTokenStore` alone writes these
 }

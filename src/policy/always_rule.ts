@@ -4,7 +4,7 @@
  * @module
  */
 
-import { defaultRules, type RuleLine, type Rules } from "../config/rules.ts";
+import { DEFAULT_TEXTS, type Rules } from "../config/rules.ts";
 import type { Call, Verdict } from "../core/call.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -51,14 +51,13 @@ export function alwaysIn(options: AlwaysOptions): Always {
       return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
     },
     always: async (call) => {
-      const { deny, ask, allow } = defaultRules();
       const rule = ruleOf(call, options);
       if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
       const { addAllow } = await import("../permissions/always.ts");
       await addAllow(policy.rulesFile, {
         rule,
         trusted: policy.store,
-        defaults: { deny: texts(deny), ask: texts(ask), allow: texts(allow) },
+        defaults: DEFAULT_TEXTS,
         listed: isListed(policy.now.loaded),
       });
       await policy.reload();
@@ -86,8 +85,4 @@ export function allowsBeforehand(
 ): boolean {
   // A bare `*` does not cover a first use, so a rule that allows one names the server.
   return verdict?.kind === "allow" && verdict.source === loaded.file?.path && isListed(loaded);
-}
-
-function texts(rules: readonly RuleLine[]): string[] {
-  return rules.map(({ pattern }) => pattern.text);
 }

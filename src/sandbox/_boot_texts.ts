@@ -5,9 +5,9 @@
  * @module
  */
 
-import hostCode from "./boot/host.min.js" with { type: "text" };
-// Its place is here: it is a part of the one before.
 import confinedCode from "./boot/confined.min.js" with { type: "text" };
+import hostCode from "./boot/host.min.js" with { type: "text" };
+import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
-export { confinedCode, hostCode, workerCode };
+export { confinedCode, hostCode, kernelCode, workerCode };

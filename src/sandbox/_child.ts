@@ -9,12 +9,12 @@ import { dirname, join, relative, sep } from "node:path";
 import { defined } from "../core/json.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
 import { isInside } from "../io/place.ts";
+import { hostCode, kernelCode, workerCode } from "./_boot_texts.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
 import type { HostGrants, HostStart } from "./boot/message.ts";
-import { hostCode, workerCode } from "./_boot_texts.ts";
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
 import { killGroup, killMarked, type Process, residentBytes, StartedProgram } from "./process.ts";
@@ -74,7 +74,7 @@ export async function startChild(
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
-        programUrl(hostCode),
+        programUrl(hostCode, [kernelCode]),
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },

@@ -53,13 +53,13 @@ export function canKeep(): boolean {
 
 /**
  * Returns the keeper to start in place of a program. `bytes` is the length of the program's
- * description on standard input; `code` runs as the second step.
+ * description on standard input; `before` runs before the second step.
  */
-export function keeperOf(bytes: number, code = keeperCode): Program {
+export function keeperOf(bytes: number, before?: readonly string[]): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
   const args = [...flags, programUrl(keeperCode)];
   const file = Deno.execPath();
-  const step = [file, ...flags, programUrl(code), `${bytes}`];
+  const step = [file, ...flags, programUrl(keeperCode, before), `${bytes}`];
   const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", ...step];
   // The keeper writes no cache and reads no settings.
   const env = { DENO_DIR: "/dev/null", DENO_NO_UPDATE_CHECK: "1", PATH: "/usr/bin:/bin" };

@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { confinedCode } from "./_boot_texts.ts";
+import { confinedCode, kernelCode } from "./_boot_texts.ts";
 import { canKeep } from "./_keeper.ts";
 import {
   bubblewrapArgs,
@@ -22,6 +22,9 @@ import type { Reach } from "./boot/reach.ts";
 export { openPrivateFolder };
 export type { Layer, OsLayerOptions, PrivateFolder, Reach };
 
+/** The scripts that confine a program. */
+const CONFINING = [kernelCode, confinedCode];
+
 /**
  * Finds the layer that can confine programs on this machine. Throws if the person requires one and
  * there is none.
@@ -31,7 +34,7 @@ export async function programLayer(options: OsLayerOptions, reach: Reach): Promi
     if (layer.kind !== "landlock") return layer;
     if (!canKeep()) throw lacking("no landlock: no program can be kept");
     const { ok, text } = await tried("/bin/sh", ["-c", ":"], {
-      confined: { reach, code: confinedCode },
+      confined: { reach, before: CONFINING },
     });
     if (ok) return layer;
     throw lacking(text.trim().slice(0, 200) || "no landlock");
@@ -49,7 +52,7 @@ export function confinedProgram(
   { layer, reach }: { readonly layer: Layer; readonly reach: Reach },
 ): Program {
   const { file, args, cwd } = program;
-  if (layer.kind === "landlock") return { ...program, confined: { reach, code: confinedCode } };
+  if (layer.kind === "landlock") return { ...program, confined: { reach, before: CONFINING } };
   if (layer.kind === "none") return program;
   const sight = { ...reach, workspace: cwd, lock: "/dev/null", own: [cwd], net: true };
   return { ...program, file: layer.program, args: [...bubblewrapArgs(sight), file, ...args] };

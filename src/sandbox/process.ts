@@ -32,10 +32,10 @@ export interface Program {
    */
   readonly kept?: boolean;
   /**
-   * The only paths that it may read and write, and the code that confines it. Only for a program
+   * The only paths that it may read and write, and the scripts that confine it. Only for a program
    * with a keeper.
    */
-  readonly confined?: { readonly reach: Reach; readonly code: string };
+  readonly confined?: { readonly reach: Reach; readonly before: readonly string[] };
 }
 
 /** How a program is run to its end. */
@@ -117,7 +117,7 @@ export class StartedProgram {
       ...defined({ reach: confined?.reach }),
     };
     const told = new TextEncoder().encode(JSON.stringify(kept));
-    const { stdin, status } = this.running = startProcess(keeperOf(told.length, confined?.code));
+    const { stdin, status } = this.running = startProcess(keeperOf(told.length, confined?.before));
     const writer = stdin.getWriter();
     writer.write(told).catch(() => {}); // its end says why
     writer.releaseLock();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { waitUntil } from "../../tests/kit/wait.ts";
+import { canKeep } from "./_keeper.ts";
 import { killGroup, type Program, runProgram, StartedProgram, startProcess } from "./process.ts";
 
 const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
@@ -139,3 +140,12 @@ async function ran({ running }: StartedProgram, input = "") {
   const [out, error] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
   return { code, signal, stdout: out ?? "", stderr: error };
 }
+
+Deno.test("A program that is to be confined does not run where no script confines it", {
+  ignore: !canKeep(),
+}, async () => {
+  const reach = { read: ["/"], write: [] };
+  const said = { ...script(`console.log("it ran")`), kept: true };
+  const ran = await runProgram({ ...said, confined: { reach, before: [] } }, OPEN);
+  assert.deepEqual(ran, { code: 70, stdout: "", stderr: "nothing here confines it\n" });
+});

@@ -33,7 +33,7 @@ const STRONG = /^sha(?:512|384|256)-/;
  * registry.
  */
 export const npm: Installer = {
-  files: { "package.json": '{"private":true}' },
+  files: () => ({ "package.json": '{"private":true}' }),
   environment: { NODE_OPTIONS: `--import=${ALONE}` },
   refusals: /EALLOW|PML lets npm start/,
   hint: "PML installs nothing but packages of the registries that you configured: name another " +

@@ -14,7 +14,7 @@ import { changedSince, RECORD, treeHash, treeStamp } from "../io/tree.ts";
 /** The identity of an installed package. */
 export interface InstalledPackage {
   readonly version: string;
-  /** `sha256-` and the hash of what was installed: the same on every system for packages of npm. */
+  /** `sha256-` and the hash of what was installed: the same on every system where the registry names it. */
   readonly integrity: string;
 }
 

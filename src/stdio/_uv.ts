@@ -14,11 +14,12 @@ import type { Installer } from "./installs.ts";
 /** No `uv.toml`, `pyproject.toml` or `.python-version` of any folder is used. */
 const APART = ["--no-config", "--no-progress", "--color=never"];
 const VENV = "venv";
+const LIST = "requirements.txt";
 const IS_WINDOWS = Deno.build.os === "windows";
 
 /** Installs what `uvx` names, only from wheels, so that no build script of any package runs. */
 export const uv: Installer = {
-  files: {},
+  files: ({ spec, beside }) => ({ "requirements.in": [spec, ...beside, ""].join("\n") }),
   environment: {},
   refusals: /no (?:usable |matching )?wheels|source distribution|--no-build|building/i,
   hint: "PML runs no build script, and there is no wheel for this Python: name a version that " +
@@ -31,7 +32,14 @@ export const uv: Installer = {
     return direct &&
       `${quoted(direct.whose, 200)} comes from a URL, which is not one of your registries`;
   },
-  commands: ({ spec, beside, python }) => [
+  // The list names every wheel of each version, for all systems, with the hashes that uv compares.
+  contentOf: (folder) => {
+    const listed = listedIn(readRegularText(join(folder, LIST)));
+    return packagesOf(join(folder, VENV)).every((one) => listed.has(idOf(one)))
+      ? [...listed].map((each) => each.join(" ")).toSorted().join("\n")
+      : undefined;
+  },
+  commands: ({ python }) => [
     // Relocatable, because it is moved when it is complete.
     [
       "venv",
@@ -41,9 +49,13 @@ export const uv: Installer = {
       VENV,
     ],
     [
-      ...["pip", "install", ...APART, "--no-build", "--python", VENV],
+      ...["pip", "compile", ...APART, "--no-build", "--python", VENV, "--universal"],
+      ...["--generate-hashes", "--no-header", "--no-annotate", "-o", LIST, "requirements.in"],
+    ],
+    [
+      ...["pip", "install", ...APART, "--no-build", "--python", VENV, "--verify-hashes"],
       // Copies of all files, and bytecode now, so that the folder does not change later.
-      ...["--link-mode=copy", "--compile-bytecode", "--", spec, ...beside],
+      ...["--link-mode=copy", "--compile-bytecode", "-r", LIST],
     ],
   ],
   programOf: async (folder, { name, bin }) => {
@@ -86,6 +98,21 @@ function packagesOf(venv: string) {
       return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
     });
   });
+}
+
+/** Returns the hashes of each version in a list of uv; of none that has no hash, or a weak one. */
+function listedIn(text: string): ReadonlyMap<string, string> {
+  const lines = text.replace(/\\\r?\n/g, " ").matchAll(/^([\w.-]+)(?:\[.*\])?==(\S+)(.*)$/gm);
+  return new Map([...lines].flatMap(([, whose = "", version = "", rest = ""]) => {
+    const hashes = rest.split("--hash=").slice(1).map((hash) => hash.trim());
+    const isStrong = hashes.length > 0 &&
+      hashes.every((hash) => /^sha256:[0-9a-f]{64}$/.test(hash));
+    return isStrong ? [[idOf({ whose, version }), hashes.toSorted().join(" ")]] : [];
+  }));
+}
+
+function idOf({ whose, version }: { readonly whose: string; readonly version: string }): string {
+  return `${plain(whose)} ${version}`;
 }
 
 function textOf(points: string): string {

@@ -65,7 +65,7 @@ export interface PresentPackage {
 /** How packages of one kind are installed. */
 export interface Installer {
   /** Files that are written into the folder first. */
-  readonly files: Readonly<Record<string, string>>;
+  readonly files: (wanted: PackageCommand) => Readonly<Record<string, string>>;
   /** Additional variables of the installer. */
   readonly environment: Readonly<Record<string, string>>;
   /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
@@ -219,7 +219,7 @@ export class Installs {
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
-      for (const [name, text] of Object.entries(installer.files)) {
+      for (const [name, text] of Object.entries(installer.files(wanted))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
       const file = find(tool);

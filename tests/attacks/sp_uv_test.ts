@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFile, chmod, mkdir, readdir, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import { type FakePackage, FakeUv } from "../kit/fake_uv.ts";
@@ -58,8 +58,13 @@ Deno.test("A server of uvx is installed apart, from wheels, pinned, and started 
   const wanted = ["1.0.0", real, "1", "--flag"];
   assert.deepEqual(JSON.parse(await tell(pml)), wanted);
   const asked = await uv.asked();
-  assert.equal(asked.length, 2, asked.join("\n"));
-  assert.match(asked[1] ?? "", /^pip install .*--no-build .*-- tiny-mcp==1\.0\.0$/);
+  assert.equal(asked.length, 4, asked.join("\n"));
+  assert.match(asked[1] ?? "", /^pip compile .*--no-build /);
+  assert.equal(asked[2], "requirements tiny-mcp==1.0.0");
+  assert.match(
+    asked[3] ?? "",
+    /^pip install .*--no-build .*--verify-hashes .*-r requirements\.txt$/,
+  );
   await endWell(ws, pml);
   {
     await using again = new RawStdio(ws, { env: { PATH: process.env.PATH ?? "" } });
@@ -84,7 +89,7 @@ Deno.test("uv tool run, --from, --with and --python name the same as uvx does", 
   const asked = await uv.asked();
   assert.match(asked[0] ?? "", / --python 3\.11 venv$/);
   assert.equal(asked[1], `index ${index.UV_DEFAULT_INDEX}`, "the person's own word counts");
-  assert.match(asked[2] ?? "", / -- suite extra==3$/);
+  assert.ok(asked.includes("requirements suite extra==3"), asked.join("\n"));
 });
 
 Deno.test("A package of uvx that cannot be installed says why, and what to do (GW14)", async () => {
@@ -95,7 +100,7 @@ Deno.test("A package of uvx that cannot be installed says why, and what to do (G
   const lured = { version: "1.0.0", programs: { lured: TELL }, needs };
   await using uv = await FakeUv.make({ old: isSource, suite, lured });
   const wanted: Readonly<Record<string, RegExp>> = {
-    old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip install` ended with 1.*no wheel.*--python/s,
+    old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip compile` ended with 1.*no wheel.*--python/s,
     "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Check its name/s,
     lured:
       /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from a URL.*nothing but packages/s,
@@ -108,6 +113,42 @@ Deno.test("A package of uvx that cannot be installed says why, and what to do (G
     assert.deepEqual(left, [], "nothing half installed is left");
   }
   assert.deepEqual((await uv.asked()).filter((line) => line.startsWith("REFUSED")), []);
+});
+
+/** Installs a package on a machine of its own. Returns the hash that its approval binds to. */
+async function hashOf(tiny: FakePackage): Promise<string> {
+  await using uv = await FakeUv.make({ "tiny-mcp": tiny });
+  await using hosted = await scene(uv, ["uvx", "tiny-mcp"]);
+  const { ws, pml } = hosted;
+  assert.match(await tell(pml), /^\["1\.0\.0"/);
+  await endWell(ws, pml);
+  return JSON.parse(await readFile(ws.file("pml.lock"), "utf8")).servers.tiny.integrity;
+}
+
+Deno.test("A package of uvx has the same hash on every system, and another one with other bytes", async () => {
+  const linux = await hashOf({ ...TINY, wheel: "linux", others: ["mac", "windows"] });
+  const mac = await hashOf({ ...TINY, wheel: "mac", others: ["windows", "linux"] });
+  assert.match(linux, /^sha256-[0-9a-f]{64}$/);
+  assert.equal(linux, mac);
+  assert.notEqual(await hashOf({ ...TINY, wheel: "linux", others: ["mac", "evil"] }), linux);
+  assert.notEqual(await hashOf({ ...TINY, wheel: "evil", others: ["mac", "windows"] }), linux);
+});
+
+Deno.test("A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused", async () => {
+  for (const hash of ["none", "md5"] as const) {
+    const [one, other] = ["one", "other"].map((wheel) => ({ ...TINY, wheel, hash }));
+    // The folders of two machines differ.
+    const first = await hashOf(one ?? TINY);
+    assert.notEqual(first, await hashOf(one ?? TINY), hash);
+    assert.notEqual(first, await hashOf(other ?? TINY), hash);
+  }
+  await using uv = await FakeUv.make({ "tiny-mcp": { ...TINY, wheel: "listed", sent: "evil" } });
+  await using hosted = await scene(uv, ["uvx", "tiny-mcp"]);
+  assert.match(
+    await tell(hosted.pml),
+    /^UPSTREAM_DOWN: .*`uv pip install` ended with 1.*mismatch/s,
+  );
+  assert.deepEqual(await readdir(join(hosted.ws.home, "servers")), []);
 });
 
 Deno.test("A program that a workspace plants on PATH installs nothing and runs nothing", async () => {

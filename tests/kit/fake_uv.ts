@@ -14,6 +14,14 @@ export interface FakePackage {
   readonly version: string;
   /** The text of each program. */
   readonly programs: Readonly<Record<string, string>>;
+  /** What its wheel for this system holds beside them; nothing by default. */
+  readonly wheel?: string;
+  /** The wheels of other systems. */
+  readonly others?: readonly string[];
+  /** The wheel that is sent in the place of the one that is listed. */
+  readonly sent?: string;
+  /** How the registry names the bytes of wheels; sha256 by default. */
+  readonly hash?: "sha256" | "md5" | "none";
   /** Whether it would have to be built. */
   readonly isSource?: boolean;
   /** A package that it names by an address, which is installed with it. */
@@ -77,6 +85,8 @@ for (let at = process.cwd(); at !== path.dirname(at); at = path.dirname(at)) {
 const apart = ["--no-config", "--no-progress", "--color=never"];
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 const packages = JSON.parse(fs.readFileSync(path.join(__dirname, "packages.json"), "utf8"));
+const hashOf = ({ hash = "sha256" }, text) => hash === "none" ? "" :
+  hash + ":" + require("node:crypto").createHash(hash).update(text).digest("hex");
 const put = (file, text, mode) => {
   fs.mkdirSync(path.dirname(file), { recursive: true });
   fs.writeFileSync(file, text, { mode });
@@ -88,12 +98,13 @@ if (args[0] === "venv") {
   fs.mkdirSync("venv/bin", { recursive: true });
   fs.symlinkSync(process.execPath, "venv/bin/python");
   put("venv/pyvenv.cfg", "relocatable = true\\nversion_info = " + (asked[1] ?? "3.12.1") + "\\n");
-} else {
-  const head = ["pip", "install", ...apart, "--no-build", "--python", "venv"];
-  head.push("--link-mode=copy", "--compile-bytecode", "--");
-  if (!same(args.slice(0, head.length), head)) end("arguments");
-  if (!fs.existsSync("venv/pyvenv.cfg")) end("no environment");
-  for (const spec of args.slice(head.length)) {
+} else if (args[1] === "compile") {
+  const flags = ["--no-build", "--python", "venv", "--universal", "--generate-hashes"];
+  flags.push("--no-header", "--no-annotate", "-o", "requirements.txt", "requirements.in");
+  if (!same(args, ["pip", "compile", ...apart, ...flags])) end("arguments");
+  const lines = fs.readFileSync("requirements.in", "utf8").split("\\n").filter(Boolean);
+  note("requirements " + lines.join(" "));
+  const listed = lines.map((spec) => {
     const [, name, version] = /^([\\w.-]+)(?:==(.+))?$/.exec(spec) ?? [];
     const found = packages[name];
     if (found === undefined || (version ?? found.version) !== found.version) {
@@ -106,11 +117,32 @@ if (args[0] === "venv") {
       process.stderr.write("  ╰─▶ Because " + spec + " has no usable wheels, it cannot be used.\\n");
       process.exit(1);
     }
+    const hashes = [found.wheel ?? "", ...found.others ?? []].map((text) => hashOf(found, text));
+    const tail = hashes.filter(Boolean).map((hash) => " \\\\\\n    --hash=" + hash).join("");
+    return name + "==" + found.version + tail + "\\n";
+  });
+  put("requirements.txt", listed.join(""));
+} else {
+  const flags = ["--no-build", "--python", "venv", "--verify-hashes", "--link-mode=copy"];
+  flags.push("--compile-bytecode", "-r", "requirements.txt");
+  if (!same(args, ["pip", "install", ...apart, ...flags])) end("arguments");
+  if (!fs.existsSync("venv/pyvenv.cfg")) end("no environment");
+  const text = fs.readFileSync("requirements.txt", "utf8");
+  // Programs begin with the path of their Python, which is another one on each machine.
+  put("venv/bin/activate", "VIRTUAL_ENV=" + process.cwd() + "\\n");
+  for (const [, name, hashes] of text.matchAll(/^([\\w.-]+)==\\S+((?: \\\\\\n.*)*)$/gm)) {
+    const found = packages[name];
+    const hash = hashOf(found, found.sent ?? found.wheel ?? "");
+    if (hash && !hashes.includes(hash)) {
+      process.stderr.write("  × Failed to download " + name + "\\n  ╰─▶ Hash mismatch for " + name + "\\n");
+      process.exit(1);
+    }
     if (found.needs !== undefined) {
       put("venv/lib/python3.12/site-packages/needed-1.dist-info/direct_url.json", found.needs);
     }
     const packagesIn = "venv/lib/python3.12/site-packages/";
     const info = packagesIn + name.replaceAll("-", "_") + "-" + found.version + ".dist-info/";
+    put(packagesIn + name.replaceAll("-", "_") + ".py", found.wheel ?? "");
     put(info + "METADATA", "Name: " + name + "\\nVersion: " + found.version + "\\n");
     const points = Object.keys(found.programs).map((one) => one + " = x:main\\n");
     put(info + "entry_points.txt", "[console_scripts]\\n" + points.join(""));

@@ -52,6 +52,11 @@ export class OAuthClients {
     return [...this.#known.keys()];
   }
 
+  /** Every secret of a client. */
+  get secrets(): readonly string[] {
+    return [...this.#known.values()].flatMap(({ secret }) => secret ?? []);
+  }
+
   /** Forgets a client, as a server does that removes registrations that are not used. */
   forget(id: string): void {
     this.#known.delete(id);

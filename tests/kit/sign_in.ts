@@ -6,7 +6,7 @@
  */
 
 import { browse, type Browsed, type BrowseOptions } from "./browser.ts";
-import { pmlCommand } from "./pml_command.ts";
+import { type Command, pmlCommand } from "./pml_command.ts";
 import type { Ran } from "./run.ts";
 import { DEADLINE_MS, until, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
@@ -16,6 +16,8 @@ export interface SignInOptions extends BrowseOptions {
   /** Further arguments of `pml login SERVER --no-browser`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Another program in the place of PML. */
+  readonly command?: Command;
 }
 
 /** A `pml login` that printed its address. Disposing kills it. */
@@ -37,9 +39,9 @@ export interface SignedIn extends Ran {
 export async function beginLogin(
   ws: Workspace,
   server: string,
-  { args = [], env = {} }: SignInOptions = {},
+  { args = [], env = {}, command = pmlCommand() }: SignInOptions = {},
 ): Promise<Login> {
-  const [program, ...rest] = pmlCommand();
+  const [program, ...rest] = command;
   const child = new Deno.Command(program, {
     args: [...rest, "login", server, "--no-browser", ...args],
     cwd: ws.path,

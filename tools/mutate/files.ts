@@ -191,6 +191,15 @@ export const FILES: readonly Mutant[] = [
     filter: "readModel() says of a folder what is missing in it",
   },
   {
+    name: "confined-missing",
+    guard: "A program that is to be confined does not run where nothing confines it",
+    file: "keeper.ts",
+    find: '(confine?.(reach) ?? "nothing here confines it")',
+    put: "confine?.(reach)",
+    test: "src/sandbox/process_test.ts",
+    filter: "A program that is to be confined does not run where no script confines it",
+  },
+  {
     name: "confined-write",
     guard: "A confined server writes no protected name",
     file: "_confined.ts",

@@ -10,6 +10,11 @@ const CALLS = "tests/oauth_test.ts";
 const PAGE = "src/oauth/_redirect_page_test.ts";
 const SIGN_INS = "src/oauth/sign_ins_test.ts";
 const REFRESH = "src/oauth/refreshing_test.ts";
+const KEYRING = "tests/keyring_sign_in_test.ts";
+const IN_KEYRING =
+  "Tokens of a sign-in are in the keyring alone, also when they are refreshed, until pml logout or pml uninstall";
+const LOCKED =
+  "Where the keyring is locked, a call says so, and a sign-in or a refresh goes into the file";
 const STAYS = "No token goes to another origin: neither after a redirect nor to another server";
 const ONE_ANSWER = "RedirectPage takes one answer, with its state, path and host";
 const BROWSER = "SignIns signs nobody in without PKCE, and leads no browser into a private network";
@@ -151,6 +156,61 @@ export const SIGNING_IN: readonly Mutant[] = [
     put: "(LONGEST_S && expires_in)",
     test: "tests/login_test.ts",
     filter: "A token that is said to live longer than any date breaks no command",
+  },
+  {
+    name: "sign-in-keyring",
+    guard: "What the keyring has of a sign-in stands in no file",
+    file: "token_store.ts",
+    find: "isIn ? { ...open,",
+    put: "isIn ? { ...kept,",
+    test: KEYRING,
+    filter: IN_KEYRING,
+  },
+  {
+    name: "sign-in-keyring-out",
+    guard: "Signing out takes the tokens out of the keyring",
+    file: "token_store.ts",
+    find: "await this.#forget(key, this.look(key)?.isRenewed === undefined);",
+    put: "",
+    test: KEYRING,
+    filter: LOCKED,
+  },
+  {
+    name: "sign-in-keyring-fallback",
+    guard: "What the keyring does not take is kept in the file",
+    file: "keyring.ts",
+    find: "return code === 0 && await get(name) === value;",
+    put: "return code >= 0;",
+    test: KEYRING,
+    filter: LOCKED,
+  },
+  {
+    name: "sign-in-keyring-once",
+    guard: "No call starts a program to read a sign-in that is known",
+    file: "_authorization.ts",
+    find: "if (stamp !== this.#stamp || Date.now() > this.#again) {",
+    put: "if (stamp) {",
+    test: KEYRING,
+    filter:
+      "A PML that runs reads the keyring once for all its calls, and once more after a refresh",
+  },
+  {
+    name: "sign-in-keyring-killed",
+    guard: "What a refresh kept before it was killed is used",
+    file: "_authorization.ts",
+    find: "this.#stamp = undefined;",
+    put: "",
+    test: KEYRING,
+    filter: "A refresh that is killed when the keyring has its tokens loses nothing",
+  },
+  {
+    name: "sign-in-keyring-uninstall",
+    guard: "Nothing of PML stays in the keyring when it is uninstalled",
+    file: "_uninstall.ts",
+    find: "for (const name of keyring) {",
+    put: "for (const name of [] as string[]) {",
+    test: KEYRING,
+    filter: IN_KEYRING,
   },
   {
     name: "sign-in-config-secret",

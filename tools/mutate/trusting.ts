@@ -64,4 +64,43 @@ export const TRUSTING: readonly Mutant[] = [
     test: "tests/attacks/sp_install_test.ts",
     filter: "A package of npm has the same hash on every system, and another one with other bytes",
   },
+  {
+    name: "wrapped-deeper",
+    guard: "On a terminal no text of others begins a line where one of PML's own begins",
+    file: "out.ts",
+    find: "lead.length + 4",
+    put: "lead.length",
+    test: "tests/looks_test.ts",
+    filter:
+      "Questions and errors are broken between words to the width of the terminal, commands are not, and no line of others begins where one of PML's does",
+  },
+  {
+    name: "uv-content",
+    guard: "A package of uvx with other bytes has another hash",
+    file: "_uv.ts",
+    find: 'hashes.toSorted().join(" ")]] : []',
+    put: '""]] : []',
+    test: "tests/attacks/sp_uv_test.ts",
+    filter: "A package of uvx has the same hash on every system, and another one with other bytes",
+  },
+  {
+    name: "uv-strong",
+    guard: "A package of uvx whose registry names no strong hash is known by its files",
+    file: "_uv.ts",
+    find: "hashes.every((hash) => /^sha256:[0-9a-f]{64}$/.test(hash))",
+    put: "hashes.every((hash) => hash !== null)",
+    test: "tests/attacks/sp_uv_test.ts",
+    filter:
+      "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
+  },
+  {
+    name: "uv-verify",
+    guard: "uv compares each wheel with the hashes of the list",
+    file: "_uv.ts",
+    find: ', "--verify-hashes"]',
+    put: "]",
+    test: "tests/attacks/sp_uv_test.ts",
+    filter:
+      "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
+  },
 ];

@@ -1,10 +1,10 @@
 /**
- * Runs before a confined program, below its keeper.
+ * Stands before the code of a keeper where the program below it is confined.
  *
  * @module
  */
 
-import { boot } from "./keeper.ts";
+import type { Confining } from "./keeper.ts";
 import { confineTo } from "./reach.ts";
 
-boot(confineTo);
+(globalThis as Confining).confine = confineTo;

@@ -21,6 +21,9 @@ export interface KeptProgram {
   readonly reach?: Reach;
 }
 
+/** Where code that stands before this one says how a program is confined. */
+export type Confining = typeof globalThis & { confine?: (reach: Reach) => string };
+
 // Numbers of Linux.
 const SET_DEATH_SIGNAL = 1;
 const SET_CHILD_SUBREAPER = 36;
@@ -46,7 +49,7 @@ const LIBC = {
  * description. Otherwise becomes the keeper; the arguments are then the process id of PML and the
  * command of the keeper. A program that should be confined does not run without confinement.
  */
-export function boot(confine?: (reach: Reach) => string): void {
+export function boot(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
   const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);
@@ -54,6 +57,7 @@ export function boot(confine?: (reach: Reach) => string): void {
     const { file, args, cwd, env, reach } = taken(Number(first));
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
+    const { confine } = globalThis as Confining;
     const held = reach && (confine?.(reach) ?? "nothing here confines it");
     if (held !== undefined && !held.startsWith("landlock ")) {
       console.error(held);

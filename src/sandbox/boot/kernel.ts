@@ -5,10 +5,8 @@
  * @module
  */
 
-/** Opens a path without reading from it. */
-export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
-/** Opens a path only if no part of it is a link. */
-export const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
+/** Where the code that calls the system stands, because two programs have it before their own. */
+export type WithKernel = typeof globalThis & { Kernel: typeof Kernel };
 
 /** The rights that a ruleset controls. Other rights stay free. */
 export interface RulesetRights {

@@ -5,9 +5,14 @@
  * @module
  */
 
-import { Kernel, PATH_ONLY, type RulesetRights, STRAIGHT } from "./kernel.ts";
+import type { Kernel, RulesetRights, WithKernel } from "./kernel.ts";
 import { lookAt } from "./path_guard.ts";
 import { folderOf, within } from "./names.ts";
+
+/** Opens a path without reading from it. */
+export const PATH_ONLY = 0o12000000; // O_PATH and O_CLOEXEC
+/** Opens a path only if no part of it is a link. */
+const STRAIGHT = 4; // RESOLVE_NO_SYMLINKS
 
 /** What a child can still use. All paths are absolute and real. */
 export interface LandlockRules {
@@ -76,7 +81,7 @@ export function confine(keep: LandlockRules): string {
     return "no landlock: not on this system";
   }
   try {
-    using kernel = Kernel.open();
+    using kernel = (globalThis as WithKernel).Kernel.open();
     if (kernel === undefined) return "no landlock: no libc.so.6";
     kernel.widenOutput();
     limit(kernel, keep.programs);

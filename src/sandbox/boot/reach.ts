@@ -5,8 +5,17 @@
  * @module
  */
 
-import { Kernel, PATH_ONLY } from "./kernel.ts";
-import { CHANGE, EXECUTE, handledBy, IOCTL_DEV, OF_FILES, READ, RESOLVE_UNIX } from "./landlock.ts";
+import type { WithKernel } from "./kernel.ts";
+import {
+  CHANGE,
+  EXECUTE,
+  handledBy,
+  IOCTL_DEV,
+  OF_FILES,
+  PATH_ONLY,
+  READ,
+  RESOLVE_UNIX,
+} from "./landlock.ts";
 
 /**
  * The paths that a program, and all that it starts, may read and write. All are absolute and real.
@@ -32,7 +41,7 @@ const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
  * that is not possible.
  */
 export function confineTo({ read, write }: Reach): string {
-  using kernel = Kernel.open();
+  using kernel = (globalThis as WithKernel).Kernel.open();
   if (kernel === undefined) return "no landlock: no libc.so.6";
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
