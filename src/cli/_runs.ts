@@ -1,89 +1,83 @@
 /**
  * What runs each command, by the command's name. It is loaded when a command runs: help needs none
- * of it.
+ * of it. Commands with much code of their own are loaded when one of them runs.
  *
  * @module
  */
 
-import { add, list, remove } from "./_add.ts";
 import { approve } from "./_approve.ts";
 import { audit } from "./_audit.ts";
 import { call } from "./_call.ts";
-import { capability } from "./_capability.ts";
 import { check } from "./_check.ts";
 import { inContext, type Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
 import { completions } from "./_completions.ts";
-import { config } from "./_config.ts";
-import { types } from "./_declare.ts";
-import { doctor } from "./_doctor.ts";
 import { search, tools, why } from "./_find.ts";
-import { importServers } from "./_import.ts";
-import { init } from "./_init.ts";
 import { install } from "./_install.ts";
-import { installModel } from "./_install_model.ts";
-import { key } from "./_key.ts";
-import { learn } from "./_learn.ts";
 import { lock } from "./_lock.ts";
 import { login, logout } from "./_login.ts";
 import { logs } from "./_logs.ts";
 import { memory } from "./_memory.ts";
 import { registry } from "./_registry.ts";
-import { ruleCommand } from "./_rules.ts";
 import { serve } from "./_serve.ts";
-import { status } from "./_status.ts";
 import { stdio } from "./_stdio.ts";
-import { token } from "./_token.ts";
 import { trust } from "./_trust.ts";
-import { uninstall } from "./_uninstall.ts";
 import { update } from "./_update.ts";
-import { outdated, upgrade } from "./_upgrade.ts";
 
 /** Runs a command with what the person typed. Returns the exit code. */
 export type Run = (typed: Typed) => Promise<number>;
 
+type Command = Parameters<typeof inContext>[0];
+
 const BROKEN = { broken: true };
+const setup = later(() => import("./_setup_runs.ts"));
+const settings = later(() => import("./_settings_runs.ts"));
 
 /** What runs each command; the empty name is `pml` alone. */
 export const RUNS: Readonly<Record<string, Run>> = {
-  "": inContext(status, BROKEN),
-  add: inContext(add),
-  allow: inContext(ruleCommand("allow")),
+  "": inContext(setup("status"), BROKEN),
+  add: inContext(setup("add")),
+  allow: inContext(settings("allow")),
   approve: inContext(approve),
-  ask: inContext(ruleCommand("ask")),
+  ask: inContext(settings("ask")),
   audit,
   call: inContext(call),
-  capability: inContext(capability),
+  capability: inContext(settings("capability")),
   check: inContext(check, BROKEN),
   completions: (typed) => completions(Object.values(COMMANDS).flat(), typed),
-  config: inContext(config),
-  deny: inContext(ruleCommand("deny")),
-  dev: inContext(async (at, typed) => await (await import("./_dev.ts")).dev(at, typed)),
-  doctor: inContext(doctor, BROKEN),
-  import: inContext(importServers),
-  init: inContext(init),
+  config: inContext(settings("config")),
+  deny: inContext(settings("deny")),
+  dev: inContext(settings("dev")),
+  doctor: inContext(setup("doctor"), BROKEN),
+  import: inContext(setup("imports")),
+  init: inContext(setup("init")),
   install: inContext(install),
-  "install-model": inContext(installModel),
-  key: inContext(key),
-  learn: inContext(learn),
-  list: inContext(list),
+  "install-model": inContext(settings("model")),
+  key: inContext(settings("key")),
+  learn: inContext(settings("learn")),
+  list: inContext(setup("list")),
   lock: inContext(lock),
   login: inContext(login),
   logout: inContext(logout),
   logs: inContext(logs),
   memory: inContext(memory),
-  outdated: inContext(outdated),
+  outdated: inContext(settings("outdated")),
   registry,
-  remove: inContext(remove),
+  remove: inContext(setup("remove")),
   search: inContext(search),
   serve,
   stdio,
-  token: inContext(token),
+  token: inContext(settings("token")),
   tools: inContext(tools),
   trust: inContext(trust, { tellsTrust: true }),
-  types: inContext(types),
-  uninstall: inContext(uninstall, BROKEN),
+  types: inContext(settings("types")),
+  uninstall: inContext(setup("uninstall"), BROKEN),
   update: inContext(update),
-  upgrade: inContext(upgrade),
+  upgrade: inContext(settings("upgrade")),
   why: inContext(why),
 };
+
+/** Returns what gives a command of a module, which is loaded when the command runs. */
+function later<N extends string>(load: () => Promise<Readonly<Record<N, Command>>>) {
+  return (name: N): Command => async (at, typed) => await (await load())[name](at, typed);
+}
