@@ -12,9 +12,11 @@ import { codeOf, textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { KeptPackages } from "./kit/kept_packages.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
+import type { Workspace } from "./kit/workspace.ts";
 
 const MS = 60_000;
 /** Keeps its file as server-memory does: written beside it, and put in its place. */
@@ -30,6 +32,8 @@ const KEEPS = tinyServer(`(async ({ add }) => {
   renameSync(path + ".a1b2.tmp", path);
   return text + add;
 })(params.arguments)`);
+
+const kept = new KeptPackages();
 
 interface House extends AsyncDisposable, Scene {
   tell(args?: Record<string, unknown>): Promise<string>;
@@ -58,7 +62,10 @@ async function house(
     grants: { tiny: grants },
   };
   const options = { env: { NPM_CONFIG_USERCONFIG: npm.settings }, ...era && { era } };
-  const scene = await makeScene({ pml, limits: { start_ms: startMs, call_ms: MS }, ...options });
+  const limits = { start_ms: startMs, call_ms: MS };
+  const isKept = main === KEEPS;
+  const prepare = (ws: Workspace) => isKept ? kept.give(ws) : Promise.resolve();
+  const scene = await makeScene({ pml, limits, prepare, ...options });
   const told = async (by: RawStdio, args: Record<string, unknown>) => {
     const call = { tool: "tiny:tell", arguments: args };
     return textOf(await by.callTool("call", call, { ms: MS }));
@@ -78,6 +85,7 @@ async function house(
       return await told(other, {});
     },
     [Symbol.asyncDispose]: async () => {
+      if (isKept) await kept.keep(scene.ws);
       await scene[Symbol.asyncDispose]();
       await npm[Symbol.asyncDispose]();
     },
