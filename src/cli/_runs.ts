@@ -47,7 +47,7 @@ export const RUNS: Readonly<Record<string, Run>> = {
   completions: (typed) => completions(Object.values(COMMANDS).flat(), typed),
   config: inContext(settings("config")),
   deny: inContext(settings("deny")),
-  dev: inContext(settings("dev")),
+  dev: inContext(later(() => import("./_dev.ts"))("dev")),
   doctor: inContext(setup("doctor"), BROKEN),
   import: inContext(setup("imports")),
   init: inContext(setup("init")),

@@ -9,7 +9,6 @@ import { ruleCommand } from "./_rules.ts";
 export { capability } from "./_capability.ts";
 export { config } from "./_config.ts";
 export { types } from "./_declare.ts";
-export { dev } from "./_dev.ts";
 export { installModel as model } from "./_install_model.ts";
 export { key } from "./_key.ts";
 export { learn } from "./_learn.ts";
