@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { assertError } from "./cli_greeter.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
+import { KeptPackages } from "./kit/kept_packages.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
@@ -20,6 +21,8 @@ const MAIN = tinyServer(`(async ({ read, keep, without }) => {
   if (keep !== undefined) writeFileSync(keep, text);
   return text;
 })(params.arguments)`);
+
+const kept = new KeptPackages();
 
 interface House extends AsyncDisposable {
   readonly ws: Workspace;
@@ -43,6 +46,8 @@ async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}
     trusted,
     env: { NPM_CONFIG_USERCONFIG: npm.settings },
   });
+  const isKept = trusted && main === MAIN;
+  if (isKept) await kept.give(ws);
   const folder = await Deno.makeTempDir();
   const secret = join(await Deno.realPath(folder), "known.txt");
   await writeFile(secret, "what lies outside");
@@ -50,6 +55,7 @@ async function house({ trusted = true, deny = [] as string[], main = MAIN } = {}
     ws,
     secret,
     [Symbol.asyncDispose]: async () => {
+      if (isKept) await kept.keep(ws);
       await ws[Symbol.asyncDispose]();
       await npm[Symbol.asyncDispose]();
       await Deno.remove(folder, { recursive: true });

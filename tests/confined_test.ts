@@ -12,8 +12,11 @@ import { codeOf, textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { KeptPackages } from "./kit/kept_packages.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
+import type { Workspace } from "./kit/workspace.ts";
 
 const MS = 60_000;
 /** Keeps its file as server-memory does: written beside it, and put in its place. */
@@ -30,8 +33,12 @@ const KEEPS = tinyServer(`(async ({ add }) => {
   return text + add;
 })(params.arguments)`);
 
+const kept = new KeptPackages();
+
 interface House extends AsyncDisposable, Scene {
   tell(args?: Record<string, unknown>): Promise<string>;
+  /** Gives what the tool tells another PML in the same place, where the server has other grants. */
+  tellGranted(grants: object): Promise<string>;
 }
 
 /** PML with one confined server of a package. */
@@ -48,24 +55,37 @@ async function house(
   const npm = new FakeNpm({
     tiny: { "1.0.0": { "package.json": '{"bin":"m.js"}', "m.js": main } },
   });
-  const scene = await makeScene({
-    pml: {
-      version: 1,
-      permissions: { allow: ["tiny:*"] },
-      mcpServers: { tiny: { command: "npx", args: ["-y", "tiny"], env, confine } },
-      grants: { tiny: grants },
-    },
-    env: { NPM_CONFIG_USERCONFIG: npm.settings },
-    limits: { start_ms: startMs, call_ms: MS },
-    ...era && { era },
-  });
+  const pml = {
+    version: 1,
+    permissions: { allow: ["tiny:*"] },
+    mcpServers: { tiny: { command: "npx", args: ["-y", "tiny"], env, confine } },
+    grants: { tiny: grants },
+  };
+  const options = { env: { NPM_CONFIG_USERCONFIG: npm.settings }, ...era && { era } };
+  const limits = { start_ms: startMs, call_ms: MS };
+  const isKept = main === KEEPS;
+  const prepare = (ws: Workspace) => isKept ? kept.give(ws) : Promise.resolve();
+  const scene = await makeScene({ pml, limits, prepare, ...options });
+  const told = async (by: RawStdio, args: Record<string, unknown>) => {
+    const call = { tool: "tiny:tell", arguments: args };
+    return textOf(await by.callTool("call", call, { ms: MS }));
+  };
   return {
     ...scene,
-    tell: async (args = {}) => {
-      const call = { tool: "tiny:tell", arguments: args };
-      return textOf(await scene.pml.callTool("call", call, { ms: MS }));
+    tell: (args = {}) => told(scene.pml, args),
+    tellGranted: async (granted) => {
+      const { ws } = scene;
+      await writeFile(ws.file(".pml.json"), JSON.stringify({ ...pml, grants: { tiny: granted } }));
+      await writeFile(
+        join(ws.home, "config.yaml"),
+        `limits: { start_ms: ${MS}, call_ms: ${MS} }\n`,
+      );
+      await using other = new RawStdio(ws, options);
+      await other.open();
+      return await told(other, {});
     },
     [Symbol.asyncDispose]: async () => {
+      if (isKept) await kept.keep(scene.ws);
       await scene[Symbol.asyncDispose]();
       await npm[Symbol.asyncDispose]();
     },
@@ -179,8 +199,7 @@ for (const [at, [what, main]] of Object.entries(STARTS).entries()) {
     const grant = grantIn(text);
     assert.deepEqual(grant, { net: ["known.example:443"], read: [NEEDED] }, text);
     await one.pml.close();
-    await using granted = await house(main, { env, ...grant && { grants: grant } });
-    assert.equal(await granted.tell(), "1");
+    assert.equal(await one.tellGranted(grant ?? {}), "1");
   });
 }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { prune } from "../app/prune.ts";
 import { pickServers } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
 import { shownDefinition } from "../config/client_servers.ts";
@@ -183,7 +184,6 @@ export async function remove(
   if (await askReply(`Remove ${name}?`, at) !== "Yes") return { ...NOTHING };
   await change.write();
   await app.policy.reload();
-  const { prune } = await import("../app/prune.ts");
   const pruned = await prune(app);
   const note = pruned.length === 0
     ? ""

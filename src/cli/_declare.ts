@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { declarations, observedBy, toolsOf, typesOf } from "../app/code_types.ts";
 import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
@@ -14,7 +15,6 @@ const WHY_MAX = 200;
 /** Shows the declarations of the servers that are named, or of all. */
 export async function types(at: CommandContext, { words }: Typed): Promise<Shown> {
   const { app } = at;
-  const { declarations, observedBy, toolsOf, typesOf } = await import("../app/code_types.ts");
   const named = [...new Set(words)];
   const servers: DeclaredServer[] = [];
   for (const name of named) {

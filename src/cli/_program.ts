@@ -91,7 +91,8 @@ export function makeProgram(start: (work: () => Promise<number>) => Promise<void
 
 async function ran(name: string, typed: Typed): Promise<number> {
   const { RUNS } = await import("./_runs.ts");
-  const run = RUNS[name] ?? (() => Promise.reject(new Error(`Nothing runs ${quoted(name)}`)));
+  const run = RUNS[name];
+  if (run === undefined) throw new Error(name);
   return await run(typed);
 }
 

@@ -16,14 +16,8 @@ export async function main(args: readonly string[]): Promise<number> {
     return await stdio();
   }
   if (said === "-v" || said === "--version") {
-    const { VERSION } = await import("../core/version.ts");
-    try {
-      Deno.stdout.writeSync(new TextEncoder().encode(VERSION + "\n"));
-    } catch (error) {
-      // The reader may have gone, as `head` does.
-      if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
-    }
-    return 0;
+    const { version } = await import("./_version.ts");
+    return version();
   }
   const { run } = await import("./_program.ts");
   return await run(args);

@@ -77,6 +77,18 @@ Deno.test("killGroup() ends a program that was started, and is quiet about one t
   await Promise.all([child.stdin.abort(), child.stdout.cancel(), child.stderr.cancel()]);
 });
 
+/**
+ * Takes SIGINT, SIGQUIT and SIGPIPE from the signals that a program says it ignores. Without a
+ * keeper it ignores what the tests ignore, and tests that run in the background of a shell do.
+ */
+function heeding(said: string): string {
+  const these = 1n << 1n | 1n << 2n | 1n << 12n;
+  return said.replace(
+    /(?<=^SigIgn:\t)\w+/m,
+    (bits) => (BigInt(`0x${bits}`) & ~these).toString(16).padStart(16, "0"),
+  );
+}
+
 Deno.test({
   name: "A kept program finds all as it would without a keeper, and ends as it would",
   ignore: Deno.build.os !== "linux",
@@ -96,7 +108,8 @@ Deno.test({
       const ends = ["exit 0", "exit 7", "kill -s TERM $$", "kill -s KILL $$", "kill -s SEGV $$"];
       const ended = ends.map((end) => ran(new StartedProgram({ ...shell, args: ["-c", end] })));
       const variables = stdout.replace(/^PML_RUN=.*\n/m, "").split("\n").sort();
-      return [looked, variables, ...await Promise.all(ended)];
+      const found = kept ? looked : { ...looked, stdout: heeding(looked.stdout) };
+      return [found, variables, ...await Promise.all(ended)];
     };
     assert.deepEqual(await seen(true), await seen(false));
     const missing = [{ file: "/nothing", cwd }, { file: "/etc/passwd", cwd }, {

@@ -170,7 +170,7 @@ for (const era of ERAS) {
           const isLeft = server === "served" && ["back", "around"].includes(name);
           const refused = kind === "fits" || isLeft ? undefined : "BAD_ARGUMENTS";
           assert.deepEqual(told, [kind === "wrong" ? "OUTPUT_INVALID" : undefined, refused], name);
-        } while (Math.min(...waits) >= 300 && waits.length < 3);
+        } while (Math.min(...waits) >= 300 && waits.length < 8);
         assert.ok(Math.min(...waits) < 300, `${name}: the others waited ${waits} ms`);
       }
       await endWell(ws, pml);

@@ -3,7 +3,7 @@ import { ERAS, paramsFor } from "../kit/json_rpc.ts";
 import { pmlCommand } from "../kit/pml_command.ts";
 import { ProcWatch } from "../kit/procwatch.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
-import { END_MS, waitUntil, within } from "../kit/wait.ts";
+import { END_MS, until, waitUntil, within } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import {
   assertAftermath,
@@ -109,7 +109,8 @@ Deno.test("A client that closes its end of stdout ends it, without a word of a c
   const { child, stderr, send } = spawnBare(ws);
   await child.stdout.cancel();
   await send(callLine("filesystem__read_file", { path: "good.txt" }));
-  await within(child.status, { ms: 5000, what: () => "it does not end" });
+  await until(async () => ofKind(await journalOf(ws), "end").length === 1);
+  await within(child.status, { ms: END_MS, what: () => "it does not end" });
   assert.doesNotMatch(await stderr, CRASH);
   await new ProcWatch(ws.tag).assertNothingLeft();
   await assertNoTempFiles(ws);
@@ -127,7 +128,8 @@ Deno.test("A client that never reads is given up, and what it asked for is bound
       await send(callLine("filesystem__read_file", { path: "big.txt" }, sent + 1));
     }
   })().catch(() => {}); // the pipe closes when it is dropped
-  await within(child.status, { ms: 8000, what: () => "it does not end" });
+  await until(async () => ofKind(await journalOf(ws), "end").length > 0);
+  await within(child.status, { ms: END_MS, what: () => "it does not end" });
   await asking;
   assert.match(await stderr, /does not read its answers/);
   await child.stdout.cancel();

@@ -13,15 +13,21 @@ export const DEADLINE_MS = 60_000;
 /** How long PML may take to end; a fraction of a second where nothing else uses the machine. */
 export const END_MS = 8_000;
 
+const LOOK_MS = 10;
+const LONGEST_LOOK_MS = 50;
+
 /** Looks again and again until a condition holds; tells whether it did in time. */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   withinMs: number = DEADLINE_MS,
 ): Promise<boolean> {
-  const end = performance.now() + withinMs;
+  const start = performance.now();
   while (!await holds()) {
-    if (performance.now() > end) return false;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    const waited = performance.now() - start;
+    if (waited > withinMs) return false;
+    // Whoever waits long looks less often: a look may read all of `/proc`, or a journal.
+    const pause = Math.min(LOOK_MS + waited / 20, LONGEST_LOOK_MS);
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
   return true;
 }

@@ -79,7 +79,7 @@ const POWERS: readonly Power[] = [
       // The refresh answers the PML that started it.
       "src/app/refresh_child.ts",
       // It prints the version, for which nothing else is loaded.
-      "src/cli/cli.ts",
+      "src/cli/_version.ts",
     ],
     spelled: ["Deno.stdout", "process.stdout"],
   },
