@@ -125,7 +125,7 @@ function isUnusual(call: Call): boolean {
 
 /** A call that runs at once. It is the call that its records and its server see. */
 class QuickCall implements Back {
-  readonly callId: string;
+  readonly callId: string = crypto.randomUUID();
   readonly #request: BegunCall;
   readonly #options: QuickCallOptions;
   #since = 0;
@@ -142,7 +142,6 @@ class QuickCall implements Back {
   ) {
     this.#request = request;
     this.#options = options;
-    this.callId = request.callId ?? crypto.randomUUID();
     options.records.begin(startOf(this.#call), (error) => this.#recorded(error));
   }
 

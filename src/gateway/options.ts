@@ -42,8 +42,6 @@ export interface FaceSettings extends ExposureSettings {
 export interface BegunCall
   extends
     Pick<Call, "id" | "arguments" | "via" | "actor" | "request" | "toolset" | "run" | "isNested"> {
-  /** The id of the call, if it has one already. */
-  readonly callId?: string;
   /** Receives the end of the call; `ways` may be asked for before that. */
   readonly back: Pick<Back, "answered" | "failed"> & { ways(): Meanwhile };
   /** Runs the call through the gates. Nothing of it was done. */

@@ -108,7 +108,9 @@ class QuickServerTool implements QuickTool {
     const failed = (error: unknown) => {
       over();
       if (error instanceof ErrorResponse) return this.#answered(() => toolError(name, error), back);
-      if (isUnsent(error) || isUnsigned(error)) return back.unsent(error);
+      // A client that can open a page has the person sign in, and the call goes on.
+      const isOpened = isUnsigned(error) && back.ways().onOpen !== undefined;
+      if (isUnsent(error) || isOpened) return back.unsent(error);
       back.failed(error);
     };
     const params = { name: this.#name, arguments: args };
