@@ -14,6 +14,7 @@ import type { Redactor } from "../audit/redact.ts";
 import type { Call, Outcome, Verdict } from "../core/call.ts";
 import type { Capacity } from "../core/capacity.ts";
 import type { PmlError } from "../core/errors.ts";
+import { OF_CAPABILITY } from "../core/known_server.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
 import type { Pass, PassCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -57,12 +58,13 @@ export class QuickCalls {
   }
 
   /** Keeps what a call found out that has passed all gates. */
-  async passed({ id, method, fixed, pass }: PassCall): Promise<void> {
+  async passed({ id, method, via, fixed, pass }: PassCall): Promise<void> {
     const known = this.#ready.get(id);
     const { policy: { now } } = this.#options;
     const isPlain = method === undefined && fixed === undefined && !pass.isBlocked &&
       now.config.narrowing?.identity === undefined;
-    if (!isPlain || now.version !== pass.version) return;
+    // Internal tools, which capabilities reach, are nobody else's.
+    if (!isPlain || via === OF_CAPABILITY || now.version !== pass.version) return;
     const definition = await pass.definition();
     const isSame = known?.pass.server === pass.server && known.definition === definition &&
       known.pass.version === pass.version && known.tool.holds();

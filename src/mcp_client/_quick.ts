@@ -8,6 +8,7 @@ import type { ToolResult } from "../core/call.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import type { Pool } from "../io/pool.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { resultOf, toolError } from "./_answers.ts";
@@ -50,9 +51,18 @@ export class QuickServerTool implements QuickTool {
   }
 
   /** Returns a tool that a server has listed; undefined if its calls need more than one request. */
-  static of(parts: QuickParts, tool: ListItem): QuickServerTool | undefined {
-    const isTask = objectOf(tool.execution).taskSupport === "required";
-    return isTask || parts.way().isRemote ? undefined : new QuickServerTool(parts, tool);
+  static of(
+    parts: QuickParts,
+    { listed, definition }: {
+      readonly listed: ListItem;
+      readonly definition: ToolDefinition;
+    },
+  ): QuickServerTool | undefined {
+    // While the call ran that passed with this definition, the server may have listed another one.
+    const isSame = JSON.stringify(listed) === JSON.stringify(definition);
+    const isTask = objectOf(listed.execution).taskSupport === "required";
+    const isAtOnce = isSame && !isTask && !parts.way().isRemote;
+    return isAtOnce ? new QuickServerTool(parts, listed) : undefined;
   }
 
   holds(): boolean {
@@ -78,20 +88,26 @@ export class QuickServerTool implements QuickTool {
       held[Symbol.dispose]();
       used[Symbol.dispose]();
     };
-    const id = older.begin(METHOD, { name: this.#name, arguments: args }, {
-      answered: (result) => {
+    const pending = {
+      answered: (result: unknown) => {
         over();
         this.#answered(() => result, back);
       },
-      failed: (error) => {
+      failed: (error: unknown) => {
         over();
         if (!(error instanceof ErrorResponse)) return back.failed(error);
         this.#answered(() => toolError(name, error), back);
       },
       options: () => back.ways(),
       hears: true,
-    });
-    return (reason) => older.cancel(id, reason);
+    };
+    try {
+      const id = older.begin(METHOD, { name: this.#name, arguments: args }, pending);
+      return (reason) => older.cancel(id, reason);
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   #answered(answer: () => unknown, back: Back): void {

@@ -12,6 +12,7 @@ import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from ".
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import type { QuickTool } from "../core/quick_tool.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
@@ -196,11 +197,11 @@ export class Upstreams implements AsyncDisposable {
   }
 
   /** Returns a tool that can be called at once; undefined if its server has to be asked first. */
-  quick(way: () => UpstreamServer, tool: string): QuickTool | undefined {
+  quick(way: () => UpstreamServer, definition: ToolDefinition): QuickTool | undefined {
     const ownerOf = (of: UpstreamServer) => this.#ownerOf(of);
-    const listed = this.#tool(ownerOf(way()), tool);
-    const [pool, lists, declared] = [this.#pool, this.#lists, this.#declared];
-    return listed && QuickServerTool.of({ pool, lists, declared, ownerOf, way }, listed);
+    const listed = this.#tool(ownerOf(way()), definition.name);
+    const parts = { pool: this.#pool, lists: this.#lists, declared: this.#declared, ownerOf, way };
+    return listed && QuickServerTool.of(parts, { listed, definition });
   }
 
   /** Removes one follower of a resource. */
