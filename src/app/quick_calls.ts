@@ -101,6 +101,8 @@ class QuickCall implements Back {
   #running: Running | undefined;
   #cancel: Cancel | undefined;
   #full: PassCall | undefined;
+  /** What the server answered, before anything is remarked in it. */
+  #came: Outcome | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
 
@@ -128,6 +130,7 @@ class QuickCall implements Back {
   }
 
   answered(outcome: Outcome): void {
+    this.#came = outcome;
     const { schemas, ready: { definition, pass } } = this.#options;
     const { id } = this.#request;
     const { checksArguments: isChecked } = pass.server;
@@ -138,7 +141,7 @@ class QuickCall implements Back {
 
   failed(error: unknown): void {
     if (this.#isOver) return;
-    this.#over(undefined, endOfError(error));
+    this.#over(endOfError(error));
     // It may repeat what the server sent.
     this.#request.back.failed(this.#options.redactor.cleaned(error));
   }
@@ -169,11 +172,11 @@ class QuickCall implements Back {
 
   #ended(outcome: Outcome): void {
     if (this.#isOver) return;
-    this.#over(outcome, endOfOutcome(outcome));
+    this.#over(endOfOutcome(outcome));
     this.#request.back.answered(outcome);
   }
 
-  #over(outcome: Outcome | undefined, end: ReturnType<typeof endOfError>): void {
+  #over(end: ReturnType<typeof endOfError>): void {
     const { capacity, deadlines, ready: { pass }, onUse } = this.#options;
     this.#isOver = true;
     if (this.#running?.isAsking) this.#abort?.abort(inVain());
@@ -182,7 +185,8 @@ class QuickCall implements Back {
     this.#note(end);
     if (this.#cancel === undefined) return;
     const { id, arguments: args, via, actor } = this.#request;
-    onUse?.({ call: { id, arguments: args, via, actor, pass }, since: this.#since, outcome });
+    const call = { id, arguments: args, via, actor, pass };
+    onUse?.({ call, since: this.#since, outcome: this.#came });
   }
 
   #note(end: ReturnType<typeof endOfError>): void {
