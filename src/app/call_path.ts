@@ -96,6 +96,7 @@ export class CallPath implements AsyncDisposable {
     this.#quick = new QuickCalls({
       ...{ policy, schemas, redactor: options.redactor, onUse: options.onUse },
       ...{ capacity: this.#capacity, records: this.#records, deadlines: this.#deadlines },
+      isDraft: (id) => this.draft?.name === splitToolId(id).server,
       sampled: (call) => this.#sampled(call),
     });
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
@@ -118,8 +119,7 @@ export class CallPath implements AsyncDisposable {
 
   /** Begins a call that can run at once; undefined if it has to pass the gates. */
   begin(request: BegunCall): Cancel | undefined {
-    const isDraft = this.draft?.name === splitToolId(request.id).server;
-    return isDraft ? undefined : this.#quick.begin(request);
+    return this.#quick.begin(request);
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */

@@ -35,6 +35,8 @@ export interface QuickCallsOptions {
   readonly records: Records;
   readonly redactor: Redactor;
   readonly deadlines: Deadlines;
+  /** Whether a tool is one of the module that its author is writing. */
+  readonly isDraft: (id: ToolId) => boolean;
   /** Has a provider answer what the server asks a model, if the person chose one. */
   readonly sampled: (call: PassCall) => PassCall;
   /** Is told of each call that reached its server. */
@@ -101,7 +103,7 @@ export class QuickCalls {
     const { id, arguments: args } = request;
     const { policy: { now }, schemas, capacity, records } = this.#options;
     const ready = this.#ready.get(id);
-    if (ready === undefined || !records.isSound) return undefined;
+    if (ready === undefined || !records.isSound || this.#options.isDraft(id)) return undefined;
     if (now.version !== ready.pass.version || !ready.tool.holds()) {
       this.#ready.delete(id);
       return undefined;
@@ -132,14 +134,13 @@ class QuickCall implements Back {
   #running: Running | undefined;
   #cancel: Cancel | undefined;
   #full: PassCall | undefined;
+  /** What the server answered, before anything is remarked in it. */
+  #came: Outcome | undefined;
   #abort: AbortController | undefined;
   #isOver = false;
 
   /** Writes the start record. The call is sent when it is written. */
-  constructor(
-    request: BegunCall,
-    options: QuickCallOptions,
-  ) {
+  constructor(request: BegunCall, options: QuickCallOptions) {
     this.#request = request;
     this.#options = options;
     options.records.begin(startOf(this.#call), (error) => this.#recorded(error));
@@ -152,9 +153,12 @@ class QuickCall implements Back {
     if (this.#cancel === undefined) return this.failed(error);
     this.#abort?.abort(error);
     this.#cancel(error);
+    // What ignores its signal cannot hold the caller.
+    this.failed(error);
   }
 
   answered(outcome: Outcome): void {
+    this.#came = outcome;
     const { schemas, ready: { definition, pass } } = this.#options;
     const { id } = this.#request;
     const { checksArguments: isChecked } = pass.server;
@@ -165,14 +169,14 @@ class QuickCall implements Back {
 
   failed(error: unknown): void {
     if (this.#isOver) return;
-    this.#over(undefined, endOfError(error));
+    this.#over(endOfError(error));
     // It may repeat what the server sent.
     this.#request.back.failed(this.#options.redactor.cleaned(error));
   }
 
   unsent(error: unknown): void {
     if (this.#isOver) return;
-    this.#over(undefined, endOfError(error));
+    this.#over(endOfError(error));
     this.#options.forget();
     this.#request.again();
   }
@@ -203,11 +207,11 @@ class QuickCall implements Back {
 
   #ended(outcome: Outcome): void {
     if (this.#isOver) return;
-    this.#over(outcome, endOfOutcome(outcome));
+    this.#over(endOfOutcome(outcome));
     this.#request.back.answered(outcome);
   }
 
-  #over(outcome: Outcome | undefined, end: ReturnType<typeof endOfError>): void {
+  #over(end: ReturnType<typeof endOfError>): void {
     const { deadlines, onUse } = this.#options;
     this.#isOver = true;
     if (this.#running?.isAsking) this.#abort?.abort(inVain());
@@ -215,7 +219,7 @@ class QuickCall implements Back {
     this.#leave();
     const since = this.#since || performance.now();
     this.#options.records.end(endOf(this, { since, ...end }));
-    if (this.#cancel !== undefined) onUse?.({ call: this.#call, since, outcome });
+    if (this.#cancel !== undefined) onUse?.({ call: this.#call, since, outcome: this.#came });
   }
 
   #leave(): void {

@@ -30,7 +30,8 @@ export function parseMessage(text: string): unknown {
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {
       return JSON.parse(text);
     }
-    texts.set(result, said);
+    // Some clients take a carriage return for the end of a line, and what follows for a message.
+    if (!said.includes("\r")) texts.set(result, said);
     return { ...message, result };
   } catch {
     return JSON.parse(text);

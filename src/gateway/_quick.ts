@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Call, Meanwhile, Outcome } from "../core/call.ts";
+import type { Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { Cancel } from "../core/quick_tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -108,21 +108,19 @@ class QuickAnswer {
   }
 
   answered(outcome: Outcome): void {
-    const { linked } = this.#parts;
-    const seen = linked(this.#request.wanted, outcome);
-    // No question comes of a call that passed already. A result is plain JSON.
-    if (seen.kind === "result") this.#said(seen.result as unknown as JsonObject);
+    try {
+      const seen = this.#parts.linked(this.#request.wanted, outcome);
+      // No question comes of a call that passed already.
+      if (seen.kind === "result") this.#said(seen.result);
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
   failed(error: unknown): void {
-    try {
-      // The model wrote what `call` gets: it is the one to mend it.
-      const isModels = this.#request.wanted.via === "call";
-      this.#said(isModels ? errorResult(error) as unknown as JsonObject : failed(error));
-    } catch (error) {
-      if (this.#over !== undefined) this.#over.reject(error);
-      else this.#request.from.failed(refusal(error));
-    }
+    // The model wrote what `call` gets: it is the one to mend it.
+    if (this.#request.wanted.via === "call") this.#said(errorResult(error));
+    else this.#refuse(error);
   }
 
   ways(): Meanwhile {
@@ -133,14 +131,29 @@ class QuickAnswer {
       over: over.promise,
       cancel: (reason) => this.cancel(reason),
     });
-    answer.then((result) => this.#answer(result), (error) => from.failed(refusal(error)));
+    answer.then((result) => this.#answer(result), (error) => this.#refused(error));
     return ways;
   }
 
-  #said(result: JsonObject): void {
-    const answer = this.#parts.forClient(this.#request.client, result);
+  #said(result: ToolResult): void {
+    // A result is plain JSON.
+    const plain = result as unknown as JsonObject;
+    const answer = this.#parts.forClient(this.#request.client, plain);
     if (this.#over !== undefined) this.#over.resolve(answer);
     else this.#answer(answer);
+  }
+
+  #refuse(error: unknown): void {
+    if (this.#over !== undefined) this.#over.reject(error);
+    else this.#refused(error);
+  }
+
+  #refused(error: unknown): void {
+    try {
+      this.#answer(failed(error));
+    } catch (refused) {
+      this.#request.from.failed(refusal(refused));
+    }
   }
 
   #answer(answer: JsonObject): void {

@@ -134,7 +134,12 @@ export class Peer {
     const all = pending.hears
       ? { ...params, _meta: { ...objectOf(params._meta), progressToken: id } }
       : params;
-    this.#options.send({ id, method, params: all });
+    try {
+      this.#options.send({ id, method, params: all });
+    } catch (error) {
+      this.#taken(id);
+      throw error; // for example params that are nested too deep
+    }
     return id;
   }
 
@@ -142,13 +147,15 @@ export class Peer {
   cancel(id: string, reason: unknown): void {
     const pending = this.#taken(id);
     if (pending === undefined) return;
-    pending.failed(reason);
     const { cancel } = this.#options;
     if (cancel !== undefined) cancel(id);
     else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
-    if (pending.lasts) return;
-    if (cancel === undefined) this.#remember(id);
-    this.#ping(id);
+    if (pending.lasts !== true) {
+      if (cancel === undefined) this.#remember(id);
+      this.#ping(id);
+    }
+    // Who waited may look at once whether the server still works on something.
+    pending.failed(reason);
   }
 
   /**
@@ -157,8 +164,7 @@ export class Peer {
    */
   latest(listener: "onAsk" | "onMessage", requestId?: string): RequestOptions | undefined {
     if (requestId !== undefined) return this.#pending.get(requestId)?.options();
-    return [...this.#pending.values()].map((one) => one.options())
-      .findLast((options) => options[listener]);
+    return [...this.#pending.values()].findLast((one) => one.options()[listener])?.options();
   }
 
   /**

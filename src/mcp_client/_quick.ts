@@ -10,6 +10,7 @@ import { type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
 import { isUnsent, type Outages } from "../io/outages.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import type { Pool } from "../io/pool.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { resultOf, toolError } from "./_answers.ts";
@@ -45,11 +46,14 @@ export class QuickServerTools {
   }
 
   /** Returns a tool that can be called at once; undefined if its server has not listed it. */
-  find(way: Way, name: string): QuickTool | undefined {
+  find(way: Way, definition: ToolDefinition): QuickTool | undefined {
     const { lists, ownerOf } = this.#parts;
+    const { name } = definition;
     const listed = lists.known(ownerOf(way()), "tools")
       .find((tool) => tool.name === name || ownName(tool) === name);
-    return listed && new QuickServerTool(this.#parts, way, listed);
+    // While the call ran that passed with this definition, the server may have listed another one.
+    const isSame = JSON.stringify(listed) === JSON.stringify(definition);
+    return isSame && listed ? new QuickServerTool(this.#parts, way, listed) : undefined;
   }
 }
 
@@ -123,8 +127,13 @@ class QuickServerTool implements QuickTool {
     }
     const { older } = living;
     const options = () => back.ways();
-    const id = older.begin(METHOD, params, { answered, failed, options, hears: true });
-    return (reason) => older.cancel(id, reason);
+    try {
+      const id = older.begin(METHOD, params, { answered, failed, options, hears: true });
+      return (reason) => older.cancel(id, reason);
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   #answered(answer: () => unknown, back: Back): void {

@@ -41,8 +41,8 @@ export class McpServer extends KnownServer {
   }
 
   /** Returns a tool that can be called at once, if the server runs. */
-  protected override quickTool({ name }: ToolDefinition): QuickTool | undefined {
-    return this.#upstreams.quick.find(this.way, name);
+  protected override quickTool(definition: ToolDefinition): QuickTool | undefined {
+    return this.#upstreams.quick.find(this.way, definition);
   }
 
   /** Removes cached lists, so that they are loaded again. */

@@ -7,15 +7,16 @@
  */
 
 import type { JSONRPCMessage, Server } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
+import { BegunRequest } from "./_begun_request.ts";
 import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
 import { peerOf } from "./_client_peer.ts";
 import { greet, type Greeted } from "./_greeting.ts";
 import type { ReadLine, Refusal } from "./_json_rpc.ts";
-import { LISTS, ResultTexts } from "./_result_texts.ts";
+import { failure, LISTS, ResultTexts } from "./_result_texts.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
@@ -60,7 +61,7 @@ const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
 };
 const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
 const INITIALIZED = "notifications/initialized";
-const [RESOURCE_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR] = [-32002, -32602, -32603];
+const INVALID_PARAMS = -32602;
 
 /** Serves one connection. */
 export class Direct implements AsyncDisposable {
@@ -154,33 +155,28 @@ export class Direct implements AsyncDisposable {
     const { params, ...lifted } = lift(given);
     // What answers a question is no new call.
     if ("inputResponses" in lifted || lifted.requestState !== undefined) return false;
-    let abort: AbortController | undefined;
-    const cancel = this.#opened.begin(params, {
+    const begun = new BegunRequest((said) => {
+      this.#over(id, begun);
+      if (said !== undefined) this.#ends.answer(id, said);
+    });
+    begun.cancel = this.#opened.begin(params, {
       id,
       envelope: lifted.envelope,
       context: () => {
-        const { signal } = abort = new AbortController();
+        const signal = begun.signal();
         return this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
       },
-      answered: (result) => this.#ended(id, `"result":${this.#texts.of(result, request)}`),
-      failed: (error) => this.#ended(id, `"error":${JSON.stringify(errorOf(error))}`),
+      answered: (result) => begun.answer(this.#texts.said(result, request)),
+      failed: (error) => begun.answer(failure(error)),
     });
-    if (cancel === undefined) return false;
-    const running = {
-      abort: (reason: unknown) => {
-        // A client that cancelled a request waits for no answer.
-        this.#running.delete(id);
-        abort?.abort(reason);
-        cancel(reason);
-      },
-    };
-    this.#running.set(id, running);
+    if (begun.cancel === undefined) return false;
+    if (!begun.isOver) this.#running.set(id, begun);
     return true;
   }
 
-  /** Answers a request, unless it was cancelled. */
-  #ended(id: string, said: string): void {
-    if (this.#running.delete(id)) this.#ends.answer(id, said);
+  /** Forgets a request that is over. A client that cancelled it may have used its id again. */
+  #over(id: string, running: Pick<AbortController, "abort">): void {
+    if (this.#running.get(id) === running) this.#running.delete(id);
   }
 
   #greets(message: JSONRPCMessage, id: string): boolean {
@@ -215,11 +211,11 @@ export class Direct implements AsyncDisposable {
       const served = method === "ping"
         ? {}
         : await (await (this.#connection ??= this.#connect(era))).serve(params, context);
-      said = `"result":${this.#texts.of(served, { method, era })}`;
+      said = this.#texts.said(served, { method, era });
     } catch (error) {
-      said = `"error":${JSON.stringify(errorOf(error))}`;
+      said = failure(error);
     }
-    this.#running.delete(id);
+    this.#over(id, abort);
     // A client that cancelled a request waits for no answer.
     if (!signal.aborted) this.#ends.answer(id, said);
   }
@@ -324,14 +320,4 @@ interface SdkSide {
 function binding({ _meta }: JsonObject): JSONRPCMessage {
   const { progressToken: _, ...meta } = objectOf(_meta);
   return { jsonrpc: "2.0", method: "notifications/pml/bound", params: { _meta: meta } };
-}
-
-function errorOf(error: unknown): object {
-  const { code, message, data } = isObject(error) ? error : { code: undefined };
-  const known = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
-  return {
-    code: known === RESOURCE_NOT_FOUND ? INVALID_PARAMS : known,
-    message: message ?? "Internal error",
-    data,
-  };
 }

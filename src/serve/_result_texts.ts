@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
 import { textOfResult } from "../core/json_text.ts";
 import { memoized } from "../core/memo.ts";
 import type { Hello } from "../gateway/hello.ts";
@@ -16,6 +16,7 @@ export const LISTS: readonly string[] = ["tools", "prompts", "resources", "resou
 
 /** The members of a result that the newest revision has. */
 const OF_REVISION = ["resultType", "_meta", "ttlMs", "cacheScope"];
+const [RESOURCE_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR] = [-32002, -32602, -32603];
 
 /** Writes results. What did not change is written once. */
 export class ResultTexts {
@@ -32,6 +33,15 @@ export class ResultTexts {
     const { capabilities, instructions } = this.#hello(true);
     const result = { supportedVersions: MODERN, capabilities, instructions };
     return this.#modern("server/discover", result as unknown as JsonObject);
+  }
+
+  /** Returns the members of an answer with a result, or with the error of writing that. */
+  said(result: JsonObject, request: { readonly method: string; readonly era: Era }): string {
+    try {
+      return `"result":${this.of(result, request)}`;
+    } catch (error) {
+      return failure(error); // for example of one that is nested too deep
+    }
   }
 
   /** Returns the text of a result. A list that is the same object has the same text. */
@@ -60,6 +70,18 @@ export class ResultTexts {
   get #info(): Hello["serverInfo"] {
     return this.#serverInfo ??= this.#hello(true).serverInfo;
   }
+}
+
+/** Returns the members of an answer with an error. */
+export function failure(error: unknown): string {
+  const { code, message, data } = isObject(error) ? error : { code: undefined };
+  const known = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
+  const answered = {
+    code: known === RESOURCE_NOT_FOUND ? INVALID_PARAMS : known,
+    message: message ?? "Internal error",
+    data,
+  };
+  return `"error":${JSON.stringify(answered)}`;
 }
 
 function ofLegacy(result: JsonObject): string {
