@@ -138,13 +138,17 @@ Deno.test("Pins that another process changed are asked about within 200 ms", asy
     await using scene = await quickScene();
     const { ws } = scene;
     const pins = join(ws.home, "pins");
-    const [name = ""] = (await readdir(pins)).filter((one) => one.endsWith(".json"));
-    const path = folder === "home" ? join(pins, name) : ws.file("pml.lock");
+    const pathOf = async () => {
+      const [name = ""] = (await readdir(pins)).filter((one) => one.endsWith(".json"));
+      return folder === "home" ? join(pins, name) : ws.file("pml.lock");
+    };
+    // A new pin is written while its call runs.
+    await until(async () => /"run"/.test(await readFile(await pathOf(), "utf8").catch(() => "")));
+    const path = await pathOf();
     const text = await readFile(path, "utf8");
-    const changed = text.replace(
-      /("run":[^}]*?sha256-)(\w)/,
-      (_, head, one) => `${head}${one === "0" ? 1 : 0}`,
-    );
+    const changed = text.replace(/("run":[^}]*?sha256-)(\w)/, (_, head, one) => {
+      return `${head}${one === "0" ? 1 : 0}`;
+    });
     assert.notEqual(changed, text);
     // PML wrote it just now, and the time of a file has some milliseconds.
     await delay(50);
