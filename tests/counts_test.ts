@@ -62,7 +62,7 @@ async function counted(calls: number): Promise<{ readonly all: Counts; readonly 
 function assertAtMost(counts: Counts, limits: Counts): void {
   for (const [name, limit] of Object.entries(limits)) {
     const perCall = (counts[name] ?? 0) / CALLS;
-    assert.ok(perCall > 0 || name === "paths", `nothing was counted of ${name}`);
+    assert.ok(perCall > 0 || limit < 1, `nothing was counted of ${name}`);
     assert.ok(perCall <= limit, `${name}: ${perCall} in each call, more than ${limit}`);
   }
 }
@@ -73,13 +73,13 @@ Deno.test("a warm call of a server asks little of Deno, and nothing of the file 
   const one = Object.fromEntries(
     Object.entries(many).map(([name, count]) => [name, count - (few[name] ?? 0)]),
   );
-  // Less than one more: the journal looks at its place ten times a second, and answers are counted
-  // in batches.
-  assertAtMost(one, { paths: 0.5, timers: 3.9, controllers: 2.9, parse: 3.9, stringify: 6.9 });
+  // Less than one: the journal looks at its place ten times a second, and writes the ends of calls
+  // that no other follows; answers are counted in batches.
+  assertAtMost(one, { paths: 0.5, timers: 0.9, controllers: 0.1, parse: 2.9, stringify: 5.9 });
   if (Deno.build.os !== "linux") return;
   // One read of the client and two of the server, of which one finds nothing; one write to each, and
-  // two to the journal. A busy machine cuts some in two.
-  assertAtMost(last, { syscr: 3.9, syscw: 4.9, wchar: 1_100 });
+  // one to the journal, of an end and the next start. A busy machine cuts some in two.
+  assertAtMost(last, { syscr: 3.9, syscw: 3.9, wchar: 1_100 });
 });
 
 /** Starts PML in a workspace, and returns the files that were loaded before the answers. */

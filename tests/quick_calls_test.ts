@@ -25,6 +25,8 @@ import {
   writeConfig,
 } from "./quick_scene.ts";
 
+/** Until when a change is noticed. */
+const SOON_MS = 20_000;
 /** How long the pins are not looked at again, and a little more. */
 const PINS_MS = 250;
 
@@ -99,10 +101,30 @@ for (const era of ERAS) {
   Deno.test(`A tool that its server describes otherwise asks again, on ${era}`, async () => {
     await using scene = await quickScene(era);
     await scene.quick({ steps: [{ describe: "in other words" }] });
-    await until(async () => codeIn(await scene.call()) === "APPROVAL_STALE");
+    await until(async () => codeIn(await scene.call()) === "APPROVAL_STALE", SOON_MS);
     assert.equal(await assertSame(scene), "APPROVAL_STALE");
   });
 }
+
+Deno.test("What a client says of itself in a request holds for that request", async () => {
+  await using scene = await quickScene("2026-07-28", {
+    config: { toolsets: { chosen: ["s:other"] }, client_toolsets: { small: "chosen" } },
+  });
+  const { pml, ways, ledger, quick } = scene;
+  const call = (said: string, value: object) => {
+    const _meta = { [`io.modelcontextprotocol/${said}`]: value };
+    return pml.request("tools/call", { name: "s__run", arguments: {}, _meta });
+  };
+  await quick();
+  const small = await call("clientInfo", { name: "small", version: "1" });
+  assert.equal(codeIn(small), "PERMISSION_DENIED");
+  const before = await ways();
+  assert.equal(textOf(await call("clientInfo", { name: "large", version: "1" })), "done");
+  assert.equal((await ways()).slice(before.length), "+");
+  // A server is told what the client can do when it is greeted, so it is started again.
+  assert.equal(textOf(await call("clientCapabilities", { elicitation: { form: {} } })), "done");
+  assert.equal((await ledger()).filter((line) => line.startsWith("start")).length, 2);
+});
 
 Deno.test("A tool that is described otherwise while a call passes the gates asks again", async () => {
   await using scene = await quickScene();
@@ -116,13 +138,17 @@ Deno.test("Pins that another process changed are asked about within 200 ms", asy
     await using scene = await quickScene();
     const { ws } = scene;
     const pins = join(ws.home, "pins");
-    const [name = ""] = (await readdir(pins)).filter((one) => one.endsWith(".json"));
-    const path = folder === "home" ? join(pins, name) : ws.file("pml.lock");
+    const pathOf = async () => {
+      const [name = ""] = (await readdir(pins)).filter((one) => one.endsWith(".json"));
+      return folder === "home" ? join(pins, name) : ws.file("pml.lock");
+    };
+    // A new pin is written while its call runs.
+    await until(async () => /"run"/.test(await readFile(await pathOf(), "utf8").catch(() => "")));
+    const path = await pathOf();
     const text = await readFile(path, "utf8");
-    const changed = text.replace(
-      /("run":[^}]*?sha256-)(\w)/,
-      (_, head, one) => `${head}${one === "0" ? 1 : 0}`,
-    );
+    const changed = text.replace(/("run":[^}]*?sha256-)(\w)/, (_, head, one) => {
+      return `${head}${one === "0" ? 1 : 0}`;
+    });
     assert.notEqual(changed, text);
     // PML wrote it just now, and the time of a file has some milliseconds.
     await delay(50);

@@ -114,3 +114,27 @@ Deno.test("deadlineGate() counts no time in which the client had to read first, 
   await assert.rejects(hung(callWith(never)), isCode("TIMED_OUT"));
   assert.ok(performance.now() - since >= 45);
 });
+
+Deno.test("Deadlines ends each call at its own time, with one timer for all", async () => {
+  let callMs = 60;
+  using deadlines = new Deadlines(() => ({ callMs, capMs: 1_000 }));
+  const ended: string[] = [];
+  const begin = (id: string) =>
+    deadlines.begin({ id: toolId("s", id) }, ({ code }) => ended.push(`${id} ${code}`));
+  const [, second, asking] = ["first", "second", "asking"].map(begin);
+  assert.ok(second !== undefined && asking !== undefined);
+  const answer = Promise.withResolvers<undefined>();
+  void asking.held({ onQuestion: () => answer.promise }).onQuestion?.(
+    {} as never,
+    never,
+  );
+  deadlines.end(second);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.deepEqual(ended, ["first TIMED_OUT"]);
+  assert.ok(asking.isAsking);
+  answer.resolve(undefined);
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  assert.deepEqual(ended, ["first TIMED_OUT", "asking TIMED_OUT"]);
+  callMs = 1_000;
+  begin("late");
+});

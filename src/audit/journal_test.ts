@@ -307,3 +307,29 @@ Deno.test("A record is bounded, and says so", async () => {
 function unavailable(error: unknown): boolean {
   return error instanceof PmlError && error.code === "AUDIT_UNAVAILABLE" && !!error.hint;
 }
+
+Deno.test("Journal has a start when it says so, and the end of its call soon", async () => {
+  using opened = open();
+  const { journal, records } = opened;
+  const kinds = () => records().slice(1).map(({ kind }) => kind);
+  const begun = Promise.withResolvers<unknown>();
+  journal.begin(start("1"), begun.resolve);
+  assert.deepEqual(kinds(), [], "all starts of a turn are written together");
+  assert.equal(await begun.promise, undefined);
+  assert.deepEqual(kinds(), ["start"]);
+  journal.end({ kind: "end", callId: "1", outcome: "result", ms: 1 });
+  assert.deepEqual(kinds(), ["start"], "it waits for the next start");
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(kinds(), ["start", "end"]);
+  journal.end({ kind: "end", callId: "2", outcome: "result", ms: 1 });
+  const next = Promise.withResolvers<unknown>();
+  journal.begin(start("1"), next.resolve);
+  await next.promise;
+  assert.deepEqual(kinds(), ["start", "end", "end", "start"]);
+  journal.end({ kind: "end", callId: "3", outcome: "result", ms: 1 });
+  journal[Symbol.dispose]();
+  assert.deepEqual(kinds().slice(-2), ["end", "event"], "what waits is written at the end");
+  let lost: unknown;
+  journal.begin(start("1"), (error) => lost = error);
+  assert.ok(lost instanceof PmlError && lost.code === "AUDIT_UNAVAILABLE");
+});

@@ -218,3 +218,43 @@ Deno.test("Pool delays the start of a key that always dies, longer each time, an
 function twice(word: string): string[] {
   return [word, word];
 }
+
+Deno.test("Pool keeps a thing that is held, and closes it some time after the last use", async () => {
+  let now = 0;
+  const timers: { readonly at: number; readonly call: () => void; isOff: boolean }[] = [];
+  const later = (call: () => void, ms: number) => {
+    const timer = { at: now + ms, call, isOff: false };
+    timers.push(timer);
+    return () => void (timer.isOff = true);
+  };
+  const pass = (ms: number) => {
+    now += ms;
+    for (const one of timers.filter(({ at, isOff }) => at <= now && !isOff)) {
+      one.isOff = true;
+      one.call();
+    }
+  };
+  await using pool = poolOf({ idleMs: 100, clock: { now: () => now, later } });
+  assert.equal(pool.hold("a", "1"), undefined, "nothing runs");
+  const start = () => Promise.resolve(new Thing());
+  const use = (thing: Thing) => Promise.resolve(thing);
+  const thing = await pool.use("a", { name: "it", version: "1", start, use });
+  assert.deepEqual([pool.at("a", "1"), pool.at("a", "2")], [thing, undefined]);
+  pass(60);
+  for (let at = 0; at < 9; at++) pool.hold("a", "1")?.[Symbol.dispose]();
+  assert.equal(timers.length, 1, "uses that follow each other set no timer");
+  const held = pool.hold("a", "1");
+  pass(60);
+  pass(500);
+  assert.equal(thing.closed, false);
+  held?.[Symbol.dispose]();
+  pass(99);
+  assert.equal(thing.closed, false);
+  pass(1);
+  await Promise.resolve();
+  assert.equal(pool.at("a", "1"), undefined);
+  const next = await pool.use("a", { name: "it", version: "1", start, use });
+  assert.notEqual(next, thing);
+  next.alive = false;
+  assert.equal(pool.hold("a", "1"), undefined, "it died");
+});

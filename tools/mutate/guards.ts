@@ -21,6 +21,7 @@ import { NETWORK } from "./network.ts";
 import { PLAN_GUARDS } from "./plans.ts";
 import type { Chapter } from "./page.ts";
 import { PATHS } from "./paths.ts";
+import { QUICK } from "./quick.ts";
 import { REVISIONS } from "./revisions.ts";
 import { REPLICAS } from "./replicas.ts";
 import { WINDOWS } from "./windows.ts";
@@ -61,6 +62,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Signing in: attacks", mutants: SIGN_IN_ATTACKS },
   { title: "Revisions of MCP", mutants: REVISIONS },
   { title: "Requests without the SDK", mutants: DIRECT },
+  { title: "Calls that run at once", mutants: QUICK },
   { title: "Modules that are written", mutants: DRAFTS },
   { title: "Trust at a terminal", mutants: TRUSTING },
   { title: "The hub", mutants: HUB },
