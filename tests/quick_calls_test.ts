@@ -92,10 +92,11 @@ for (const era of ERAS) {
     const call = { tool: "s:strict", arguments: { n: 1 } };
     const wrong = { name: "call", arguments: { ...call, more: 1 } };
     assert.equal(codeIn(await pml.request("tools/call", wrong)), "BAD_ARGUMENTS");
-    assert.equal(await ways(), seen, "what is unusual is looked at by the gates");
+    const more = (await ways()).slice(seen.length);
+    assert.doesNotMatch(more, /[+]/, "what is unusual is looked at by the gates");
     assert.equal((await scene.ledger()).length, before, "nothing was sent");
     await pml.request("tools/call", { name: "call", arguments: call });
-    assert.equal(await ways(), `${seen}+`, "the meta-tool calls at once, too");
+    assert.equal(await ways(), `${seen}${more}+`, "the meta-tool calls at once, too");
   });
 
   Deno.test(`A tool that its server describes otherwise asks again, on ${era}`, async () => {

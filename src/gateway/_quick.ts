@@ -11,6 +11,7 @@ import type { Cancel } from "../core/quick_tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
 import type { ClientRequest, Exchange } from "./_exchange.ts";
+import { takes } from "./_tasks.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import type { QuickContext } from "./connection.ts";
 import { isMetaTool } from "./meta_tools.ts";
@@ -54,6 +55,9 @@ export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefin
   if (wanted === undefined || inlineBytes > 0) return undefined;
   const about = { mcpReq: { envelope: from.envelope } };
   const capabilities = capabilitiesOf(about, client.peer.getClientCapabilities());
+  // What may become a task is known to those who keep tasks.
+  const isTask = client.isModern && wanted.via === "tools/call" && takes({ capabilities });
+  if (isTask) return undefined;
   const toolset = toolsetFor?.(clientNameOf(about, client.peer));
   const call = new QuickAnswer(parts, { ...request, wanted, capabilities, toolset });
   const cancel = parts.begin({

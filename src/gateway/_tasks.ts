@@ -271,7 +271,9 @@ export class Tasks {
 }
 
 /** Returns whether a client of the newest revision declares tasks. */
-function takes({ capabilities: { extensions } }: ClientRequest): boolean {
+export function takes(
+  { capabilities: { extensions } }: Pick<ClientRequest, "capabilities">,
+): boolean {
   return TASKS in objectOf(extensions);
 }
 
