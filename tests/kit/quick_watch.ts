@@ -10,13 +10,13 @@ import { QuickCalls } from "../../src/app/quick_calls.ts";
 const path = Deno.env.get("QUICK_FILE");
 const { begin } = QuickCalls.prototype;
 const write = Deno.writeTextFileSync;
-/** The request that did not run at once last. It is asked again on its way through the gates. */
-let last: string | undefined;
+/** The requests that did not run at once. They are asked again on their way through the gates. */
+const left = new Set<string | undefined>();
 
 QuickCalls.prototype.begin = function (request) {
   const cancel = begin.call(this, request);
-  const isAgain = cancel === undefined && last !== undefined && last === request.request;
-  last = request.request;
+  const isAgain = cancel === undefined && left.has(request.request);
+  left.add(request.request);
   if (path !== undefined && !isAgain) write(path, cancel ? "+" : "-", { append: true });
   return cancel;
 };
