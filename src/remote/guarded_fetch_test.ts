@@ -223,8 +223,9 @@ Deno.test("GuardedFetch keeps connections, and takes none that the server has en
   assert.equal(ports.size, many, "as many as are kept are enough");
 });
 
+/** Gives the end of a connection time to come, also on a busy machine. */
 async function turn(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** Answers one connection with these bytes after it received something, and ends it. */
