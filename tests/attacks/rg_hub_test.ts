@@ -6,14 +6,13 @@
  */
 
 import assert from "node:assert/strict";
-import { mkdir, readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Fault } from "../kit/fake_registry.ts";
 import { sent } from "../kit/hub.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
-import { runPml } from "../kit/run.ts";
 import { TcpSink } from "../kit/sinks.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import {
