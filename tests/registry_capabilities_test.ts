@@ -137,6 +137,24 @@ Deno.test("A registry's server wins over a capability of its namespace, and both
   }
 });
 
+Deno.test("A second capability of a namespace is asked about, and nothing has to be searched before", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("fs:read_json", entry("read_json", "Read")),
+    await moduleEntry("fs:count", entry("count", "Count lines")),
+  ]);
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["fs:*"] } },
+    env: { PML_REGISTRIES: registry.url },
+  });
+  for (const _start of ["the first", "another"]) {
+    await using pml = new RawStdio(ws, { capabilities: {} });
+    await pml.open();
+    assert.match(await called(pml, "fs:read_json", { path: "x" }), /"read_json":"x"/);
+    assert.match(await called(pml, "fs:count", { path: "y" }), /"count":"y"/);
+    assert.equal((await pml.close()).code, 0);
+  }
+});
+
 Deno.test("A changed capability of a registry asks again, and what a person saved wins", async () => {
   await using registry = await FakeRegistry.open([
     await moduleEntry("fs:read_json", entry("read_json", "Read")),

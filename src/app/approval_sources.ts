@@ -55,8 +55,9 @@ export function actionApproval(sources: ApprovalSources): Approval {
         return undefined;
       }
       const { offers } = await sources.registries();
+      const fqdn = fqdnOf(call.id);
       // What the person may have mistyped is told to nobody.
-      const isOffered = offers.has(call.id) || offers.has(splitToolId(call.id).server);
+      const isOffered = fqdn !== undefined && await offers.entryOf(fqdn) !== undefined;
       return isOffered ? await lookedUp(call, sources) : undefined;
     },
   };

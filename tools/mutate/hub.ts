@@ -208,4 +208,22 @@ export const HUB: readonly Mutant[] = [
     test: PAGE,
     filter: "Nothing that a publisher wrote is live on a page, or leads anywhere else",
   },
+  {
+    name: "hub-lanes",
+    guard: "One key holds no more than half of the uploads that a hub reads at once",
+    file: "_lanes.ts",
+    find: " || own === MOST.one",
+    put: "",
+    test: "tests/attacks/rg_hub_sent_test.ts",
+    filter: "RG5: bodies that are too long, never end or come drop by drop cost a hub nothing",
+  },
+  {
+    name: "hub-utf8",
+    guard: "A hub reads JSON in UTF-8, and nothing that is called otherwise",
+    file: "write.ts",
+    find: 'if (!JSON_TYPE.test(asked.headers["content-type"] ?? "")) {',
+    put: 'if (!(asked.headers["content-type"] ?? "").startsWith("application/json")) {',
+    test: "tests/attacks/rg_hub_sent_test.ts",
+    filter: "RG4: a hub takes JSON in UTF-8 under that name alone, and never sends code as a page",
+  },
 ];

@@ -19,6 +19,7 @@ import type { HubRequest } from "../http/exchange.ts";
 import { namespaceOf, shapeOf, shapesLike } from "../store/namespace.ts";
 import type { Desk, Shares } from "../store/store.ts";
 import { keyHashOf } from "./key.ts";
+import { Lanes } from "./_lanes.ts";
 import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
 import { Rates } from "./_rates.ts";
 import { refused } from "./_refused.ts";
@@ -54,9 +55,8 @@ const SHARES: Shares = { versions: 1_000, names: 10_000, waiting: 100 };
 /** What a body may have: code and manifest, escaped as JSON. */
 const BODY = 8_000_000;
 const SMALL_BODY = 10_000;
-/** How many bodies are read at once. */
-const LANES = 8;
 const REASON = 300;
+const JSON_TYPE = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 const VERSION = /^\d+\.\d+(\.\d+)?([-+][0-9A-Za-z.+-]+)?$/;
 const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"]])[] = [
   ["PUT", /^\/mcp\/([^/]+)$/, "publish"],
@@ -69,7 +69,7 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
 /** Returns what answers publishers. */
 export function openWriting(options: WriteOptions): Writing {
   const rates = new Rates(options.perMinute);
-  let lanes = LANES;
+  const lanes = new Lanes();
   return async (asked) => {
     const work = workOf(asked);
     if (work === undefined) return undefined;
@@ -82,15 +82,15 @@ export function openWriting(options: WriteOptions): Writing {
       const message = `This key may make ${options.perMinute} changes a minute`;
       return later("rate_limited", { message, seconds: wait });
     }
-    if (lanes === 0) return later("busy", { message: "This hub takes other uploads; try again" });
-    lanes--;
+    using lane = lanes.take(keyHash);
+    if (lane === undefined) {
+      return later("busy", { message: "This hub takes other uploads; try again" });
+    }
     try {
       return await changed(work, { asked, keyHash }, options);
     } catch (error) {
       if (!(error instanceof Unfit)) throw error;
       return unfit(work, error);
-    } finally {
-      lanes++;
     }
   };
 }
@@ -129,8 +129,7 @@ async function publish(
   { asked, keyHash }: Keyed,
   { desk, url, isModerated }: WriteOptions,
 ): Promise<RegistryResponse> {
-  const [type = ""] = (asked.headers["content-type"] ?? "").split(";");
-  if (type.trim().toLowerCase() !== "application/json") {
+  if (!JSON_TYPE.test(asked.headers["content-type"] ?? "")) {
     return failure(415, "unsupported", { message: "Send content-type: application/json" });
   }
   const body = await asked.body(BODY);

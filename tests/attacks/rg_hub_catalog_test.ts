@@ -1,0 +1,102 @@
+/**
+ * Hostile texts and catalogs without end, as publishers send them to a spawned hub, and as a
+ * spawned PML reads them where somebody wrote them into the hub's file.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { sent } from "../kit/hub.ts";
+import { rssOf } from "../kit/procwatch.ts";
+import { runPml } from "../kit/run.ts";
+import { before, called, came, goer, openHub, personOf, refreshed, within } from "./hub_scene.ts";
+import { assertServes, textOf } from "./oracles.ts";
+
+/** Characters that nobody sees, or that move the cursor of a terminal. */
+const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const HOSTILE = [
+  ...["\u001b[2J\u001b[H", "\u001b]0;evil\u0007", "\u202eevil\u2066", "a\u200bb\ufeff", "\u0000"],
+  ...["\u009b2J", "ok\r\u001b[A", "\u2029"],
+];
+
+Deno.test("RG13: texts that nobody sees are refused by a hub, and shown by PML without what is unseen", async () => {
+  await using scene = await openHub();
+  const { hub, key } = scene;
+  const { manifest, code } = goer("1.1.0");
+  const at = `${hub.url}/acme@1.1.0`;
+  for (const text of HOSTILE) {
+    for (const more of [{ description: text }, { warnings: [text] }]) {
+      const body = { code, manifest: { ...manifest, ...more } };
+      assert.equal(
+        (await sent(at, { method: "PUT", key, body })).status,
+        400,
+        JSON.stringify(text),
+      );
+    }
+  }
+  const { manifest: kept } = goer("1.0.0");
+  const text = HOSTILE.join(" x ");
+  const tools = (kept.tools as readonly object[]).map((tool) => ({ ...tool, description: text }));
+  const said = { ...kept, tools, description: text, warnings: [text] };
+  assert.equal(scene.change("UPDATE servers SET manifest = ?", JSON.stringify(said)), 1);
+  await using ws = await personOf(hub.url);
+  await within(ws, async (pml) => {
+    const found = textOf(await pml.callTool("search", { query: "go" }));
+    assert.match(found, /^acme:go/m);
+    assert.doesNotMatch(found, UNSEEN);
+    const { asked: question = "" } = await came(pml, "acme:go", "No");
+    assert.match(question, /author warns/);
+    assert.doesNotMatch(question, UNSEEN);
+    assert.doesNotMatch(pml.stderr, UNSEEN);
+  });
+  const ran = await runPml(ws, ["search", "go"]);
+  assert.doesNotMatch(ran.stdout + ran.stderr, UNSEEN);
+});
+
+Deno.test("RG13: a text of 10 MB in a catalog costs that catalog, and nothing else", async () => {
+  await using scene = await openHub();
+  const { manifest } = goer("1.0.0");
+  await using ws = await personOf(scene.hub.url);
+  assert.equal((await called(ws)).said, "acme 1.0.0");
+  const long = JSON.stringify({ ...manifest, description: "x".repeat(10_000_000) });
+  assert.equal(scene.change("UPDATE servers SET manifest = ?", long), 1);
+  assert.match(await refreshed(ws), /longer than \d+ bytes/);
+  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
+});
+
+Deno.test("RG13: a catalog without end, or with 100,000 entries, is read as far as it may be", async () => {
+  await using scene = await openHub();
+  const { hub } = scene;
+  let at = 0;
+  const cursors: readonly (readonly [() => string, number])[] = [
+    [() => "again", 2],
+    [() => `next${at++}`, 200],
+  ];
+  for (const [cursor, most] of cursors) {
+    const spoil = (body: string) => JSON.stringify({ ...JSON.parse(body), next_cursor: cursor() });
+    await using spoiled = await before(hub, spoil);
+    await using ws = await personOf(spoiled.url);
+    assert.match(await refreshed(ws), /has no end/);
+    assert.equal(spoiled.paths.length, most);
+    assert.equal((await called(ws)).said, "acme 1.0.0");
+  }
+  const count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100000)";
+  const name = "printf('m%06d', x)";
+  scene.change(
+    `INSERT INTO servers (fqdn, version, type, routing, manifest, created)
+     ${count} SELECT ${name}, version, type, routing, json_set(manifest, '$.fqdn', ${name}), created
+     FROM n, servers WHERE fqdn = 'acme'`,
+  );
+  scene.change(
+    `INSERT INTO newest (fqdn, version, words) ${count} SELECT ${name}, '1.0.0', ${name} FROM n`,
+  );
+  await using ws = await personOf(scene.proxy.url);
+  assert.match(await refreshed(ws), /has no end: after 50000 entries/);
+  assert.equal(scene.proxy.paths.length, 100);
+  await within(ws, async (pml) => {
+    assert.match(textOf(await pml.callTool("search", { query: "m000123" })), /^m000123:go/m);
+    await assertServes(pml);
+    assert.ok(await rssOf(pml.pid) < 500 << 20, `${await rssOf(pml.pid)}`);
+    assert.equal((await came(pml)).said, "acme 1.0.0");
+  });
+});
