@@ -86,7 +86,7 @@ for (const era of ERAS) {
     for (const tool of ["s__run", "s__shaped"]) {
       for (const members of Object.values(ANSWERS)) await assertSame(scene, members, tool);
       for (const [name, members] of Object.entries(RESULTS)) {
-        const large = members.includes(TEXT) ? members.replace(TEXT, LARGE) : `"x":${LONG}`;
+        const large = `"x/long":${LONG}${members && `,${members}`}`;
         for (const all of [members, large]) {
           const text = await assertSame(scene, `"result":{${all}}`, tool);
           assert.doesNotMatch(text, /"resultType":"input_required"|"requestState"/, name);

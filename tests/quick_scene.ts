@@ -76,7 +76,7 @@ export async function quickScene(
   const scene = sceneOf(ws, raw, file);
   try {
     await raw.open();
-    for (const [tool, said] of warm) await warmUp(scene, said, tool);
+    await warmUp(scene, warm);
     return scene;
   } catch (error) {
     await scene[Symbol.asyncDispose]();
@@ -84,15 +84,15 @@ export async function quickScene(
   }
 }
 
-/** Calls a tool until it runs at once: a new tool is pinned first. */
+/** Calls tools until each runs at once: a new tool is pinned first, and then all are looked at. */
 export async function warmUp(
   { call, ways }: QuickScene,
-  said?: Said,
-  tool?: string,
+  warm: NonNullable<QuickOptions["warm"]> = [RUN],
 ): Promise<void> {
   await until(async () => {
-    await call(said, tool);
-    return (await ways()).endsWith("+");
+    const before = await ways();
+    for (const [tool, said] of warm) await call(said, tool);
+    return (await ways()).slice(before.length) === "+".repeat(warm.length);
   });
 }
 

@@ -179,6 +179,7 @@ Deno.test("An identity, whose calls are counted, passes the gates each time", as
       schemas: { fitsAtOnce: () => true },
       capacity: { enter: () => seen.push("enter") > 0 },
       records: { isSound: true, begin: () => {} },
+      isDraft: () => false,
     } as never);
     const server = new QuickServer().of("s");
     const pass = { server, version: "1", isBlocked: false, definition: server.definitionFor };
