@@ -101,8 +101,8 @@ for (const era of ERAS) {
     await using scene = await quickScene(era);
     const { ws, pml, ledger, quick, ways } = scene;
     const held = { steps: [{ until: ws.file("never") }] };
-    const { id } = pml.begin("tools/call", { name: "s__run", arguments: held });
     const before = (await ledger()).length;
+    const { id } = pml.begin("tools/call", { name: "s__run", arguments: held });
     await until(async () => (await ledger()).length > before);
     await pml.notify("notifications/cancelled", { requestId: id });
     await until(async () => (await ledger()).includes("cancelled"));
