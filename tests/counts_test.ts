@@ -73,9 +73,9 @@ Deno.test("a warm call of a server asks little of Deno, and nothing of the file 
   const one = Object.fromEntries(
     Object.entries(many).map(([name, count]) => [name, count - (few[name] ?? 0)]),
   );
-  // Less than one: the journal looks at its place ten times a second, and writes the ends of calls
-  // that no other follows; answers are counted in batches.
-  assertAtMost(one, { paths: 0.5, timers: 0.9, controllers: 0.1, parse: 2.9, stringify: 5.9 });
+  // Less than one, but for the timers of a slow machine, on which no call comes soon after another:
+  // the journal writes the ends of calls that no other follows, and answers are counted in batches.
+  assertAtMost(one, { paths: 0.5, timers: 2.4, controllers: 0.1, parse: 2.9, stringify: 5.9 });
   if (Deno.build.os !== "linux") return;
   // One read of the client and two of the server, of which one finds nothing; one write to each, and
   // one to the journal, of an end and the next start. A busy machine cuts some in two.
