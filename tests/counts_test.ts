@@ -11,6 +11,8 @@ import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const WARM_UP = 50;
 const CALLS = 100;
+/** After so long what the first call leaves to be done is done: a pin, a look at what it changed. */
+const SETTLED_MS = 500;
 
 /** A file that Deno hands to V8. */
 const LOADED = /V8 code cache \w+ for ES module: (file:\S+),/g;
@@ -50,7 +52,9 @@ async function counted(calls: number): Promise<{ readonly all: Counts; readonly 
     env: { COUNTS_FILE: file },
   });
   await pml.open();
-  for (let at = 0; at < calls - CALLS; at++) await call(pml, `call ${at}`);
+  await call(pml, "first");
+  await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+  for (let at = 1; at < calls - CALLS; at++) await call(pml, `call ${at}`);
   const before = await traffic(pml.pid);
   for (let at = 0; at < CALLS; at++) await call(pml, `call ${100 + at}`);
   const after = await traffic(pml.pid);
@@ -119,5 +123,5 @@ Deno.test("a start loads few files, and no list and no call a package", async ()
   assert.deepEqual([...packages], ["zod"]);
   assert.deepEqual(call.filter(isOfPackage), []);
   assert.ok(list.length > 50 && list.length <= 120, `${list.length} files before the first list`);
-  assert.ok(call.length <= 280, `${call.length} files are loaded when the first call is over`);
+  assert.ok(call.length <= 290, `${call.length} files are loaded when the first call is over`);
 });
