@@ -114,7 +114,9 @@ class QuickServerTool implements QuickTool {
       if (error instanceof ErrorResponse) return this.#answered(() => toolError(name, error), back);
       // A client that can open a page has the person sign in, and the call goes on.
       const isOpened = isUnsigned(error) && back.ways().onOpen !== undefined;
-      if (isUnsent(error) || isOpened) return back.unsent(error);
+      // A program got what was written to it, however its connection ended.
+      const isUnseen = this.#server.isRemote === true && isUnsent(error);
+      if (isUnseen || isOpened) return back.unsent(error);
       back.failed(error);
     };
     const params = { name: this.#name, arguments: args };
