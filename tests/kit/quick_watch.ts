@@ -1,11 +1,13 @@
 /**
  * Notes which calls ran at once, where it is loaded before PML: one line a call that came there, in
- * the file that `QUICK_FILE` names.
+ * the file that `QUICK_FILE` names. A call that pins a tool waits until the pin is written: while PML
+ * writes its pins, another call may pass the gates.
  *
  * @module
  */
 
 import { QuickCalls } from "../../src/app/quick_calls.ts";
+import { Pins } from "../../src/policy/pins.ts";
 
 const path = Deno.env.get("QUICK_FILE");
 const { begin } = QuickCalls.prototype;
@@ -19,4 +21,12 @@ QuickCalls.prototype.begin = function (request) {
   left.add(request.request);
   if (path !== undefined && !isAgain) write(path, cancel ? "+" : "-", { append: true });
   return cancel;
+};
+
+const { unapprovedTool } = Pins.prototype;
+
+Pins.prototype.unapprovedTool = async function (...pin) {
+  const unapproved = await unapprovedTool.apply(this, pin);
+  await this.settled();
+  return unapproved;
 };
