@@ -111,10 +111,21 @@ export class QuickCalls {
     const verdict = judged(now.judge, request);
     if (verdict.kind !== "allow") return undefined;
     if (!schemas.fitsAtOnce(ready.definition.inputSchema, args)) return undefined;
+    if (!agrees(request, ready)) return undefined;
     if (!request.isNested && !capacity.enter()) return undefined;
     const forget = () => this.#ready.delete(id);
     const call = new QuickCall(request, { ...this.#options, ready, verdict, forget });
     return (reason) => call.cancel(reason);
+  }
+}
+
+/** Returns whether the headers of a call, if it has some, say what its arguments say. */
+function agrees({ agrees }: BegunCall, { definition }: Ready): boolean {
+  try {
+    agrees?.(definition);
+    return true;
+  } catch {
+    return false; // the gates say why
   }
 }
 

@@ -125,7 +125,8 @@ async function faceOf(
   const face = new HttpFace({
     ...limitsOf(app),
     ...{ identity, prefix: replica?.prefix ?? "" },
-    factory: gateway.factory,
+    ...{ factory: gateway.factory, connect: gateway.connect },
+    hello: (isModern) => app.hello(isModern),
     listen: (tell) => gateway.listen({ tell }),
     isTask: (id) => gateway.tasks.has(id),
     onAble: (able) => app.servers.serve(able),

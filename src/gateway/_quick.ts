@@ -7,6 +7,7 @@
 
 import type { Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
+import { assertSameHeaders } from "../core/marked_arguments.ts";
 import type { Cancel } from "../core/quick_tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
@@ -60,8 +61,10 @@ export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefin
   if (isTask) return undefined;
   const toolset = toolsetFor?.(clientNameOf(about, client.peer));
   const call = new QuickAnswer(parts, { ...request, wanted, capabilities, toolset });
+  const agrees = wanted.via === "tools/call" ? agreesWith(from, wanted) : undefined;
   const cancel = parts.begin({
     ...{ ...wanted, actor, request: from.id, toolset, back: call },
+    ...agrees && { agrees },
     again: () => {
       parts.serve({ client, params, context: from.context() }).then(from.answered, from.failed);
     },
@@ -69,6 +72,11 @@ export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefin
   if (cancel === undefined) return undefined;
   client.capabilities = capabilities;
   return call.cancel = cancel;
+}
+
+/** Returns what throws if the headers of a call say something else than its arguments. */
+function agreesWith({ headers }: QuickContext, { arguments: args }: Wanted): Call["agrees"] {
+  return headers && ((tool) => assertSameHeaders(tool, { args, headers }));
 }
 
 /** Returns the call that a request wants; undefined if there is anything unusual about it. */

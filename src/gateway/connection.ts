@@ -39,6 +39,8 @@ export interface QuickContext {
   /** The id of the request, as JSON. */
   readonly id: string;
   readonly envelope: JsonObject | undefined;
+  /** The headers that came with it over HTTP, which repeat arguments. */
+  readonly headers?: Pick<Headers, "get"> | undefined;
   /** Makes the context of the request, which it needs if it is not served at once. */
   readonly context: () => RequestContext;
   readonly answered: (result: JsonObject) => void;

@@ -39,9 +39,11 @@ export interface FaceSettings extends ExposureSettings {
 }
 
 /** A call that is to run at once. */
-export interface BegunCall
-  extends
-    Pick<Call, "id" | "arguments" | "via" | "actor" | "request" | "toolset" | "run" | "isNested"> {
+export interface BegunCall extends
+  Pick<
+    Call,
+    "id" | "arguments" | "via" | "actor" | "request" | "toolset" | "run" | "isNested" | "agrees"
+  > {
   /** Receives the end of the call; `ways` may be asked for before that. */
   readonly back: Pick<Back, "answered" | "failed"> & { ways(): Meanwhile };
   /** Runs the call through the gates. Nothing of it was done. */

@@ -8,15 +8,15 @@
 
 import type { JSONRPCMessage, Server } from "@modelcontextprotocol/server";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
+import type { Connection, Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
-import { BegunRequest } from "./_begun_request.ts";
-import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
+import { type Era, eraOf, hasFitToken } from "./_envelope.ts";
 import { peerOf } from "./_client_peer.ts";
 import { greet, type Greeted } from "./_greeting.ts";
 import type { ReadLine, Refusal } from "./_json_rpc.ts";
-import { failure, LISTS, ResultTexts } from "./_result_texts.ts";
+import { ResultTexts } from "./_result_texts.ts";
+import { isUsual, UsualRequests } from "./_usual_requests.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
 
@@ -31,14 +31,6 @@ export interface Ends {
   close(): void;
 }
 
-/** A request that needs no SDK. */
-interface UsualRequest {
-  /** The id, as JSON. */
-  readonly id: string;
-  readonly method: string;
-  readonly era: Era;
-}
-
 /** The options of `Direct`. */
 export interface DirectOptions {
   readonly ends: Ends;
@@ -49,16 +41,6 @@ export interface DirectOptions {
   readonly onError: (error: Error) => void;
 }
 
-const USUAL = [...LISTS, "tools/call", "prompts/get", "resources/read", "completion/complete"];
-/** The requests that are served here. */
-const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
-  modern: new Set(USUAL),
-  legacy: new Set([
-    ...USUAL,
-    ...["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
-    ...["get", "result", "list", "cancel"].map((what) => `tasks/${what}`),
-  ]),
-};
 const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
 const INITIALIZED = "notifications/initialized";
 const INVALID_PARAMS = -32602;
@@ -68,8 +50,7 @@ export class Direct implements AsyncDisposable {
   readonly #face: Promise<Face>;
   readonly #options: DirectOptions;
   readonly #ends: Ends;
-  /** What is worked on here, by the ids of the requests. */
-  readonly #running = new Map<string, Pick<AbortController, "abort">>();
+  readonly #requests: UsualRequests;
   /** What the connection is bound to, as the SDK is told it. */
   #bound: { readonly era: Era; readonly by: readonly JSONRPCMessage[] } | undefined;
   #connection: Promise<Connection> | undefined;
@@ -90,6 +71,17 @@ export class Direct implements AsyncDisposable {
     this.#ends = options.ends;
     this.#texts = new ResultTexts(options.hello);
     this.#isLeft = options.bySdk ?? false;
+    this.#requests = new UsualRequests({
+      texts: this.#texts,
+      opened: () => this.#opened,
+      connect: (era) => this.#connection ??= this.#connect(era),
+      answer: (id, said) => this.#ends.answer(id, said),
+      notify: (one) => this.#notify(one),
+      send: async (...asked) => {
+        const { server } = await (this.#sdk ??= this.#loadSdk());
+        return await (await server).request(...asked as Parameters<Server["request"]>);
+      },
+    });
   }
 
   /** Takes note of `initialize`, which was answered. */
@@ -100,7 +92,7 @@ export class Direct implements AsyncDisposable {
 
   /** Serves a message. */
   take(message: Message): void {
-    if (message.kind === "cancel") this.#running.get(message.request)?.abort(message.reason);
+    if (message.kind === "cancel") this.#requests.cancel(message.request, message.reason);
     if (message.kind === "request" && this.#serves(message)) return;
     if (message.kind !== "request" && this.#ignores(message.message)) return;
     this.#sdk ??= this.#loadSdk();
@@ -112,7 +104,7 @@ export class Direct implements AsyncDisposable {
 
   /** Gives everything up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const abort of this.#running.values()) abort.abort(new Error("Connection closed"));
+    this.#requests[Symbol.dispose]();
     const [connection, sdk] = await Promise.allSettled([this.#connection, this.#sdk]);
     if (sdk.status === "fulfilled") await sdk.value?.end();
     if (connection.status === "fulfilled") connection.value?.close();
@@ -140,43 +132,9 @@ export class Direct implements AsyncDisposable {
       return true;
     }
     this.#bound ??= { era, by: [binding(params)] };
-    if (!METHODS[era].has(method)) return false;
-    const request = { id, method, era };
-    if (method !== "tools/call" || !this.#begins(params, request)) {
-      void this.#serve(params, request);
-    }
+    if (!isUsual(method, era)) return false;
+    this.#requests.take(params, { id, method, era });
     return true;
-  }
-
-  /** Begins to serve a call that can run at once. Returns false if it has to be served. */
-  #begins(given: JsonObject, request: UsualRequest): boolean {
-    if (this.#opened === undefined) return false;
-    const { id, method } = request;
-    const { params, ...lifted } = lift(given);
-    // What answers a question is no new call.
-    if ("inputResponses" in lifted || lifted.requestState !== undefined) return false;
-    const begun = new BegunRequest((said) => {
-      this.#over(id, begun);
-      if (said !== undefined) this.#ends.answer(id, said);
-    });
-    begun.cancel = this.#opened.begin(params, {
-      id,
-      envelope: lifted.envelope,
-      context: () => {
-        const signal = begun.signal();
-        return this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
-      },
-      answered: (result) => begun.answer(this.#texts.said(result, request)),
-      failed: (error) => begun.answer(failure(error)),
-    });
-    if (begun.cancel === undefined) return false;
-    if (!begun.isOver) this.#running.set(id, begun);
-    return true;
-  }
-
-  /** Forgets a request that is over. A client that cancelled it may have used its id again. */
-  #over(id: string, running: Pick<AbortController, "abort">): void {
-    if (this.#running.get(id) === running) this.#running.delete(id);
   }
 
   #greets(message: JSONRPCMessage, id: string): boolean {
@@ -198,52 +156,6 @@ export class Direct implements AsyncDisposable {
       this.#bound = { ...bound, by: [...bound.by, message] };
     }
     return true;
-  }
-
-  async #serve(given: JsonObject, { id, method, era }: UsualRequest): Promise<void> {
-    const abort = new AbortController();
-    this.#running.set(id, abort);
-    const { signal } = abort;
-    let said: string;
-    try {
-      const { params, ...lifted } = lift(given);
-      const context = this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
-      const served = method === "ping"
-        ? {}
-        : await (await (this.#connection ??= this.#connect(era))).serve(params, context);
-      said = this.#texts.said(served, { method, era });
-    } catch (error) {
-      said = failure(error);
-    }
-    this.#over(id, abort);
-    // A client that cancelled a request waits for no answer.
-    if (!signal.aborted) this.#ends.answer(id, said);
-  }
-
-  #contextOf(
-    { envelope, inputResponses, requestState }: Omit<ReturnType<typeof lift>, "params">,
-    { id, ...request }: {
-      readonly id: string;
-      readonly method: string;
-      readonly signal: AbortSignal;
-      readonly _meta: unknown;
-    },
-  ): RequestContext {
-    const send = async (...asked: readonly unknown[]) => {
-      const { server } = await (this.#sdk ??= this.#loadSdk());
-      return await (await server).request(...asked as Parameters<Server["request"]>);
-    };
-    const mcpReq = {
-      ...request,
-      id: JSON.parse(id),
-      envelope,
-      inputResponses,
-      requestState: () => requestState,
-      send,
-      notify: (one: object) => this.#notify(one),
-    };
-    // It has what the SDK's own context has.
-    return { mcpReq } as unknown as RequestContext;
   }
 
   async #connect(era: Era): Promise<Connection> {

@@ -6,6 +6,7 @@ import type { JsonObject } from "../core/json.ts";
 import { sdkServer } from "../gateway/_sdk_server.ts";
 import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
+import { envelope, methods, params } from "../../tests/kit/spoken.ts";
 import { soon, turn } from "../io/waiting.ts";
 import { RpcError } from "../gateway/results.ts";
 import { Direct, type DirectOptions } from "./_direct.ts";
@@ -13,7 +14,6 @@ import { readMessage } from "./_json_rpc.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
-const META = "io.modelcontextprotocol/";
 
 /** Answers with what it was given; a param may name another answer. */
 function echo(params: unknown, { mcpReq }: RequestContext): Promise<JsonObject> {
@@ -115,60 +115,6 @@ async function bySdk(messages: readonly JSONRPCMessage[]) {
   return all;
 }
 
-const odd = fc.constantFrom<unknown>("x", 1, null, true, {}, [], { a: 1 }, {
-  form: { applyDefaults: 1 },
-});
-/** A value, nearly always the one that is right. */
-const mostly = (right: unknown) =>
-  fc.oneof({ arbitrary: fc.constant(right), weight: 12 }, { arbitrary: odd, weight: 1 });
-
-const able = fc.oneof(
-  { arbitrary: fc.constant({}), weight: 3 },
-  fc.record({
-    elicitation: mostly({ form: {}, url: {} }),
-    sampling: mostly({ tools: {} }),
-    roots: mostly({ listChanged: true }),
-    extensions: mostly({ "io.modelcontextprotocol/tasks": {} }),
-    experimental: mostly({ own: { x: 1 } }),
-  }, { requiredKeys: [] }),
-);
-const client = fc.record({
-  name: mostly("t"),
-  version: mostly("1"),
-  title: mostly("T"),
-  icons: mostly([{ src: "data:," }]),
-}, { requiredKeys: ["name", "version"] });
-const envelope = fc.record({
-  [`${META}protocolVersion`]: mostly("2026-07-28"),
-  [`${META}clientCapabilities`]: fc.oneof({ arbitrary: able, weight: 8 }, odd),
-  [`${META}clientInfo`]: fc.oneof({ arbitrary: client, weight: 8 }, odd),
-  [`${META}logLevel`]: mostly("info"),
-  progressToken: fc.constantFrom<unknown>(7, "7"),
-  own: fc.constant("mine"),
-}, { requiredKeys: [`${META}protocolVersion`, `${META}clientCapabilities`] });
-const answer = fc.record({
-  resultType: fc.constantFrom("complete", "input_required", "task"),
-  ttlMs: fc.constantFrom<unknown>(5, -1, 1.5, "1"),
-  cacheScope: fc.constantFrom<unknown>("public", "private", "x"),
-  _meta: fc.constantFrom<object>({ a: 1 }, {
-    [`${META}serverInfo`]: { name: "own", version: "2" },
-  }),
-}, { requiredKeys: [] });
-const params = fc.record({
-  name: fc.constant("echo"),
-  answer: answer,
-  fails: fc.constantFrom(-32002, -32601, -32603, 5),
-  inputResponses: fc.constantFrom<unknown>(
-    { a: { action: "accept" }, b: 1, c: { method: "x" } },
-    1,
-  ),
-  requestState: fc.constantFrom<unknown>("state", 1),
-}, { requiredKeys: [] });
-const method = fc.constantFrom(
-  ...["tools/list", "tools/call", "tools/call", "prompts/list", "prompts/get", "resources/read"],
-  ...["resources/subscribe", "logging/setLevel", "tasks/get", "completion/complete", "ping"],
-  ...["server/discover", "no/such", "tasks/update", "resources/templates/list"],
-);
 const initialize = fc.record({
   protocolVersion: fc.constantFrom("2025-11-25", "2024-11-05", "1999-01-01"),
   capabilities: fc.constant({ elicitation: {} }),
@@ -181,7 +127,7 @@ const session = fc.constantFrom(0, 1, 9).chain((claims) =>
     fc.oneof(
       {
         arbitrary: fc.record({
-          method,
+          method: methods,
           params: fc.tuple(
             params,
             fc.oneof(

@@ -45,6 +45,11 @@ export function eraOf(params: JsonObject): Era | undefined {
   return isPlain(meta) ? "modern" : undefined;
 }
 
+/** Returns the revision that a request of the newest era names. */
+export function revisionOf({ _meta }: JsonObject): unknown {
+  return objectOf(_meta)[VERSION];
+}
+
 /** Takes out of the params what is none, as the SDK does. */
 export function lift({ inputResponses, requestState, ...rest }: JsonObject): Lifted {
   const retry = {

@@ -47,8 +47,25 @@ const STATUSES: Readonly<Record<number, number>> = {
 };
 /** No error is longer. */
 const ERROR_CHARACTERS = 65_536;
+const UTF_8 = new TextEncoder();
 /** How the SDK begins an answer that is no error. */
-const RESULT = new TextEncoder().encode('{"result"');
+const RESULT = UTF_8.encode('{"result"');
+
+/** An answer that is one JSON text. */
+export class TextAnswer {
+  /** Takes the status and the text. */
+  constructor(readonly status: number, readonly text: string) {}
+}
+
+/** Returns the status of an answer of the newest revision with this error; 200 for all others. */
+export function statusOf(error: unknown): number {
+  return isObject(error) ? STATUSES[Number(error.code)] ?? 200 : 200;
+}
+
+/** Returns the event of a stream that carries a message. */
+export function frameOf(message: unknown): Uint8Array {
+  return UTF_8.encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+}
 
 /** Returns an answer of the newest revision with the status that its error has there. */
 export async function withStatus(response: Response): Promise<Response> {
@@ -58,9 +75,8 @@ export async function withStatus(response: Response): Promise<Response> {
   const isResult = bytes.length > ERROR_CHARACTERS ||
     RESULT.every((byte, at) => byte === bytes[at]);
   const { error } = isResult ? {} : objectOf(parsedJson(bytes));
-  const found = isObject(error) ? STATUSES[Number(error.code)] : undefined;
   headers.set("content-length", `${bytes.length}`);
-  return new Response(bytes, { status: found ?? status, headers });
+  return new Response(bytes, { status: statusOf(error), headers });
 }
 
 /** How many of the largest answers may wait for all clients together. */
@@ -81,22 +97,14 @@ export class Answers {
    * Sends an answer. What makes it is never held up: what the client has not read waits here. A
    * client loses its connection if it reads nothing for too long, or if too much waits.
    */
-  async send(to: ServerResponse, answer: Response): Promise<void> {
+  async send(to: ServerResponse, answer: Response | TextAnswer): Promise<void> {
+    if (answer instanceof TextAnswer) return this.#sendText(to, answer);
     const { status, headers, body } = answer;
     const reader = body?.getReader();
-    const { unreadMs, queuedBytes } = this.#limits;
-    let unread: ReturnType<typeof setInterval> | undefined;
-    const rest = () => {
-      clearInterval(unread);
-      unread = undefined;
-      this.#waits(to, 0);
-    };
-    to.on("drain", rest);
-    to.once("close", () => {
-      rest();
-      // What is made for a client that is gone ends.
-      void reader?.cancel().catch(() => {});
-    });
+    const { queuedBytes } = this.#limits;
+    const holdUp = this.#watched(to);
+    // What is made for a client that is gone ends.
+    to.once("close", () => void reader?.cancel().catch(() => {}));
     try {
       to.writeHead(status, Object.fromEntries(headers));
       // Other answers go out in one piece with their headers.
@@ -107,8 +115,7 @@ export class Answers {
         if (to.destroyed || to.write(value)) continue;
         // One answer may be larger than what may wait.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
-        this.#waits(to, to.writableLength);
-        unread ??= unreadSince(to, unreadMs);
+        holdUp();
       }
     } catch {
       to.destroy();
@@ -116,6 +123,30 @@ export class Answers {
     // The client may have gone before its answer was begun.
     if (to.destroyed) await reader?.cancel().catch(() => {});
     to.end();
+  }
+
+  #sendText(to: ServerResponse, { status, text }: TextAnswer): void {
+    to.statusCode = status;
+    to.setHeader("content-type", JSON_TYPE);
+    // In one piece with its headers, of which one is its length.
+    to.end(text);
+    if (to.writableLength > to.writableHighWaterMark) this.#watched(to)();
+  }
+
+  /** Returns a function that watches a client which does not read as fast as it is sent to. */
+  #watched(to: ServerResponse): () => void {
+    let unread: ReturnType<typeof setInterval> | undefined;
+    const rest = () => {
+      clearInterval(unread);
+      unread = undefined;
+      this.#waits(to, 0);
+    };
+    to.on("drain", rest);
+    to.once("close", rest);
+    return () => {
+      this.#waits(to, to.writableLength);
+      unread ??= unreadSince(to, this.#limits.unreadMs);
+    };
   }
 
   #waits(to: ServerResponse, size: number): void {

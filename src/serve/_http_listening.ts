@@ -8,6 +8,7 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { EVENTS_TYPE, typeOf } from "../io/event_stream.ts";
+import { frameOf } from "./_http_answer.ts";
 import { Listening, SUBSCRIPTION, type Subscriptions } from "./_listening.ts";
 
 /** Sends a notification. */
@@ -28,8 +29,6 @@ export interface ListenedOptions {
   /** How many bytes may wait for the client before the stream is closed. */
   readonly queuedBytes: number;
 }
-
-const UTF_8 = new TextEncoder();
 
 /** Returns whether a body is a request that opens a stream to listen on. */
 export function isListening(body: unknown): body is JsonObject {
@@ -118,8 +117,4 @@ async function pass(
   } catch (error) {
     stream.error(error);
   }
-}
-
-function frameOf(said: unknown): Uint8Array {
-  return UTF_8.encode(`event: message\ndata: ${JSON.stringify(said)}\n\n`);
 }

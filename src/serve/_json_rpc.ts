@@ -61,7 +61,8 @@ export function refusalMessage({ id, code, text }: Refusal): unknown {
   return { jsonrpc: "2.0", id: id ?? null, error: { code, message: text } };
 }
 
-function classify(value: unknown): ReadLine {
+/** Returns what a JSON text says, if it is a message. */
+export function classify(value: unknown): ReadLine {
   if (!isObject(value) || value.jsonrpc !== "2.0") {
     return refusal(-32600, "Invalid request: not one JSON-RPC 2.0 object");
   }

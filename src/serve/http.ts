@@ -9,7 +9,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
-import { Answers, type Rejection, rejection } from "./_http_answer.ts";
+import { Answers, type Rejection, rejection, TextAnswer } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -97,7 +97,7 @@ class Door {
     return undefined;
   }
 
-  async #made(request: IncomingMessage, signal: AbortSignal): Promise<Response> {
+  async #made(request: IncomingMessage, signal: AbortSignal): Promise<Response | TextAnswer> {
     const { method = "", headers: { authorization = "" } } = request;
     const face = await this.#options.faceFor(authorization);
     if (face === undefined) {
@@ -110,16 +110,32 @@ class Door {
       const { status, why, code } = read.refused;
       return this.#refuse(status, why, { code });
     }
+    const direct = method === "POST"
+      ? face.direct({ headers: request.headers, signal }, read.json)
+      : undefined;
+    const made = await (direct ?? this.#bySdk(request, { face, signal, body: read.json }));
+    if (made.status >= 400) {
+      const why = made instanceof TextAnswer ? "" : made.statusText;
+      this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
+    }
+    return made;
+  }
+
+  async #bySdk(
+    request: IncomingMessage,
+    { face, signal, body }: {
+      readonly face: HttpFace;
+      readonly signal: AbortSignal;
+      readonly body: unknown;
+    },
+  ): Promise<Response> {
+    const { method = "" } = request;
     // What answers has no need of the token.
     const headers = Object.entries(request.headers).filter((header): header is [string, string] =>
       typeof header[1] === "string" && header[0] !== "authorization"
     );
     const web = new Request(`http://localhost${PATH}`, { method, headers, signal });
-    const made = await this.#options.answer(face, web, read.json);
-    if (made.status >= 400) {
-      this.#options.onRefused(made.status, made.statusText || "it breaks the rules of MCP");
-    }
-    return made;
+    return await this.#options.answer(face, web, body);
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {

@@ -10,13 +10,13 @@ import {
   type JSONRPCMessage,
   type McpHttpHandler,
   type McpServerFactory,
-  PROTOCOL_VERSION_META_KEY,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
-import { withStatus } from "./_http_answer.ts";
+import { type TextAnswer, withStatus } from "./_http_answer.ts";
+import { HttpDirect, type HttpDirectOptions, type PostRequest } from "./_http_direct.ts";
 import { isListening, listened, type Listener, type Tell, withNothing } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
 
@@ -24,6 +24,10 @@ import { Sessions } from "./_http_sessions.ts";
 export interface FaceOptions {
   /** Makes the server of a session, or of a request. */
   readonly factory: McpServerFactory;
+  /** Opens the connection of a request that needs no SDK. */
+  readonly connect: HttpDirectOptions["connect"];
+  /** Returns what PML says of itself. */
+  readonly hello: HttpDirectOptions["hello"];
   /** Opens what a stream listens on. */
   readonly listen: (tell: Tell) => Listener;
   /** Returns whether there is a task with this id. */
@@ -44,14 +48,6 @@ export interface FaceLimits {
   readonly onError: (error: Error) => void;
 }
 
-/**
- * Returns whether a request names its revision itself, as those of the newest do. The SDK finds the
- * same out in more time, and also for all other requests.
- */
-function isClaimed(body: unknown): boolean {
-  return isObject(body) && PROTOCOL_VERSION_META_KEY in objectOf(objectOf(body.params)._meta);
-}
-
 /** Answers messages. */
 export class HttpFace implements AsyncDisposable {
   /** The identity that it answers; null for the person. */
@@ -59,6 +55,7 @@ export class HttpFace implements AsyncDisposable {
   readonly #options: FaceOptions & FaceLimits;
   readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;
+  readonly #direct: HttpDirect;
   readonly #together: Able;
 
   /** Takes what answers, and the limits. */
@@ -72,6 +69,7 @@ export class HttpFace implements AsyncDisposable {
       maxSubscriptions: connections,
     });
     this.#sessions = new Sessions(factory, { ...options, most: connections });
+    this.#direct = new HttpDirect({ ...options, declares: (able) => this.declares(able) });
     this.#together = new Able(options.onAble);
   }
 
@@ -85,11 +83,16 @@ export class HttpFace implements AsyncDisposable {
     this.#together.take(able);
   }
 
+  /** Answers a POST that needs no SDK and no other process; undefined, with nothing done, for others. */
+  direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
+    return this.#direct.answer(request, body);
+  }
+
   /** Answers a request. Its body was parsed. */
   async answer(request: Request, body: unknown): Promise<Response> {
     const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
     if (able !== undefined) this.declares(able);
-    if (!isClaimed(body) && await isLegacyRequest(request, body)) {
+    if (await isLegacyRequest(request, body)) {
       return await this.#sessions.answer(request, body);
     }
     if (!isListening(body)) {
@@ -106,6 +109,7 @@ export class HttpFace implements AsyncDisposable {
 
   /** Ends all sessions and streams. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#direct[Symbol.dispose]();
     await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
   }
 }

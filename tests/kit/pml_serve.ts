@@ -36,14 +36,22 @@ export interface HttpClient extends AsyncDisposable {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Spawns `pml serve` at a free port, and waits until it listens. */
-export async function servePml(ws: Workspace, args: readonly string[] = []): Promise<Served> {
-  const [program, ...first] = pmlCommand();
+/** Spawns `pml serve` at a free port, and waits until it listens. A file can be loaded before it. */
+export async function servePml(
+  ws: Workspace,
+  args: readonly string[] = [],
+  { preload, env = {} }: {
+    readonly preload?: string;
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
+): Promise<Served> {
+  const [program, run = "", ...first] = pmlCommand();
+  const before = preload === undefined ? [] : [`--preload=${preload}`];
   const child = new Deno.Command(program, {
-    args: [...first, "serve", "--port", "0", "--json", ...args],
+    args: [run, ...before, ...first, "serve", "--port", "0", "--json", ...args],
     cwd: ws.path,
     clearEnv: true,
-    env: ws.env,
+    env: { ...ws.env, ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",

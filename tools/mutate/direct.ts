@@ -9,6 +9,9 @@ import type { Mutant } from "./mutant.ts";
 const TEST = "src/serve/_direct_test.ts";
 const SAME = "What is served without the SDK is answered as the SDK answers it";
 
+const HTTP = "src/serve/_http_direct_test.ts";
+const SAME_HTTP = "What is served over HTTP without the SDK is answered as the SDK answers it";
+
 /** Requests that the SDK does not see. */
 export const DIRECT: readonly Mutant[] = [
   {
@@ -41,9 +44,9 @@ export const DIRECT: readonly Mutant[] = [
   {
     name: "direct-cancelled",
     guard: "A request that its client cancelled gets no answer",
-    file: "_direct.ts",
-    find: "if (!signal.aborted) this.#ends.answer(id, said);",
-    put: "if (signal !== undefined) this.#ends.answer(id, said);",
+    file: "_usual_requests.ts",
+    find: "if (!signal.aborted) answer(id, said);",
+    put: "if (signal !== undefined) answer(id, said);",
     test: TEST,
     filter: "A cancelled request is given up, and gets no answer",
   },
@@ -55,6 +58,62 @@ export const DIRECT: readonly Mutant[] = [
     put: 'return type === "text" || typeof text === "string" && isObject(_meta);',
     test: "src/gateway/schemas_test.ts",
     filter: "A result that is taken without the SDK is one that the SDK takes, too",
+  },
+  {
+    name: "direct-http-version",
+    guard:
+      "A request over HTTP whose header names another revision goes to the SDK, which refuses it",
+    file: "_http_direct.ts",
+    find: 'headers["mcp-protocol-version"] === revisionOf(params) &&',
+    put: "",
+    test: HTTP,
+    filter: SAME_HTTP,
+  },
+  {
+    name: "direct-http-method",
+    guard:
+      "A request over HTTP whose header names another method goes to the SDK, which refuses it",
+    file: "_http_direct.ts",
+    find: '&& headers["mcp-method"] === method &&',
+    put: "&&",
+    test: HTTP,
+    filter: SAME_HTTP,
+  },
+  {
+    name: "direct-http-name",
+    guard: "A request over HTTP whose header names another tool goes to the SDK, which refuses it",
+    file: "_http_direct.ts",
+    find: 'return said === (method === "resources/read" ? uri : name);',
+    put: 'return said !== (method === "resources/read" ? uri : name) || true;',
+    test: HTTP,
+    filter: SAME_HTTP,
+  },
+  {
+    name: "direct-http-gone",
+    guard: "A request over HTTP whose client has gone is cancelled",
+    file: "_http_direct.ts",
+    find: 'signal.addEventListener("abort", gone, { once: true });',
+    put: "",
+    test: "tests/serve_direct_test.ts",
+    filter: "A client over HTTP that leaves cancels its call",
+  },
+  {
+    name: "direct-http-elsewhere",
+    guard: "What another process has begun is passed on to it",
+    file: "_http_direct.ts",
+    find: "ELSEWHERE.every((key) => !(key in params)) &&",
+    put: "",
+    test: "tests/replicas_forward_test.ts",
+    filter: "A question of a server is answered through another process, and its call runs once",
+  },
+  {
+    name: "direct-http-marked",
+    guard: "A call over HTTP runs at once only if its headers say what its arguments say",
+    file: "quick_calls.ts",
+    find: "if (!agrees(request, ready)) return undefined;",
+    put: "",
+    test: "tests/revisions_http_test.ts",
+    filter: "Headers that repeat arguments must say the same, or the tool does not run",
   },
   {
     name: "page-same",

@@ -1,0 +1,181 @@
+/**
+ * Answers usual requests of the newest revision over HTTP without the SDK, which makes a server for
+ * each. What is not plainly usual is the SDK's, which says what is wrong with it.
+ *
+ * @module
+ */
+
+import type { IncomingHttpHeaders } from "node:http";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Face } from "../gateway/connection.ts";
+import type { Hello } from "../gateway/hello.ts";
+import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
+import { peerOf } from "./_client_peer.ts";
+import { eraOf, hasFitToken, revisionOf } from "./_envelope.ts";
+import { capabilitiesIn } from "./_greeting.ts";
+import { frameOf, statusOf, TextAnswer } from "./_http_answer.ts";
+import { classify } from "./_json_rpc.ts";
+import { ResultTexts } from "./_result_texts.ts";
+import { isUsual, type UsualRequest, UsualRequests } from "./_usual_requests.ts";
+
+/** What serves requests without the SDK. */
+export interface HttpDirectOptions {
+  readonly connect: Face["connect"];
+  readonly hello: (isModern: boolean) => Hello;
+  /** Takes what a client declares. */
+  readonly declares: (able: JsonObject) => void;
+}
+
+/** A request whose body was read. */
+export interface PostRequest {
+  readonly headers: IncomingHttpHeaders;
+  /** Aborted when its client has gone. */
+  readonly signal: AbortSignal;
+}
+
+/** A usual request. */
+interface Plain extends UsualRequest {
+  readonly params: JsonObject;
+  readonly able: JsonObject | undefined;
+}
+
+/** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
+const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
+/** What names work that another process may have begun. */
+const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
+/** The status of an answer that nobody waits for. */
+const GONE = 499;
+const STREAM = {
+  "content-type": EVENTS_TYPE,
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
+
+/** Answers the requests of one party. */
+export class HttpDirect implements Disposable {
+  readonly #options: HttpDirectOptions;
+  readonly #texts: ResultTexts;
+  readonly #open = new Set<Disposable>();
+
+  /** Takes what serves requests. */
+  constructor(options: HttpDirectOptions) {
+    this.#options = options;
+    this.#texts = new ResultTexts(options.hello);
+  }
+
+  /** Answers a request; undefined, with nothing done, for one that is the SDK's. */
+  answer(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
+    const plain = plainOf(request, body);
+    if (plain === undefined) return undefined;
+    if (plain.able !== undefined) this.#options.declares(plain.able);
+    const peer = peerOf("modern", {
+      greeted: undefined,
+      server: () => undefined,
+      tell: () => Promise.resolve(),
+    });
+    const connection = this.#options.connect(peer, true);
+    const answer = new Answer();
+    const requests = new UsualRequests({
+      texts: this.#texts,
+      opened: () => connection,
+      connect: () => Promise.resolve(connection),
+      answer: (id, said) => end(`{${said},"jsonrpc":"2.0","id":${id}}`),
+      notify: (one) => {
+        answer.tell({ jsonrpc: "2.0", ...one });
+        return Promise.resolve();
+      },
+      send: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
+      headers: { get: (name) => request.headers[name]?.toString() ?? null },
+    });
+    const { signal } = request;
+    const end = (said?: string) => {
+      signal.removeEventListener("abort", gone);
+      this.#open.delete(open);
+      answer.end(said);
+      connection.close();
+    };
+    const gone = () => {
+      requests[Symbol.dispose]();
+      end();
+    };
+    const open = { [Symbol.dispose]: gone };
+    this.#open.add(open);
+    signal.addEventListener("abort", gone, { once: true });
+    requests.take(plain.params, plain);
+    return answer.response;
+  }
+
+  /** Cancels all requests. */
+  [Symbol.dispose](): void {
+    for (const open of this.#open) open[Symbol.dispose]();
+  }
+}
+
+/** Returns a request that is plainly usual, with headers that say what its body says. */
+function plainOf({ headers, signal }: PostRequest, body: unknown): Plain | undefined {
+  const read = classify(body);
+  if (signal.aborted || read.kind !== "request" || !("method" in read.message)) return undefined;
+  const { id, message } = read;
+  const { method } = message;
+  const params = objectOf(message.params);
+  const isPlain = isUsual(method, "modern") && eraOf(params) === "modern" && hasFitToken(params) &&
+    headers["mcp-protocol-version"] === revisionOf(params) && headers["mcp-method"] === method &&
+    namesSame(headers["mcp-name"], method, params) && takesBoth(headers.accept) &&
+    ELSEWHERE.every((key) => !(key in params)) && headers["mcp-session-id"] === undefined;
+  return isPlain ? { id, method, era: "modern", params, able: capabilitiesIn(message) } : undefined;
+}
+
+/** Returns whether the header names what the body names; it may be missing if that does not. */
+function namesSame(said: unknown, method: string, { name, uri }: JsonObject): boolean {
+  if (method.endsWith("/list") || method === "completion/complete") return true;
+  return said === (method === "resources/read" ? uri : name);
+}
+
+function takesBoth(accept = ""): boolean {
+  return accept.includes(JSON_TYPE) && accept.includes(EVENTS_TYPE);
+}
+
+/** An answer: a JSON text, or a stream of events if something is told before. */
+class Answer {
+  readonly #made = Promise.withResolvers<Response | TextAnswer>();
+  #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #alive: ReturnType<typeof setInterval> | undefined;
+  #isOver = false;
+
+  /** Resolves when the answer is over, or when it becomes a stream. */
+  get response(): Promise<Response | TextAnswer> {
+    return this.#made.promise;
+  }
+
+  /** Sends a notification. */
+  tell(message: object): void {
+    if (!this.#isOver) this.#opened().enqueue(frameOf(message));
+  }
+
+  /** Ends it with a message, as JSON, or without one. */
+  end(said?: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearInterval(this.#alive);
+    if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
+    if (said !== undefined) this.#stream.enqueue(frameOf(JSON.parse(said)));
+    this.#stream.close();
+  }
+
+  #opened(): ReadableStreamDefaultController<Uint8Array> {
+    if (this.#stream !== undefined) return this.#stream;
+    const body = new ReadableStream<Uint8Array>({
+      start: (stream) => void (this.#stream = stream),
+    });
+    this.#made.resolve(new Response(body, { headers: STREAM }));
+    this.#alive = setInterval(() => this.#stream?.enqueue(ALIVE), ALIVE_MS);
+    Deno.unrefTimer(this.#alive);
+    return this.#opened();
+  }
+}
+
+function answerOf(said: string | undefined): Response | TextAnswer {
+  if (said === undefined) return new Response(null, { status: GONE });
+  const { error } = said.startsWith('{"error"') ? JSON.parse(said) : { error: undefined };
+  return new TextAnswer(statusOf(error), said);
+}

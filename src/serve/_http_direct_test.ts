@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { createMcpHandler } from "@modelcontextprotocol/server";
+import fc from "fast-check";
+import { envelope, methods, mostly, params } from "../../tests/kit/spoken.ts";
+import type { JsonObject } from "../core/json.ts";
+import { sdkServer } from "../gateway/_sdk_server.ts";
+import type { Connection, RequestContext } from "../gateway/connection.ts";
+import { helloOf } from "../gateway/hello.ts";
+import { RpcError } from "../gateway/results.ts";
+import { turn } from "../io/waiting.ts";
+import { TextAnswer, withStatus } from "./_http_answer.ts";
+import { HttpDirect } from "./_http_direct.ts";
+
+const NAME = { name: "pml", version: "1.0.0" };
+const hello = (isModern: boolean) => helloOf([], { ...NAME, isModern });
+
+/** Tells what it is asked to tell, and answers with what it was given. */
+async function echo(
+  params: unknown,
+  { mcpReq, http }: RequestContext,
+): Promise<JsonObject> {
+  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
+  const header = http?.req?.headers.get("mcp-param-x") ?? undefined;
+  const given = { id, method, _meta, envelope, inputResponses, state: requestState(), header };
+  const { answer, fails, tells = 0 } = params as {
+    answer?: object;
+    fails?: number;
+    tells?: number;
+  };
+  for (let at = 0; at < tells; at++) {
+    const params = { progressToken: 7, progress: at };
+    await mcpReq.notify({ method: "notifications/progress", params });
+  }
+  if (fails !== undefined) throw new RpcError(fails, "It fails", { why: "so" });
+  return JSON.parse(JSON.stringify({ params, given, ...answer }));
+}
+
+function connection(): Connection {
+  return { isModern: true, serve: echo, begin: () => undefined, close() {} };
+}
+
+/** What came back: the status, the kind, and the messages of the answer. */
+async function seen(made: Response | TextAnswer) {
+  if (made instanceof TextAnswer) {
+    return { status: made.status, type: "application/json", said: [JSON.parse(made.text)] };
+  }
+  const type = made.headers.get("content-type");
+  const text = await made.text();
+  const said = type === "text/event-stream"
+    ? [...text.matchAll(/^data: (.*)$/gm)].map(([, one = ""]) => JSON.parse(one))
+    : [text && JSON.parse(text)];
+  return { status: made.status, type, said };
+}
+
+const request = fc.record({
+  method: methods,
+  id: fc.constantFrom<unknown>(1, "1", 0, null, 1.5),
+  params: fc.tuple(
+    params,
+    fc.oneof({ arbitrary: envelope, weight: 9 }, fc.constant(undefined)),
+    fc.record({ tells: fc.constantFrom(1, 3), uri: fc.constant("a:b") }, { requiredKeys: [] }),
+    fc.constantFrom("plain", "plain", "plain", "odd"),
+  ).map(([given, _meta, more, kind]) => {
+    const all = { ...given, ...more, _meta };
+    const unusual = ["inputResponses", "requestState", "icons"];
+    const without = (key: string, value: unknown) => unusual.includes(key) ? undefined : value;
+    return JSON.parse(JSON.stringify(all, kind === "odd" ? undefined : without)) as JsonObject;
+  }),
+  headers: fc.record({
+    "mcp-protocol-version": mostly("2026-07-28"),
+    "mcp-method": mostly("the same"),
+    "mcp-name": mostly("the same"),
+    accept: mostly("application/json, text/event-stream"),
+    "mcp-param-x": fc.constant("x"),
+  }, { requiredKeys: ["mcp-protocol-version", "mcp-method", "mcp-name", "accept"] }),
+});
+
+/** Returns the headers, with those that repeat the body. */
+function headersOf(
+  { headers, method, params }: {
+    readonly headers: object;
+    readonly method: string;
+    readonly params: object;
+  },
+): Record<string, string> {
+  const { name, uri } = params as { name?: string; uri?: string };
+  const same = { "mcp-method": method, "mcp-name": method === "resources/read" ? uri : name };
+  const filled = Object.entries(headers).map(([key, value]) => [
+    key,
+    value === "the same" ? same[key as "mcp-name"] : value,
+  ]);
+  return Object.fromEntries([
+    ["content-type", "application/json"],
+    ...filled.filter(([, value]) => typeof value === "string"),
+  ]);
+}
+
+Deno.test("What is served over HTTP without the SDK is answered as the SDK answers it", async () => {
+  const direct = new HttpDirect({ connect: connection, hello, declares() {} });
+  const sdk = createMcpHandler(
+    () => Promise.resolve(sdkServer(hello(true), { open: connection, onError() {} })),
+    {
+      legacy: "reject",
+      onerror() {},
+    },
+  );
+  const count = { direct: 0, streams: 0 };
+  await fc.assert(
+    fc.asyncProperty(request, async ({ headers: own, ...spoken }) => {
+      const headers = headersOf({ headers: own, ...spoken });
+      const body = { jsonrpc: "2.0", ...spoken };
+      const { signal } = new AbortController();
+      const made = direct.answer({ headers, signal }, structuredClone(body));
+      if (made === undefined) return;
+      const here = await seen(await made);
+      const web = new Request("http://localhost/mcp", { method: "POST", headers, signal });
+      assert.deepEqual(
+        here,
+        await seen(await withStatus(await sdk.fetch(web, { parsedBody: body }))),
+      );
+      count.direct++;
+      if (here.type === "text/event-stream") count.streams++;
+    }),
+    { numRuns: 4_000, seed: 7 },
+  );
+  assert.ok(count.direct > 250 && count.streams > 50, JSON.stringify(count));
+});
+
+Deno.test("A request over HTTP whose client has gone is given up", async () => {
+  const aborted: unknown[] = [];
+  const closed: string[] = [];
+  const direct = new HttpDirect({
+    connect: () => ({
+      ...connection(),
+      serve: (_, { mcpReq: { signal } }) =>
+        new Promise((resolve) => {
+          signal.addEventListener("abort", () => {
+            aborted.push(signal.reason);
+            resolve({});
+          });
+        }),
+      close: () => void closed.push("closed"),
+    }),
+    hello,
+    declares() {},
+  });
+  const headers = {
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "x",
+    accept: "application/json, text/event-stream",
+  };
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "x", _meta } };
+  const gone = new AbortController();
+  const made = direct.answer({ headers, signal: gone.signal }, body);
+  await turn();
+  gone.abort();
+  assert.equal((await made as Response).status, 499);
+  const other = direct.answer({ headers, signal: new AbortController().signal }, body);
+  await turn();
+  direct[Symbol.dispose]();
+  assert.equal((await other as Response).status, 499);
+  assert.deepEqual([aborted.map(String), closed], [
+    ["Error: Connection closed", "Error: Connection closed"],
+    ["closed", "closed"],
+  ]);
+});

@@ -1,0 +1,153 @@
+/**
+ * Serves requests that need no SDK: those of which nearly all the work of a client consists.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../core/json.ts";
+import type { Connection, RequestContext } from "../gateway/connection.ts";
+import { BegunRequest } from "./_begun_request.ts";
+import { type Era, lift } from "./_envelope.ts";
+import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
+
+/** A request that needs no SDK. */
+export interface UsualRequest {
+  /** The id, as JSON. */
+  readonly id: string;
+  readonly method: string;
+  readonly era: Era;
+}
+
+/** The options of `UsualRequests`. */
+export interface UsualRequestsOptions {
+  readonly texts: ResultTexts;
+  /** Opens the connection of the client, or returns it. */
+  readonly connect: (era: Era) => Promise<Connection>;
+  /** Returns the connection, once it is open. */
+  readonly opened: () => Connection | undefined;
+  /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
+  readonly answer: (id: string, said: string) => void;
+  readonly notify: (one: object) => Promise<void>;
+  /** Asks the client something. */
+  readonly send: (...asked: readonly unknown[]) => Promise<unknown>;
+  /** The headers that came over HTTP. */
+  readonly headers?: Pick<Headers, "get">;
+}
+
+const USUAL = [...LISTS, "tools/call", "prompts/get", "resources/read", "completion/complete"];
+const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
+  modern: new Set(USUAL),
+  legacy: new Set([
+    ...USUAL,
+    ...["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
+    ...["get", "result", "list", "cancel"].map((what) => `tasks/${what}`),
+  ]),
+};
+
+/** Returns whether requests of a method need no SDK. */
+export function isUsual(method: string, era: Era): boolean {
+  return METHODS[era].has(method);
+}
+
+/** Serves the requests of one client. */
+export class UsualRequests implements Disposable {
+  readonly #options: UsualRequestsOptions;
+  /** What is worked on, by the ids of the requests. */
+  readonly #running = new Map<string, Pick<AbortController, "abort">>();
+
+  /** Takes what serves the requests. */
+  constructor(options: UsualRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** Serves a request. */
+  take(given: JsonObject, request: UsualRequest): void {
+    if (request.method === "tools/call" && this.#begins(given, request)) return;
+    void this.#serve(given, request);
+  }
+
+  /** Cancels a request, if it is worked on. Its client waits for no answer. */
+  cancel(id: string, reason: unknown): void {
+    this.#running.get(id)?.abort(reason);
+  }
+
+  /** Cancels all. */
+  [Symbol.dispose](): void {
+    for (const abort of this.#running.values()) abort.abort(new Error("Connection closed"));
+  }
+
+  /** Begins to serve a call that can run at once. Returns false if it has to be served. */
+  #begins(given: JsonObject, request: UsualRequest): boolean {
+    const { opened, texts, headers } = this.#options;
+    const connection = opened();
+    if (connection === undefined) return false;
+    const { id, method } = request;
+    const { params, ...lifted } = lift(given);
+    // What answers a question is no new call.
+    if ("inputResponses" in lifted || lifted.requestState !== undefined) return false;
+    const begun = new BegunRequest((said) => {
+      this.#over(id, begun);
+      if (said !== undefined) this.#options.answer(id, said);
+    });
+    begun.cancel = connection.begin(params, {
+      id,
+      envelope: lifted.envelope,
+      headers,
+      context: () => {
+        const signal = begun.signal();
+        return this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
+      },
+      answered: (result) => begun.answer(texts.said(result, request)),
+      failed: (error) => begun.answer(failure(error)),
+    });
+    if (begun.cancel === undefined) return false;
+    if (!begun.isOver) this.#running.set(id, begun);
+    return true;
+  }
+
+  async #serve(given: JsonObject, { id, method, era }: UsualRequest): Promise<void> {
+    const abort = new AbortController();
+    this.#running.set(id, abort);
+    const { signal } = abort;
+    const { texts, connect, answer } = this.#options;
+    let said: string;
+    try {
+      const { params, ...lifted } = lift(given);
+      const context = this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
+      const served = method === "ping" ? {} : await (await connect(era)).serve(params, context);
+      said = texts.said(served, { method, era });
+    } catch (error) {
+      said = failure(error);
+    }
+    this.#over(id, abort);
+    // A client that cancelled a request waits for no answer.
+    if (!signal.aborted) answer(id, said);
+  }
+
+  /** Forgets a request that is over. A client that cancelled it may have used its id again. */
+  #over(id: string, running: Pick<AbortController, "abort">): void {
+    if (this.#running.get(id) === running) this.#running.delete(id);
+  }
+
+  #contextOf(
+    { envelope, inputResponses, requestState }: Omit<ReturnType<typeof lift>, "params">,
+    { id, ...request }: {
+      readonly id: string;
+      readonly method: string;
+      readonly signal: AbortSignal;
+      readonly _meta: unknown;
+    },
+  ): RequestContext {
+    const { send, notify, headers } = this.#options;
+    const mcpReq = {
+      ...request,
+      id: JSON.parse(id),
+      envelope,
+      inputResponses,
+      requestState: () => requestState,
+      ...{ send, notify },
+    };
+    // It has what the SDK's own context has.
+    return { mcpReq, http: headers && { req: { headers } } } as unknown as RequestContext;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What clients send, mostly as they should, for tests that compare two who answer it.
+ *
+ * @module
+ */
+
+import fc from "fast-check";
+
+const META = "io.modelcontextprotocol/";
+
+const odd = fc.constantFrom<unknown>("x", 1, null, true, {}, [], { a: 1 }, {
+  form: { applyDefaults: 1 },
+});
+/** A value, nearly always the one that is right. */
+export function mostly(right: unknown): fc.Arbitrary<unknown> {
+  return fc.oneof({ arbitrary: fc.constant(right), weight: 12 }, { arbitrary: odd, weight: 1 });
+}
+
+const able = fc.oneof(
+  { arbitrary: fc.constant({}), weight: 3 },
+  fc.record({
+    elicitation: mostly({ form: {}, url: {} }),
+    sampling: mostly({ tools: {} }),
+    roots: mostly({ listChanged: true }),
+    extensions: mostly({ "io.modelcontextprotocol/tasks": {} }),
+    experimental: mostly({ own: { x: 1 } }),
+  }, { requiredKeys: [] }),
+);
+const client = fc.record({
+  name: mostly("t"),
+  version: mostly("1"),
+  title: mostly("T"),
+  icons: mostly([{ src: "data:," }]),
+}, { requiredKeys: ["name", "version"] });
+/** What a request of the newest revision says of its client. */
+export const envelope: fc.Arbitrary<object> = fc.record({
+  [`${META}protocolVersion`]: mostly("2026-07-28"),
+  [`${META}clientCapabilities`]: fc.oneof({ arbitrary: able, weight: 8 }, odd),
+  [`${META}clientInfo`]: fc.oneof({ arbitrary: client, weight: 8 }, odd),
+  [`${META}logLevel`]: mostly("info"),
+  progressToken: fc.constantFrom<unknown>(7, "7"),
+  own: fc.constant("mine"),
+}, { requiredKeys: [`${META}protocolVersion`, `${META}clientCapabilities`] });
+const answer = fc.record({
+  resultType: fc.constantFrom("complete", "input_required", "task"),
+  ttlMs: fc.constantFrom<unknown>(5, -1, 1.5, "1"),
+  cacheScope: fc.constantFrom<unknown>("public", "private", "x"),
+  _meta: fc.constantFrom<object>({ a: 1 }, {
+    [`${META}serverInfo`]: { name: "own", version: "2" },
+  }),
+}, { requiredKeys: [] });
+/** Params of a request: what a test answers, and what answers a question. */
+export const params: fc.Arbitrary<object> = fc.record({
+  name: fc.constant("echo"),
+  answer: answer,
+  fails: fc.constantFrom(-32002, -32601, -32603, 5),
+  inputResponses: fc.constantFrom<unknown>(
+    { a: { action: "accept" }, b: 1, c: { method: "x" } },
+    1,
+  ),
+  requestState: fc.constantFrom<unknown>("state", 1),
+}, { requiredKeys: [] });
+/** Methods, usual ones and others. */
+export const methods: fc.Arbitrary<string> = fc.constantFrom(
+  ...["tools/list", "tools/call", "tools/call", "prompts/list", "prompts/get", "resources/read"],
+  ...["resources/subscribe", "logging/setLevel", "tasks/get", "completion/complete", "ping"],
+  ...["server/discover", "no/such", "tasks/update", "resources/templates/list"],
+);

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { makeScenery } from "./attacks/stage.ts";
+import { DoorClient, type DoorClientOptions } from "./kit/door_client.ts";
+import type { Json, Message } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { servePml } from "./kit/pml_serve.ts";
+import { until } from "./kit/wait.ts";
+import { answers, bare, type Said, scriptServer } from "./quick_scene.ts";
+
+const NEWEST = "2026-07-28";
+/** What a request has that always passes the gates. */
+const GATES = { _meta: { "x/gates": 1 } };
+const SOON_MS = 20_000;
+const FORM = { elicitation: { form: {} } };
+const ASK: Said = {
+  steps: [{
+    ask: {
+      method: "elicitation/create",
+      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
+    },
+  }],
+};
+const TELL = (progress: number) => ({
+  write: `{"jsonrpc":"2.0","method":"notifications/progress",` +
+    `"params":{"progressToken":$TOKEN,"progress":${progress}}}`,
+});
+
+/** Serves the script server, and shows which calls ran at once. */
+async function scene() {
+  const mcpServers = { s: scriptServer() };
+  const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
+  const ws = await makeScenery({ pml });
+  const file = join(ws.root, "quick");
+  await writeFile(file, "");
+  const served = await servePml(ws, [], {
+    preload: repoFile("tests/kit/quick_watch.ts"),
+    env: { QUICK_FILE: file },
+  });
+  const open = (options: DoorClientOptions = {}) =>
+    DoorClient.open(served, { era: NEWEST, ...options });
+  const client = await open();
+  const ways = () => readFile(file, "utf8");
+  const call = (said: Said = {}, more: object = {}) =>
+    client.request("tools/call", { name: "s__run", arguments: said, ...more });
+  await until(async () => {
+    const before = await ways();
+    await call();
+    return (await ways()).slice(before.length) === "+";
+  });
+  return {
+    ...{ served, client, open, ways, call },
+    ledger: async () => (await readFile(ws.file("ledger"), "utf8")).split("\n").filter(Boolean),
+    [Symbol.asyncDispose]: async () => {
+      await served[Symbol.asyncDispose]();
+      await ws[Symbol.asyncDispose]();
+    },
+  };
+}
+
+Deno.test("A call over HTTP that runs at once is answered as the gates answer it", async () => {
+  await using all = await scene();
+  const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
+  const said = [
+    ...[`"result":{"content":[]}`, `"result":{${large}}`, `"result":5`, `"x":1`],
+    ...[-32601, -32020, -32021, 1].map((code) => `"error":{"code":${code},"message":"m"}`),
+    `"result":{"content":[],"resultType":"input_required","requestState":"x"}`,
+  ];
+  for (const members of said) {
+    const before = await all.ways();
+    const quick = await all.call(answers(members));
+    assert.equal((await all.ways()).slice(before.length), "+", members.slice(0, 80));
+    const gated = await all.call(answers(members), GATES);
+    assert.deepEqual(bare(quick), bare(gated));
+  }
+  assert.equal((await all.ledger()).filter((line) => line.startsWith("start")).length, 1);
+});
+
+Deno.test("What a server tells during a call over HTTP comes before the answer, as events", async () => {
+  await using all = await scene();
+  const seen = async (more: object) => {
+    const _meta = { progressToken: "p", ...more };
+    const said = { steps: [TELL(1), TELL(2)] };
+    await using reading = await all.client.begin("tools/call", {
+      ...{ name: "s__run", arguments: said, _meta },
+    });
+    await reading.over;
+    assert.equal(reading.headers.get("content-type"), "text/event-stream");
+    return reading.messages.map(withoutId);
+  };
+  const quick = await seen({});
+  assert.deepEqual(quick.map(({ method }) => method), [
+    ...["notifications/progress", "notifications/progress", undefined],
+  ]);
+  assert.deepEqual(quick, await seen(GATES._meta));
+});
+
+Deno.test("A question of a server during a call over HTTP is answered, and the call goes on", async () => {
+  await using all = await scene();
+  const able = await all.open({ capabilities: FORM });
+  // The server is started again for a client that can be asked.
+  await until(async () => {
+    const before = await all.ways();
+    await able.request("tools/call", { name: "s__run", arguments: {} });
+    return (await all.ways()).slice(before.length) === "+";
+  });
+  const calls = async () => (await all.ledger()).filter((line) => /^call run/.test(line)).length;
+  const before = await calls();
+  const params = { name: "s__run", arguments: ASK };
+  const asked = await able.request("tools/call", params);
+  const { resultType, inputRequests, requestState } = asked.result ?? {};
+  assert.equal(resultType, "input_required");
+  const [[id = "", question] = []] = Object.entries(
+    inputRequests as unknown as Record<string, Message>,
+  );
+  assert.equal(question?.params?.message, "Server s asks: Who?");
+  const inputResponses = { [id]: { action: "accept", content: {} } };
+  const done = await able.request("tools/call", { ...params, requestState, inputResponses });
+  assert.match(textOf(done), /"action":"accept"/);
+  assert.equal(await calls(), before + 1, "the server was called once");
+});
+
+Deno.test("Clients over HTTP that call at the same time get each its own answer", async () => {
+  await using all = await scene();
+  const others = await Promise.all([1, 2, 3, 4].map(() => all.open()));
+  await Promise.all(Array.from({ length: 60 }, async (_, at) => {
+    const text = `answer ${at}`;
+    const said = answers(`"result":{"content":[{"type":"text","text":"${text}"}]}`);
+    const client = others[at % others.length] ?? all.client;
+    const got = await client.request("tools/call", { name: "s__run", arguments: said });
+    assert.equal(textOf(got), text);
+  }));
+});
+
+Deno.test("A client over HTTP that leaves cancels its call", async () => {
+  await using all = await scene();
+  for (const more of [{}, GATES]) {
+    const before = (await all.ledger()).length;
+    const gone = new AbortController();
+    const params = { name: "s__run", arguments: { steps: [{ wait: 20_000 }], silent: true } };
+    const call = all.served.fetch({
+      method: "POST",
+      signal: gone.signal,
+      headers: {
+        ...{ "mcp-protocol-version": NEWEST, "mcp-method": "tools/call", "mcp-name": "s__run" },
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+        params: {
+          ...params,
+          _meta: {
+            "io.modelcontextprotocol/protocolVersion": NEWEST,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            ...(more as Partial<typeof GATES>)._meta,
+          },
+        },
+      }),
+    }).catch(() => {});
+    await until(async () => (await all.ledger()).length === before + 1);
+    gone.abort();
+    // Before the call is cancelled for its age.
+    await until(async () => (await all.ledger()).at(-1) === "cancelled", SOON_MS);
+    await call;
+  }
+});
+
+function withoutId({ id: _, ...message }: Message): Omit<Message, "id"> {
+  return message;
+}
+
+function textOf({ result }: Message): string {
+  const [{ text = "" } = {}] = (result?.content ?? []) as readonly Json[];
+  return String(text);
+}
