@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { journalOf, ofKind, textOf } from "./attacks/oracles.ts";
 import { toldCode } from "./attacks/evil_servers.ts";
 import { makeScenery, SLOW } from "./attacks/stage.ts";
@@ -100,14 +101,23 @@ for (const era of ERAS) {
     const running = here.callTool("call", WAIT);
     await begun(ws, 2);
     served.kill("SIGKILL");
+    // What the client says before there is somebody else comes in pieces of different sizes.
+    const said = Array.from({ length: 40 }, (_, at) => 1 + at * 53 % 97).map(async (size, at) => {
+      await delay(5 * at);
+      const missing = `${"x".repeat(size)}.txt`;
+      const answer = await here.callTool("call", { ...READ, arguments: { path: missing } });
+      // What was passed on already may have run.
+      if (toldCode(answer) === "UPSTREAM_DOWN") return;
+      assert.match(textOf(answer), new RegExp(`"${missing}"`));
+    });
     const { result } = await running;
     assert.equal(toldCode({ result } as Message), "UPSTREAM_DOWN");
+    await Promise.all(said);
     const { error } = result?.structuredContent as { error: { detail: unknown } };
     assert.deepEqual(error.detail, { may_have_run: true });
     assert.match(textOf(await read(here)), /./);
     assert.match(here.stderr, /Serving on stdio/);
     assert.equal((await here.close()).code, 0);
-    await served.ended;
   });
 
   Deno.test(`What a window began ends with it (${era})`, async () => {

@@ -67,7 +67,7 @@ class Window {
   /** The lines that came after the connection broke. */
   readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
   #take = (line: Uint8Array, read: ReadLine | undefined): void =>
-    void this.#kept.push([line, read]);
+    void this.#kept.push([line.slice(), read]);
 
   constructor(options: WindowOptions) {
     this.#options = options;
