@@ -118,6 +118,7 @@ for (const era of ERAS) {
     assert.match(textOf(await read(here)), /./);
     assert.match(here.stderr, /Serving on stdio/);
     assert.equal((await here.close()).code, 0);
+    await served.ended;
   });
 
   Deno.test(`What a window began ends with it (${era})`, async () => {
