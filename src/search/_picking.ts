@@ -14,6 +14,8 @@ const NEARLY = 0.6;
 
 /** How many times the wanted number of tools is sorted first, because some may not be allowed. */
 const AHEAD = 4;
+/** How finely scores are told apart for that. */
+const STEPS = 256;
 
 /** A tool and its score. */
 export interface RankedTool {
@@ -25,6 +27,8 @@ export interface RankedTool {
 
 /** The limits of picking. */
 export interface PickingOptions {
+  /** The tools that can have a score. */
+  readonly among: Uint32Array;
   /** The most tools in all, and of one server. */
   readonly most: number;
   readonly mostOfServer: number;
@@ -37,11 +41,11 @@ export interface PickingOptions {
 export function picked(
   entries: readonly CatalogEntry[],
   scores: Float64Array,
-  { most, mostOfServer, allowed }: PickingOptions,
+  { among, most, mostOfServer, allowed }: PickingOptions,
 ): readonly RankedTool[] {
   const taken: RankedTool[] = [];
   const counts = new Map<string, number>();
-  for (const slot of ordered(scores, most)) {
+  for (const slot of ordered(scores, { among, most })) {
     if (taken.length >= most) break;
     const entry = entries[slot];
     if (entry === undefined) continue;
@@ -80,20 +84,33 @@ export function shared<T extends RankedTool>(ranked: readonly T[], limit: number
  * Yields the indices of tools with a score, the best first. The many low ones are sorted only if
  * they are needed.
  */
-function* ordered(scores: Float64Array, most: number): Generator<number> {
-  const values = scores.filter((score) => score > 0).sort();
-  // Sorting numbers is much faster than sorting indices by their numbers.
-  const least = values.at(-AHEAD * most) ?? 0;
-  yield* placesOf(scores, (score) => score > 0 && score >= least);
-  if (least > 0) yield* placesOf(scores, (score) => score > 0 && score < least);
+function* ordered(
+  scores: Float64Array,
+  { among, most }: Pick<PickingOptions, "among" | "most">,
+): Generator<number> {
+  const scoreOf = (slot: number) => scores[slot] ?? 0;
+  const least = leastOf(scores, { among, most: AHEAD * most });
+  const places = (wanted: (score: number) => boolean) =>
+    among.filter((slot) => wanted(scoreOf(slot)))
+      .sort((a, b) => scoreOf(b) - scoreOf(a) || a - b);
+  yield* places((score) => score > 0 && score >= least);
+  if (least > 0) yield* places((score) => score > 0 && score < least);
 }
 
-function placesOf(scores: Float64Array, wanted: (score: number) => boolean): Uint32Array {
-  const slots = new Uint32Array(scores.length);
-  let count = 0;
-  scores.forEach((score, slot) => {
-    if (wanted(score)) slots[count++] = slot;
-  });
-  return slots.subarray(0, count)
-    .sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
+/** Returns a score that about so many tools reach; 0 if fewer have one. */
+function leastOf(
+  scores: Float64Array,
+  { among, most }: Pick<PickingOptions, "among" | "most">,
+): number {
+  let best = 0;
+  for (const slot of among) best = Math.max(best, scores[slot] ?? 0);
+  const counts = new Uint32Array(STEPS + 1);
+  for (const slot of among) {
+    const step = Math.floor((scores[slot] ?? 0) / best * STEPS);
+    counts[step] = (counts[step] ?? 0) + 1;
+  }
+  let left = most;
+  let step = STEPS;
+  while (step > 0 && left > (counts[step] ?? 0)) left -= counts[step--] ?? 0;
+  return step * best / STEPS;
 }

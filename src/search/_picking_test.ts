@@ -9,18 +9,22 @@ const ENTRIES: readonly CatalogEntry[] = Array.from({ length: 30 }, (_, n) => ({
   server: { name: n % 2 === 0 ? "even" : "odd", origin: "private" },
 }));
 
+const ALL = Uint32Array.from(ENTRIES, (_, at) => at);
+
 Deno.test("picked() goes on behind the best until it has enough that are allowed", () => {
   const scores = Float64Array.from(ENTRIES, (_, n) => 30 - n);
   const allowed = ({ tool }: CatalogEntry) => Number(tool.name.slice(1)) >= 25;
   const slots = (most: number) =>
-    picked(ENTRIES, scores, { most, mostOfServer: most, allowed }).map(({ slot }) => slot);
+    picked(ENTRIES, scores, { among: ALL, most, mostOfServer: most, allowed }).map(({ slot }) =>
+      slot
+    );
   assert.deepEqual(slots(1), [25]);
   assert.deepEqual(slots(9), [25, 26, 27, 28, 29]);
 });
 
 Deno.test("picked() takes the best first, ties in order, nothing without a score, and of a server so many", () => {
   const scores = Float64Array.from(ENTRIES, (_, n) => n < 4 ? 1 : n === 9 ? 2 : 0);
-  const all = { most: 10, mostOfServer: 10, allowed: () => true };
+  const all = { among: ALL, most: 10, mostOfServer: 10, allowed: () => true };
   const slots = (picking: Partial<typeof all>) =>
     picked(ENTRIES, scores, { ...all, ...picking }).map(({ slot }) => slot);
   assert.deepEqual(slots({}), [9, 0, 1, 2, 3]);

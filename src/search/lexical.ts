@@ -28,6 +28,8 @@ export interface LexicalScores {
    * no word matches.
    */
   readonly scores: Float64Array;
+  /** The tools with a score, in any order. */
+  readonly met: Uint32Array;
   /** Returns how much of the query a tool matches. */
   readonly evidence: (slot: number) => Evidence;
 }
@@ -63,6 +65,8 @@ export class LexicalIndex {
   #weights = new Float32Array();
   /** The number of each tool's server. */
   #servers = new Uint32Array();
+  /** The best scores of each server, while a query is ranked; 0 else. */
+  #best = new Float64Array();
 
   /** Replaces the tools. Only new ones are read. */
   set(entries: readonly CatalogEntry[]): void {
@@ -74,6 +78,7 @@ export class LexicalIndex {
       if (!numbers.has(name)) numbers.set(name, numbers.size);
       return numbers.get(name) ?? 0;
     });
+    this.#best = new Float64Array(NEIGHBOURS * numbers.size);
     this.#place();
   }
 
@@ -83,17 +88,21 @@ export class LexicalIndex {
     const wanted = terms.map((term) => this.#wanted(term));
     const scores = new Float64Array(this.#entries.length);
     const [slots, weights] = [this.#slots, this.#weights];
+    const all = new Uint32Array(this.#entries.length);
+    let count = 0;
     for (const [id, worth] of worths(wanted, (other) => this.#rarity(other))) {
       const end = this.#start(id + 1);
       for (let at = this.#start(id); at < end; at++) {
         const slot = slots[at] ?? 0;
+        if (scores[slot] === 0) all[count++] = slot;
         scores[slot] = (scores[slot] ?? 0) + worth * (weights[at] ?? 0);
       }
     }
     const asked = new Uint8Array(this.#documents.size);
     for (const { id } of wanted) if (id !== undefined) asked[id] = 1;
-    this.#raise(scores, asked);
-    return { scores, evidence: (slot) => this.#evidence(slot, wanted) };
+    const met = all.subarray(0, count);
+    this.#raise(scores, { asked, met });
+    return { scores, met, evidence: (slot) => this.#evidence(slot, wanted) };
   }
 
   #wanted(term: string): QueryTerm {
@@ -107,11 +116,14 @@ export class LexicalIndex {
    * Raises the scores of tools whose names match, and of tools whose neighbours in their server
    * match.
    */
-  #raise(scores: Float64Array, asked: Uint8Array): void {
-    const best = new Float64Array(NEIGHBOURS * this.#entries.length);
-    scores.forEach((score, slot) => {
-      if (score === 0) return;
-      let left = scores[slot] = score * (1 + NAME_GAIN * this.#nameMet(slot, asked));
+  #raise(
+    scores: Float64Array,
+    { asked, met }: { readonly asked: Uint8Array; readonly met: Uint32Array },
+  ): void {
+    const best = this.#best;
+    for (const slot of met) {
+      let left = (scores[slot] ?? 0) * (1 + NAME_GAIN * this.#nameMet(slot, asked));
+      scores[slot] = left;
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       for (let at = from; at < from + NEIGHBOURS; at++) {
         const held = best[at] ?? 0;
@@ -119,13 +131,16 @@ export class LexicalIndex {
         best[at] = left;
         left = held;
       }
-    });
-    scores.forEach((score, slot) => {
-      if (score === 0) return;
+    }
+    for (const slot of met) {
       const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
       const sum = (best[from] ?? 0) + (best[from + 1] ?? 0) + (best[from + 2] ?? 0);
-      scores[slot] = score + SERVER_GAIN * sum / NEIGHBOURS;
-    });
+      scores[slot] = (scores[slot] ?? 0) + SERVER_GAIN * sum / NEIGHBOURS;
+    }
+    for (const slot of met) {
+      const from = NEIGHBOURS * (this.#servers[slot] ?? 0);
+      best.fill(0, from, from + NEIGHBOURS);
+    }
   }
 
   /** Returns the part of a name's words that the query contains. */

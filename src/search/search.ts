@@ -130,8 +130,9 @@ export class Search {
   #own: readonly CatalogEntry[] = [];
   /** All tools, by their names on their servers. */
   #byName: ReadonlyMap<string, readonly CatalogEntry[]> = new Map();
-  /** The indices of tools that registries offer. */
-  #offered: readonly number[] = [];
+  /** The indices of all tools, and the factor of each. */
+  #slots = new Uint32Array();
+  #worths = new Float64Array();
 
   /** Takes the catalog. It is read at the first search. */
   constructor(catalog: Catalog, parts: SearchParts = {}) {
@@ -181,7 +182,11 @@ export class Search {
     this.#lists = lists;
     this.#entries = lists.flat().sort(byId);
     this.#own = this.#entries.filter(({ server }) => server.isOffer !== true);
-    this.#offered = this.#entries.flatMap(({ server }, at) => server.isOffer === true ? at : []);
+    this.#slots = Uint32Array.from(this.#entries, (_, at) => at);
+    this.#worths = Float64Array.from(
+      this.#entries,
+      ({ server }) => server.isOffer === true ? OFFER_WORTH : 1,
+    );
     this.#byName = Map.groupBy(this.#entries, ({ tool }) => tool.name);
     this.#index.set(this.#entries);
   }
@@ -226,12 +231,12 @@ export class Search {
 
   #find(query: string, { limit, may, near, fit: useFit }: QueryOptions): QueryResult {
     const most = Math.max(LEAST_RANKED, 2 * limit);
-    const picking = { most, mostOfServer: most / 2, allowed: may };
-    const { scores, evidence } = this.#index.rank(query);
-    const all = near && /\S/.test(query)
-      ? fused(scores, near.cosines, this.#entries.map(may))
-      : scores;
-    for (const slot of this.#offered) all[slot] = (all[slot] ?? 0) * OFFER_WORTH;
+    const { scores, met, evidence } = this.#index.rank(query);
+    const isFused = near !== undefined && /\S/.test(query);
+    const all = isFused ? fused(scores, near.cosines, this.#entries.map(may)) : scores;
+    const among = isFused ? this.#slots : met;
+    for (const slot of among) all[slot] = (all[slot] ?? 0) * (this.#worths[slot] ?? 1);
+    const picking = { among, most, mostOfServer: most / 2, allowed: may };
     const ranked = preferred(relative(picked(this.#entries, all, picking)), useFit?.(query))
       .map((one) => ({ ...one, covered: evidence(one.slot).covered }));
     const named = this.#named(query.trim()).filter(may);
