@@ -11,12 +11,9 @@ import { VERSION } from "../core/version.ts";
 import { report, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
+import { examples, helpText, OPTIONS } from "./_help.ts";
 import { paintHelp } from "./_paint.ts";
 import { print } from "./out.ts";
-
-const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
-
-Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
 
 /** Runs the command that the arguments name, and returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -60,21 +57,17 @@ function asUsage({ message }: CommanderError, args: readonly string[]): PmlError
 /** Makes the program that reads a command line. `start` is given what the command does. */
 export function makeProgram(start: (work: () => Promise<number>) => Promise<void>): Command {
   const program = new Command("pml")
-    .description(
-      "One MCP server between your AI client and every tool: found, asked for, sandboxed",
-    )
-    .version(VERSION, "-v, --version", "show the version")
-    .helpOption("-h, --help", "show this help")
+    .version(VERSION, ...OPTIONS.version)
+    .helpOption(...OPTIONS.help)
     .exitOverride()
     // The error is shown once, by `report`, as every other error is.
     .configureOutput({
       writeOut: (text) => print(text, paintHelp),
       writeErr: () => {},
       outputError: () => {},
-    })
-    .addHelpText("after", MORE);
-  for (const [group, rows] of Object.entries(COMMANDS)) {
-    program.commandsGroup(group);
+    });
+  program.helpInformation = helpText;
+  for (const rows of Object.values(COMMANDS)) {
     for (const row of rows) {
       const above = program.commands.find((one) => one.name() === row.under) ?? program;
       const command = above.command(row.usage).description(row.does)
@@ -94,8 +87,4 @@ async function ran(name: string, typed: Typed): Promise<number> {
   const run = RUNS[name];
   if (run === undefined) throw new Error(name);
   return await run(typed);
-}
-
-function examples(lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
 }

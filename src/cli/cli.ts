@@ -19,6 +19,10 @@ export async function main(args: readonly string[]): Promise<number> {
     const { version } = await import("./_version.ts");
     return version();
   }
+  if (said === "-h" || said === "--help") {
+    const { help } = await import("./_help.ts");
+    return help();
+  }
   const { run } = await import("./_program.ts");
   return await run(args);
 }

@@ -1,0 +1,62 @@
+/**
+ * `pml --help`: all commands, without the library that reads command lines, which takes longer to
+ * load than all of this.
+ *
+ * @module
+ */
+
+import { type CommandRow, COMMANDS } from "./_commands.ts";
+import { paintHelp } from "./_paint.ts";
+import { fitted, print } from "./out.ts";
+
+/** What `--version` and `--help` are called, and what they do. */
+export const OPTIONS = {
+  version: ["-v, --version", "show the version"],
+  help: ["-h, --help", "show this help"],
+} as const;
+
+const HELP: CommandRow = {
+  usage: "help [command]",
+  does: "display help for command",
+  examples: [],
+};
+const HEAD = `Usage: pml [options] [command]
+
+One MCP server between your AI client and every tool: found, asked for,
+sandboxed
+`;
+/** What follows the commands. */
+const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
+
+Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
+
+/** Prints the help, and returns the exit code. */
+export function help(): number {
+  print(helpText(), (text) => paintHelp(fitted(text)));
+  return 0;
+}
+
+/** Returns the help. */
+export function helpText(): string {
+  const lists: [string, (readonly [term: string, does: string])[]][] = [
+    ["Options:", Object.values(OPTIONS).map(([flags, does]) => [flags, does])],
+    ...Object.entries({ ...COMMANDS, "Commands:": [HELP] }).map(([title, rows]) =>
+      [title, rows.filter(({ under }) => under === undefined).map(shown)] as typeof lists[number]
+    ),
+  ];
+  const width = Math.max(...lists.flatMap(([, rows]) => rows.map(([term]) => term.length)));
+  const texts = lists.map(([title, rows]) =>
+    [title, ...rows.map(([term, does]) => `  ${term.padEnd(width)}  ${does}`)].join("\n")
+  );
+  return [HEAD, texts.join("\n\n"), MORE].join("\n");
+}
+
+/** Returns the lines of examples. */
+export function examples(lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
+}
+
+function shown({ usage, does, options }: CommandRow): readonly [string, string] {
+  const [name = "", ...words] = usage.split(" ");
+  return [[name, ...options === undefined ? [] : ["[options]"], ...words].join(" "), does];
+}
