@@ -6,8 +6,7 @@
  */
 
 import { type CommandRow, COMMANDS } from "./_commands.ts";
-import { paintHelp } from "./_paint.ts";
-import { fitted, print } from "./out.ts";
+import { isPiped, printPlain } from "./_version.ts";
 
 /** What `--version` and `--help` are called, and what they do. */
 export const OPTIONS = {
@@ -31,7 +30,10 @@ const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README
 Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
 
 /** Prints the help, and returns the exit code. */
-export function help(): number {
+export async function help(): Promise<number> {
+  if (isPiped()) return printPlain(helpText());
+  const { fitted, print } = await import("./out.ts");
+  const { paintHelp } = await import("./_paint.ts");
   print(helpText(), (text) => paintHelp(fitted(text)));
   return 0;
 }

@@ -21,7 +21,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
   if (said === "-h" || said === "--help") {
     const { help } = await import("./_help.ts");
-    return help();
+    return await help();
   }
   const { run } = await import("./_program.ts");
   return await run(args);

@@ -1,13 +1,12 @@
 /**
- * SHA-256. The platform's module is loaded by the first hash, so that a start without hashes is
- * faster.
+ * SHA-256.
  *
  * @module
  */
 
-import process from "node:process";
+import { nodeCrypto } from "./builtin.ts";
 
 /** Returns the SHA-256 hash of bytes or UTF-8 text, in lower-case hexadecimal digits. */
 export function sha256(data: string | Uint8Array): string {
-  return process.getBuiltinModule("node:crypto").hash("sha256", data, "hex");
+  return nodeCrypto().hash("sha256", data, "hex");
 }

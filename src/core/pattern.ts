@@ -5,7 +5,7 @@
  * @module
  */
 
-import { posix } from "node:path";
+import { nodePath } from "./builtin.ts";
 import { PmlError } from "./errors.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
@@ -150,7 +150,7 @@ function withConditions(named: NamedTool, text: string): Pattern | undefined {
   );
   // Paths are compared in their plain form, so a rule with another form would never match.
   const plain = conditions.every(({ name, glob }) =>
-    !isPathName(name) || posix.normalize(glob) === glob
+    !isPathName(name) || nodePath().posix.normalize(glob) === glob
   );
   if (!plain || conditions.length > CONDITIONS_MAX) return undefined;
   return { ...named, kind: "conditions", conditions };

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isAbsolute, join, relative, resolve, sep } from "node:path";
+import { nodePath } from "../core/builtin.ts";
 import { fold, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { isPathName } from "../core/pattern.ts";
@@ -168,6 +168,7 @@ function lookAtNames(names: readonly string[]): ArgumentForms {
  * text before `..` is resolved.
  */
 function lookAtPath(text: string, workspace: string): ArgumentForms {
+  const { isAbsolute, relative, resolve, sep } = nodePath();
   const raw = isAbsolute(text) ? text : `${workspace}${sep}${text}`;
   const places = [resolve(raw), realPathOf(resolve(raw)), realPathOf(raw)];
   if (places.includes(undefined)) return UNCLEAR;
@@ -188,6 +189,7 @@ function lookAtPath(text: string, workspace: string): ArgumentForms {
 function realPathOf(path: string): string | undefined {
   const whole = lookUp(path);
   if (whole !== null) return whole;
+  const { join, sep } = nodePath();
   const parts = path.split(sep);
   const head = (count: number) => parts.slice(0, count).join(sep);
   // If a path exists, so do all folders above it. So a binary search finds the existing part: ten
