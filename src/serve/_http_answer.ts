@@ -5,6 +5,7 @@
  */
 
 import type { ServerResponse } from "node:http";
+import { setImmediate } from "node:timers";
 import { isObject, objectOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
@@ -79,6 +80,20 @@ export async function withStatus(response: Response): Promise<Response> {
   return new Response(bytes, { status: statusOf(error), headers });
 }
 
+/** What is called when answers were sent. */
+const followed = new WeakMap<object, () => void>();
+
+/** Has `done` called when an answer was sent, or its client has gone. Returns the answer. */
+export function followedBy(answer: Response, done: () => void): Response {
+  followed.set(answer, done);
+  return answer;
+}
+
+/** Tells that an answer was sent, or is sent no more. */
+export function wasSent(answer: Response): void {
+  followed.get(answer)?.();
+}
+
 /** How many of the largest answers may wait for all clients together. */
 const MOST_ANSWERS = 4;
 
@@ -103,16 +118,19 @@ export class Answers {
     const reader = body?.getReader();
     const { queuedBytes } = this.#limits;
     const holdUp = this.#watched(to);
-    // What is made for a client that is gone ends.
-    to.once("close", () => void reader?.cancel().catch(() => {}));
+    to.once("close", () => {
+      // What is made for a client that is gone ends.
+      void reader?.cancel().catch(() => {});
+      wasSent(answer);
+    });
     try {
       to.writeHead(status, Object.fromEntries(headers));
       // Other answers go out in one piece with their headers.
-      if (typeOf(answer) === EVENTS_TYPE) to.flushHeaders();
+      if (typeOf(answer) === EVENTS_TYPE) together(to, () => to.flushHeaders());
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;
-        if (to.destroyed || to.write(value)) continue;
+        if (to.destroyed || together(to, () => to.write(value))) continue;
         // One answer may be larger than what may wait.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
         holdUp();
@@ -121,7 +139,10 @@ export class Answers {
       to.destroy();
     }
     // The client may have gone before its answer was begun.
-    if (to.destroyed) await reader?.cancel().catch(() => {});
+    if (to.destroyed) {
+      await reader?.cancel().catch(() => {});
+      wasSent(answer);
+    }
     to.end();
   }
 
@@ -160,6 +181,15 @@ export class Answers {
     const [slowest] = [...this.#waiting].toSorted(([, one], [, other]) => other - one);
     slowest?.[0].destroy();
   }
+}
+
+/** Writes, and sends it with all else of this turn of the event loop. */
+function together<T>(to: ServerResponse, write: () => T): T {
+  if (to.writableCorked === 0) {
+    to.cork();
+    setImmediate(() => to.uncork());
+  }
+  return write();
 }
 
 /** Closes a connection on which nothing was read for some time. */

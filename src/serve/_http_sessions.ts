@@ -10,7 +10,7 @@ import {
   type McpServerFactory,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { rejection } from "./_http_answer.ts";
+import { followedBy, rejection } from "./_http_answer.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
 
 /** The options of `Sessions`. */
@@ -114,7 +114,7 @@ export class Sessions implements AsyncDisposable {
     try {
       const { transport } = session;
       const response = await transport.handleRequest(request, { parsedBody: body });
-      return whenOver(response, done);
+      return followedBy(response, done);
     } catch (error) {
       done();
       throw error;
@@ -144,11 +144,4 @@ export class Sessions implements AsyncDisposable {
     this.#all.delete(id);
     sent[Symbol.dispose]();
   }
-}
-
-/** Returns the same response. Calls `done` when its body is over or broke, or nobody reads it. */
-function whenOver({ body, status, headers }: Response, done: () => void): Response {
-  if (body === null) done();
-  const passed = body?.pipeThrough(new TransformStream({ flush: done, cancel: done }));
-  return new Response(passed, { status, headers });
 }

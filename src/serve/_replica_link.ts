@@ -5,6 +5,7 @@
  * @module
  */
 
+import { wasSent } from "./_http_answer.ts";
 import { LineReader } from "../io/lines.ts";
 import type { Sealer } from "./_sealer.ts";
 
@@ -66,13 +67,19 @@ export async function* send(request: Forwarded, options: LinkOptions): AsyncGene
 
 /** Returns the lines that carry an answer. */
 export async function* linesOf(
-  { status, headers, body }: Response,
+  answer: Response,
   { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },
 ): AsyncGenerator<Uint8Array> {
   let count = 0;
   const line = async (part: unknown) =>
     new TextEncoder().encode(`${await sealer.seal(part, [nonce, count++])}\n`);
-  yield await line({ status, headers: [...headers] });
-  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) yield await line(part);
-  yield await line(END);
+  const { status, headers, body } = answer;
+  try {
+    yield await line({ status, headers: [...headers] });
+    const parts = body?.pipeThrough(new TextDecoderStream()) ?? [];
+    for await (const part of parts) yield await line(part);
+    yield await line(END);
+  } finally {
+    wasSent(answer);
+  }
 }
