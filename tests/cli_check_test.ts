@@ -228,7 +228,7 @@ ok   load: it loads without any grant
 ok   meta: "weather" with 1 tool
 ok   functions: each tool has its function
 ok   schemas: the gateway can use each
-ok   arguments: 1 calls that fit are accepted, 4 that do not are refused
+ok   arguments: calls that fit are accepted (1), others are refused (4)
 warn permissions: reads the workspace; asks for net api.example.com: not granted
      To grant it, write into .pml.json: "grants": {"weather":{"net":["api.example.com"]}}
 ok   types: no problem

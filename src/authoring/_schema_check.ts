@@ -150,6 +150,6 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
       });
     }
   }
-  say("ok", `${examples.size} calls that fit are accepted, ${refused} that do not are refused`);
+  say("ok", `calls that fit are accepted (${examples.size}), others are refused (${refused})`);
   return examples;
 }

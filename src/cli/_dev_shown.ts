@@ -108,7 +108,11 @@ export class DevShown {
     });
     const changed = this.#runs === runs ? "" : runs;
     this.#runs = runs;
-    return [...found, `${sign(ok)} ${server}: ${tools.join(", ")} (${ms} ms)`, changed];
+    return [
+      ...found,
+      `${sign(ok)} ${[server, tools.join(", ")].filter(Boolean).join(": ")} (${ms} ms)`,
+      changed,
+    ];
   }
 
   /** Returns what to do. What to write says more than a hint. */

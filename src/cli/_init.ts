@@ -34,6 +34,7 @@ const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.undo) return await undoSetups(at, typed);
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
+  const clients = client === undefined ? ["claude-code" as const] : chosenClients(at.app, client);
   if (!yes && !dry && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
   }
@@ -46,7 +47,6 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     );
   }
   const asking = { ...at, ask: !yes, dry };
-  const clients = client === undefined ? ["claude-code" as const] : chosenClients(at.app, client);
   // All files are read and checked before one is written.
   const setups = [];
   for (const each of clients) {
