@@ -9,6 +9,7 @@ import { integrityOf, type JsonObject } from "@casys/pml/registry";
 import { namespaceOf } from "./namespace.ts";
 import type { Pg, PgRow, Queries } from "./_pg.ts";
 import { claim, foreign, forget, holderOf } from "./_pg_namespaces.ts";
+import type { PgStamp } from "./_pg_stamp.ts";
 import { addVersion, chooseNewest, keepCode, tagsOf, versionsOf } from "./_pg_versions.ts";
 import type {
   Change,
@@ -46,15 +47,17 @@ interface WaitingRow {
 /** Changes a store on a server. */
 export class PgDesk implements Desk {
   readonly #pg: Pg;
+  readonly #stamp: PgStamp;
 
-  /** Takes a server whose tables are up to date. */
-  constructor(pg: Pg) {
+  /** Takes a server whose tables are up to date, and what readers are told to be its state. */
+  constructor(pg: Pg, stamp: PgStamp) {
     this.#pg = pg;
+    this.#stamp = stamp;
   }
 
   /** Publishes a version, or lets it wait. */
   publish(publication: Publication): Promise<Published> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       const owner = await keyOwner(sql, publication.keyHash);
       return owner === undefined ? NO_KEY : await publish(sql, { ...publication, owner });
     });
@@ -101,7 +104,7 @@ export class PgDesk implements Desk {
     { fqdn, keyHash }: Change,
     work: (sql: Queries) => Promise<Refusal | undefined>,
   ): Promise<Refusal | undefined> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       if (keyHash !== undefined) {
         const owner = await keyOwner(sql, keyHash);
         if (owner === undefined) return NO_KEY;
@@ -183,7 +186,7 @@ export class PgDesk implements Desk {
     },
     isAccepted: boolean,
   ): Promise<Decided> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       const at = [fqdn, version];
       const row = await sql.get(`${WAITING} WHERE w.fqdn = $1 AND w.version = $2`, at);
       if (row === undefined) return "missing";
@@ -195,6 +198,11 @@ export class PgDesk implements Desk {
       else await forget(sql, entry);
       return "done";
     });
+  }
+
+  /** Makes a change that readers see, and waits until every hub answers with it. */
+  #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return this.#stamp.settled(this.#pg.together(work));
   }
 }
 

@@ -17,6 +17,7 @@ import { Pg, type PgRow } from "./_pg.ts";
 import { PgDesk } from "./_pg_desk.ts";
 import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
 import { claimForOperator } from "./_pg_namespaces.ts";
+import { PgStamp } from "./_pg_stamp.ts";
 import { pgPlaceOf } from "./_pg_url.ts";
 import { addVersion, chooseNewest, versionsOf } from "./_pg_versions.ts";
 import { relatedOf, relatedQuery } from "./follows.ts";
@@ -61,11 +62,13 @@ export class PostgresStore implements HubStore {
   /** What publishers and the operator change. */
   readonly desk: Desk;
   readonly #pg: Pg;
+  readonly #stamp: PgStamp;
 
   /** Takes a server whose tables are up to date. */
   constructor(pg: Pg) {
     this.#pg = pg;
-    this.desk = new PgDesk(pg);
+    this.#stamp = new PgStamp(pg);
+    this.desk = new PgDesk(pg, this.#stamp);
   }
 
   /** Returns the entry of a version or a tag; without one, the newest. */
@@ -107,12 +110,14 @@ export class PostgresStore implements HubStore {
     return rows.map(entryOf);
   };
 
-  /** Returns nothing: to ask the server would take as long as an answer. */
-  stamp(): undefined {}
+  /** Returns what is another text after each change, which the server is asked for now and then. */
+  stamp(): Promise<string> {
+    return this.#stamp.now();
+  }
 
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
-    return this.#pg.together(async (sql) => {
+    return this.#stamp.settled(this.#pg.together(async (sql) => {
       const added: Added[] = [];
       for (const entry of entries) added.push(await addVersion(sql, entry));
       for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
@@ -120,12 +125,12 @@ export class PostgresStore implements HubStore {
         await claimForOperator(sql, fqdn);
       }
       return added;
-    });
+    }));
   }
 
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void> {
-    return this.#pg.together(async (sql) => {
+    return this.#stamp.settled(this.#pg.together(async (sql) => {
       await sql.run("DELETE FROM tags WHERE fqdn = $1", [fqdn]);
       for (const [tag, version] of Object.entries(tags)) {
         await sql.run("INSERT INTO tags (fqdn, tag, version) VALUES ($1, $2, $3)", [
@@ -133,7 +138,7 @@ export class PostgresStore implements HubStore {
         ]);
       }
       await chooseNewest(sql, fqdn);
-    });
+    }));
   }
 
   /** Returns the versions of a name, the newest first. */
@@ -203,7 +208,7 @@ export class PostgresStore implements HubStore {
 
   /** Takes all of a file that a hub wrote. Throws `USAGE` if there is something already. */
   async copyFrom(db: DatabaseSync): Promise<void> {
-    await copyToPg(this.#pg, db);
+    await this.#stamp.settled(copyToPg(this.#pg, db));
   }
 
   /** Closes the connections. */

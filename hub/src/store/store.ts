@@ -160,8 +160,11 @@ export interface RegistryRow {
 export interface HubStore extends RegistryStore, AsyncDisposable {
   /** What publishers and the operator change. */
   readonly desk: Desk;
-  /** Returns a text that is another one after each change, whoever makes it; none if nobody knows. */
-  stamp(): string | undefined;
+  /**
+   * Returns a text that is another one after each change, whoever makes it. What is told as changed
+   * is so for each process that asks from then on.
+   */
+  stamp(): string | Promise<string>;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
   /** Returns the newest entries that fit, ordered by name: one more than the limit if there is. */
