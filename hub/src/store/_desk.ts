@@ -7,6 +7,7 @@
 import { integrityOf, type JsonObject } from "@casys/pml/registry";
 import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
 import type { Sql } from "./_sql.ts";
+import type { Stamp } from "./_stamp.ts";
 import type {
   Change,
   Decided,
@@ -43,10 +44,12 @@ interface WaitingRow {
 /** Changes a store in a file. */
 export class EmbeddedDesk implements Desk {
   readonly #sql: Sql;
+  readonly #stamp: Stamp;
 
-  /** Takes the database of a store. */
-  constructor(sql: Sql) {
+  /** Takes the database of a store, and what readers are told to be its state. */
+  constructor(sql: Sql, stamp: Stamp) {
     this.#sql = sql;
+    this.#stamp = stamp;
   }
 
   /** Publishes a version, or lets it wait. */
@@ -284,7 +287,7 @@ export class EmbeddedDesk implements Desk {
   }
 
   #change<T>(work: () => T): Promise<T> {
-    return Promise.try(() => this.#sql.together(work));
+    return this.#stamp.settled(() => this.#sql.together(work));
   }
 }
 

@@ -9,7 +9,6 @@ import { integrityOf, type JsonObject } from "@casys/pml/registry";
 import { namespaceOf } from "./namespace.ts";
 import type { Pg, PgRow, Queries } from "./_pg.ts";
 import { claim, foreign, forget, holderOf } from "./_pg_namespaces.ts";
-import type { PgStamp } from "./_pg_stamp.ts";
 import { addVersion, chooseNewest, keepCode, tagsOf, versionsOf } from "./_pg_versions.ts";
 import type {
   Change,
@@ -23,6 +22,7 @@ import type {
   Refusal,
   WaitingEntry,
 } from "./store.ts";
+import type { Stamp } from "./_stamp.ts";
 import { tableOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
@@ -47,10 +47,10 @@ interface WaitingRow {
 /** Changes a store on a server. */
 export class PgDesk implements Desk {
   readonly #pg: Pg;
-  readonly #stamp: PgStamp;
+  readonly #stamp: Stamp;
 
   /** Takes a server whose tables are up to date, and what readers are told to be its state. */
-  constructor(pg: Pg, stamp: PgStamp) {
+  constructor(pg: Pg, stamp: Stamp) {
     this.#pg = pg;
     this.#stamp = stamp;
   }
@@ -202,7 +202,7 @@ export class PgDesk implements Desk {
 
   /** Makes a change that readers see, and waits until every hub answers with it. */
   #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
-    return this.#stamp.settled(this.#pg.together(work));
+    return this.#stamp.settled(() => this.#pg.together(work));
   }
 }
 
