@@ -13,10 +13,10 @@ import { until } from "./kit/wait.ts";
 const ROUNDS = 40;
 
 /** Starts two hubs on one database, with a key. */
-async function pair(server: TestPostgres) {
+async function pair(server: TestPostgres, rate = "100000") {
   await using opened = new AsyncDisposableStack();
   const DATABASE_URL = await server.database();
-  const one = opened.use(await spawnHubWith({ DATABASE_URL }, "--rate", "100000"));
+  const one = opened.use(await spawnHubWith({ DATABASE_URL }, "--rate", rate));
   const other = opened.use(await one.again());
   const { key } = await one.key("acme");
   const stack = opened.move();
@@ -25,6 +25,22 @@ async function pair(server: TestPostgres) {
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
+
+Deno.test("A key has its changes a minute at both hubs together", async () => {
+  await using server = await startPostgres();
+  await using hubs = await pair(server, "4");
+  const start = performance.now();
+  const told = await Promise.all(Array.from({ length: 16 }, (_, at) => {
+    const url = at % 2 === 0 ? hubs.one : hubs.other;
+    return put(url, hubs.key, moduleOffer("acme", `1.0.${at}`));
+  }));
+  const grown = Math.floor((performance.now() - start) / 15_000);
+  const statuses = told.map(({ status }) => status);
+  const limited = statuses.filter((status) => status === 429);
+  assert.ok(limited.length >= 12 - grown, `${statuses}`);
+  // A key has four lanes at a hub, so nothing else is refused.
+  assert.equal(statuses.filter((status) => status === 201).length + limited.length, 16);
+});
 
 async function versionAt(url: string): Promise<string | null> {
   const response = await fetch(url);

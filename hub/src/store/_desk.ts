@@ -20,6 +20,7 @@ import type {
   Refusal,
   WaitingEntry,
 } from "./store.ts";
+import { takeTurn } from "./_turns.ts";
 import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
@@ -212,9 +213,9 @@ export class EmbeddedDesk implements Desk {
     );
   }
 
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined> {
-    return Promise.try(() => this.#owner(keyHash));
+  /** Takes one of the changes that a key may make a minute. */
+  takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
+    return Promise.try(() => takeTurn(this.#sql, keyHash, perMinute));
   }
 
   #owner(keyHash: string): string | undefined {

@@ -23,9 +23,14 @@ import type {
   WaitingEntry,
 } from "./store.ts";
 import type { Stamp } from "./_stamp.ts";
+import { type Left, takingTurn, waitOf } from "./_turns.ts";
 import { tableOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
+const NOW = "extract(epoch FROM clock_timestamp())::double precision";
+const TAKING = takingTurn({
+  ...{ values: ["$1", "$2::double precision", NOW], least: "least", greatest: "greatest" },
+});
 const MISSING = { why: "missing" } as const;
 
 /** What an organisation publishes. */
@@ -134,9 +139,18 @@ export class PgDesk implements Desk {
     });
   }
 
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined> {
-    return keyOwner(this.#pg, keyHash);
+  /** Takes one of the changes that a key may make a minute. The time is that of the server. */
+  async takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
+    const values = [keyHash, perMinute] as const;
+    if (await this.#pg.get(TAKING, values) !== undefined) return undefined;
+    const left = await this.#pg.get(
+      `SELECT t.turns, t.at, ${NOW} AS now FROM keys JOIN turns t USING (hash)
+       WHERE hash = $1 AND revoked IS NULL`,
+      [keyHash],
+    );
+    if (left === undefined) return NO_KEY;
+    const { turns, at, now } = left as unknown as Left & { now: number }; // of these columns
+    return { why: "rate", seconds: waitOf({ turns, at }, { most: perMinute, now }) };
   }
 
   /** Returns all keys, the oldest first. */

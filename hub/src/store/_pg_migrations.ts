@@ -106,6 +106,10 @@ export const PG_MIGRATIONS: readonly string[] = [
     FOR EACH STATEMENT EXECUTE FUNCTION note_change();`
     ).join("\n  ")
   }
+  -- Of each key: how many changes it may make yet, and when that was so, in seconds.
+  CREATE TABLE turns (
+    hash text COLLATE "C" PRIMARY KEY, turns double precision NOT NULL, at double precision NOT NULL
+  );
   `,
 ];
 

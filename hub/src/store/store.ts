@@ -75,7 +75,9 @@ export type Refusal =
   | { readonly why: "key" | "exists" | "missing" | "too_wide" }
   /** The namespace of another organisation, or one that looks like it. */
   | { readonly why: "foreign" | "look_alike"; readonly namespace: string }
-  | { readonly why: "full"; readonly share: keyof Shares };
+  | { readonly why: "full"; readonly share: keyof Shares }
+  /** The key has made all changes of this minute. */
+  | { readonly why: "rate"; readonly seconds: number };
 
 /** What became of a publication. */
 export type Published =
@@ -117,8 +119,11 @@ export interface Desk {
   addKey(
     key: { readonly id: string; readonly owner: string; readonly hash: string },
   ): Promise<void>;
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined>;
+  /**
+   * Takes one of the changes that a key may make a minute, at all hubs of this store together.
+   * Nothing if it had one.
+   */
+  takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined>;
   /** Returns all keys, the oldest first. */
   keys(): Promise<readonly KeyRecord[]>;
   /** Revokes a key. Returns whether there is such a key. */

@@ -21,7 +21,6 @@ import type { Desk, Shares } from "../store/store.ts";
 import { keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
 import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
-import { Rates } from "./_rates.ts";
 import { refused } from "./_refused.ts";
 
 /** How publishers are served. */
@@ -68,20 +67,15 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
 
 /** Returns what answers publishers. */
 export function openWriting(options: WriteOptions): Writing {
-  const rates = new Rates(options.perMinute);
   const lanes = new Lanes();
   return async (asked) => {
     const work = workOf(asked);
     if (work === undefined) return undefined;
     if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
     const keyHash = keyHashOf(asked.headers.authorization);
-    const owner = keyHash && await options.desk.ownerOf(keyHash);
-    if (keyHash === undefined || owner === undefined) return refused({ why: "key" });
-    const wait = rates.take(keyHash);
-    if (wait !== undefined) {
-      const message = `This key may make ${options.perMinute} changes a minute`;
-      return later("rate_limited", { message, seconds: wait });
-    }
+    if (keyHash === undefined) return refused({ why: "key" });
+    const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
+    if (refusal !== undefined) return refused(refusal);
     using lane = lanes.take(keyHash);
     if (lane === undefined) {
       return later("busy", { message: "This hub takes other uploads; try again" });
@@ -209,13 +203,12 @@ function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
   });
 }
 
-/** Answers a request that may be sent again after some seconds. */
+/** Answers a request that may be sent again after a second. */
 function later(
-  error: "stopping" | "busy" | "rate_limited",
-  { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
+  error: "stopping" | "busy",
+  { message }: { readonly message: string },
 ): RegistryResponse {
-  const status = error === "rate_limited" ? 429 : 503;
-  return failure(status, error, { message, headers: { "retry-after": String(seconds) } });
+  return failure(503, error, { message, headers: { "retry-after": "1" } });
 }
 
 function json(
