@@ -46,6 +46,8 @@ export interface Hub extends Listener {
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
+/** Nobody gets this: it is for the metrics, with the status that nginx has for it. */
+const GONE = failure(499, "gone", { message: "The client has gone" });
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
@@ -82,6 +84,8 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
     answered(request, response).catch((error) => {
+      // A client that went away before it had sent all is no failure of the hub.
+      if (request.destroyed && !request.complete) return GONE;
       onError(error);
       return FAILED;
     }).then(async (made) => {
