@@ -12,7 +12,9 @@ import { integrityOf } from "../src/registry/integrity.ts";
 import { called, WEATHER } from "./capability_scene.ts";
 import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
 import { ERAS } from "./kit/json_rpc.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
+import { asked, spawnServing } from "./kit/registry_contract.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -152,6 +154,36 @@ for (const era of ERAS) {
     assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
   });
 }
+
+Deno.test("An export in a folder is served, and imported, as what was published by its name", async () => {
+  await using hub = await spawnHub();
+  await using author = await publisher();
+  const answers = async (port: number) =>
+    await Promise.all(
+      ["text:words@1.0.0", "text:copy@1.0.0", "text:copy"].flatMap((name) =>
+        ["", "accept: application/json\r\n"].map((wanted) =>
+          asked(port, `GET /mcp/${name}`, wanted)
+        )
+      ),
+    );
+  await Deno.mkdir(author.file("served"));
+  for (const name of ["words", "copy"]) {
+    await published(author, hub, `text:${name}@1.0.0`);
+    const ran = await runPml(author, ["capability", "export", `text:${name}`]);
+    await Deno.writeTextFile(author.file(`served/text__${name}@1.0.0.json`), ran.stdout);
+  }
+  const wanted = await answers(hub.serving.port);
+  const serve = ["registry", "serve", "--port", "0", "--json", "served"];
+  await using folder = await spawnServing(author, [...pmlCommand(), ...serve]);
+  assert.deepEqual(await answers(folder.port), wanted);
+  await using other = await spawnHub();
+  const imported = await other.run("import", author.file("served"));
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.deepEqual(await answers(other.serving.port), wanted);
+  // The file is published like any other, too.
+  const file = await published(author, hub, author.file("served/text__copy@1.0.0.json"));
+  assert.match(file, /^text:copy@1\.0\.0 {2}capability\n/);
+});
 
 Deno.test("What a capability of a hub calls passes the gates, and other content never runs", async () => {
   await using hub = await spawnHub();

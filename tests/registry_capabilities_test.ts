@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { savedIn } from "../src/app/saved_capability.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
@@ -42,7 +43,14 @@ async function describe(file: string, code: Uint8Array) {
 
 /** Serves a folder of a workspace, as `pml registry serve` does. */
 async function served(ws: Workspace): Promise<ServedFolder> {
-  const options = { host: "127.0.0.1", port: 0, maxBytes: 100_000, warn: () => {}, describe };
+  const options = {
+    host: "127.0.0.1",
+    port: 0,
+    maxBytes: 100_000,
+    warn: () => {},
+    describe,
+    capability: savedIn,
+  };
   return await serveFolder(ws.file("served"), options);
 }
 

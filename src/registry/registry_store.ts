@@ -6,6 +6,8 @@
 
 import { defined, isObject, type Json, type JsonObject, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
+import { integrityOf } from "./integrity.ts";
+import { CAPABILITY } from "./manifest.ts";
 
 /** One version of a server. */
 export interface Entry {
@@ -127,6 +129,40 @@ export function moduleManifest(
     routing: "local",
     integrity,
   }) as unknown as JsonObject;
+}
+
+/** A capability that somebody saved, as a registry offers it. */
+export interface SavedCapability {
+  /** Its content: canonical JSON. */
+  readonly code: Uint8Array;
+  /** Whether it is code or a plan. */
+  readonly kind: "code" | "plan";
+  /** The code, or the plan as JSON. */
+  readonly text: string;
+  /** What it does, if that was said. */
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters: JsonObject;
+  /** The tools that it says it calls, in order. */
+  readonly calls: readonly string[];
+}
+
+/** Returns the manifest of a saved capability: what it takes and calls, and its hash. */
+export function capabilityManifest(
+  { fqdn, version, saved }: {
+    readonly fqdn: string;
+    readonly version: string;
+    readonly saved: SavedCapability;
+  },
+): JsonObject {
+  const { code, description, parameters, calls } = saved;
+  const said = defined({ description });
+  return {
+    ...{ fqdn, type: CAPABILITY, version, ...said },
+    tools: [{ name: fqdn.split(":")[1] ?? "", ...said, inputSchema: parameters }],
+    ...{ tools_used: [...calls], env_required: [], warnings: [], routing: "local" },
+    integrity: integrityOf(code),
+  };
 }
 
 /** Compares two versions by the rules of semantic versioning. Other texts are compared as texts. */

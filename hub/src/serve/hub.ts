@@ -54,8 +54,7 @@ const FAILED = failure(500, "failed", { message: "The registry could not answer"
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn, observe, named = new Set() } = options;
   const { isModerated = false, perMinute = PER_MINUTE } = options;
-  let isStopping = false;
-  let isLocal = true;
+  let [isStopping, isLocal] = [false, true];
   const address = Promise.withResolvers<string>();
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
   const write = openWriting({
@@ -79,19 +78,18 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       isStopping: () => isStopping,
     });
   };
-  const onError = (error: unknown) =>
+  const failed = (error: unknown) => {
     warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
+    return FAILED;
+  };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
-    answered(request, response).catch((error) => {
-      // A client that went away before it had sent all is no failure of the hub.
-      if (request.destroyed && !request.complete) return GONE;
-      onError(error);
-      return FAILED;
-    }).then(async (made) => {
-      await send(response, made, request);
-      observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
-    }).catch(onError);
+    answered(request, response).catch((error) => isGone(request) ? GONE : failed(error)).then(
+      async (made) => {
+        await send(response, made, request);
+        observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
+      },
+    ).catch(failed);
   };
   const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
   ({ isLocal } = listener);
@@ -112,6 +110,11 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       await listener.drain(ms);
     },
   };
+}
+
+/** A client that went away before it had sent all is no failure of the hub. */
+function isGone({ destroyed, complete }: IncomingMessage): boolean {
+  return destroyed && !complete;
 }
 
 const FOREIGN = (status: 400 | 403) =>
