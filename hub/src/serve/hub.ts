@@ -9,7 +9,7 @@ import { failure, listen, type Listener, refusedSender, type Signer } from "@cas
 import { openMcp } from "../mcp/mcp.ts";
 import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
-import { type HubResponse, requestOf, send } from "../http/exchange.ts";
+import { type HubResponse, isGone, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
 import { type Seen, watched } from "./metrics.ts";
 import { KeptAnswers } from "./_kept_answers.ts";
@@ -59,7 +59,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
   const write = openWriting({
     ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
-    ...{ isModerated, perMinute },
+    ...{ isModerated, perMinute, warn },
   });
   const mcp = openMcp(store);
   const kept = new KeptAnswers(() => store.stamp());
@@ -110,11 +110,6 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       await listener.drain(ms);
     },
   };
-}
-
-/** A client that went away before it had sent all is no failure of the hub. */
-function isGone({ destroyed, complete }: IncomingMessage): boolean {
-  return destroyed && !complete;
 }
 
 const FOREIGN = (status: 400 | 403) =>

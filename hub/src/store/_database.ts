@@ -69,7 +69,7 @@ function migrate(db: DatabaseSync, { file, steps = MIGRATIONS }: Made): void {
     }
     db.exec("COMMIT");
   } catch (error) {
-    db.exec("ROLLBACK");
+    if (db.isTransaction) db.exec("ROLLBACK");
     throw error;
   }
 }

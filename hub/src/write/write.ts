@@ -33,6 +33,7 @@ export interface WriteOptions {
   /** How many changes a key may make a minute. */
   readonly perMinute: number;
   readonly isStopping: () => boolean;
+  readonly warn: (message: string) => void;
 }
 
 /** Answers a request that changes something; nothing if it is none. */
@@ -74,17 +75,20 @@ export function openWriting(options: WriteOptions): Writing {
     if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
     const keyHash = keyHashOf(asked.headers.authorization);
     if (keyHash === undefined) return refused({ why: "key" });
-    const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
-    if (refusal !== undefined) return refused(refusal);
-    using lane = lanes.take(keyHash);
-    if (lane === undefined) {
-      return later("busy", { message: "This hub takes other uploads; try again" });
-    }
     try {
+      const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
+      if (refusal !== undefined) return refused(refusal);
+      using lane = lanes.take(keyHash);
+      if (lane === undefined) {
+        return later("busy", { message: "This hub takes other uploads; try again" });
+      }
       return await changed(work, { asked, keyHash }, options);
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error;
-      return unfit(work, error);
+      if (error instanceof Unfit) return unfit(work, error);
+      if (asked.isGone()) throw error;
+      options.warn(`Cannot ${work.what}: ${error instanceof Error ? error.message : error}`);
+      const message = "The store of this hub does not take it now. Send the same again later";
+      return later("not_kept", { message, seconds: 2 });
     }
   };
 }
@@ -203,12 +207,12 @@ function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
   });
 }
 
-/** Answers a request that may be sent again after a second. */
+/** Answers a request that may be sent again after some seconds. */
 function later(
-  error: "stopping" | "busy",
-  { message }: { readonly message: string },
+  error: "stopping" | "busy" | "not_kept",
+  { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
 ): RegistryResponse {
-  return failure(503, error, { message, headers: { "retry-after": "1" } });
+  return failure(503, error, { message, headers: { "retry-after": String(seconds) } });
 }
 
 function json(
