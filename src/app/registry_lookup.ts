@@ -189,10 +189,7 @@ export class RegistryLookup implements Disposable {
       cache: this.#cache,
       // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
       isPrivate: (name) => isOther(name) || pins.pinned(name)?.source === "private",
-      pinned: (name) => {
-        const source = pins.pinned(name)?.source;
-        return this.#places.find(({ url }) => url === source)?.url;
-      },
+      pinned: (name) => pins.pinned(name),
       onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
       warn: (message) => log.warn(message),
       closing: this.closing,

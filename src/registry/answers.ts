@@ -82,7 +82,7 @@ async function entry(
     "x-pml-type": textOf(manifest.type),
     "x-pml-routing": textOf(manifest.routing),
     "x-pml-version": found.version,
-  }, isCode ? textOf(manifest.integrity) || undefined : undefined);
+  });
 }
 
 async function catalog(query: URLSearchParams, store: RegistryStore): Promise<RegistryResponse> {
@@ -105,17 +105,13 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   return ok(bytesOf(body), { "content-type": JSON_TYPE, "cache-control": ASK_AGAIN });
 }
 
-/** Returns the response with a body; its `etag` is the hash of that, which may be known already. */
-export function ok(
-  body: Uint8Array,
-  headers: RegistryResponse["headers"],
-  hash: string = integrityOf(body),
-): RegistryResponse {
+/** Returns the response with a body; its `etag` is the hash of that. */
+export function ok(body: Uint8Array, headers: RegistryResponse["headers"]): RegistryResponse {
   const { "content-type": type = "", ...rest } = headers;
-  const length = String(body.length);
+  const etag = `"${integrityOf(body)}"`;
   return {
     status: 200,
-    headers: { "content-type": type, "content-length": length, etag: `"${hash}"`, ...rest },
+    headers: { "content-type": type, "content-length": String(body.length), etag, ...rest },
     body,
   };
 }

@@ -97,8 +97,13 @@ Deno.test("RG2: an older version, or other content under the same version, is as
     assert.match(said, /said no/);
     assert.equal(await readFile(ws.file("pml.lock"), "utf8"), lock);
   };
+  // What is pinned is used as long as it is there, whatever is called the newest.
   scene.change("UPDATE newest SET version = '1.0.0' WHERE fqdn = 'acme'");
+  await refreshed(ws);
+  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.1.0" });
+  scene.change("UPDATE servers SET version = '1.0.9' WHERE version = '1.1.0'");
   await no(/version: was "1\.1\.0", is "1\.0\.0" \(an older one\)/);
+  scene.change("UPDATE servers SET version = '1.1.0' WHERE version = '1.0.9'");
   scene.change("UPDATE newest SET version = '1.1.0' WHERE fqdn = 'acme'");
   const { code = "", manifest } = goer("1.1.0", { said: "evil" });
   const bytes = new TextEncoder().encode(code);
@@ -142,8 +147,13 @@ Deno.test("RG2: a yanked version that is pinned is not replaced without a questi
   assert.doesNotMatch((await called(fresh)).said, /^acme/);
   await scene.publish("0.9.0", { said: "evil" });
   await refreshed(ws);
+  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
+  await rm(join(ws.home, "cache"), { recursive: true });
+  assert.deepEqual(await called(ws), { asked: undefined, said: "acme 1.0.0" });
+  await scene.publish("1.1.0", { said: "evil" });
+  await refreshed(ws);
   const { asked, said } = await called(ws, "acme:go", "No");
-  assert.match(asked ?? said, /version: was "1\.0\.0", is "0\.9\.0" \(an older one\)/);
+  assert.match(asked ?? said, /version: was "1\.0\.0", is "1\.1\.0"/);
 });
 
 Deno.test("RG3: redirects to other places, and without end, are followed nowhere", async () => {
