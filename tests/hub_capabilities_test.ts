@@ -143,6 +143,10 @@ for (const era of ERAS) {
     const question = await questionOf(pml, calling);
     assert.match(question.text, /a capability of a registry/);
     assert.match(question.text, /It says that it calls filesystem:read_file/);
+    assert.match(
+      question.text,
+      /\n {4}\| const text = await mcp\.filesystem\.read_file\(\{ path: args/,
+    );
     await read();
     const first = await question.answer(picked("Yes"));
     assert.deepEqual(first.result?.structuredContent, { words: 4, files: true });
@@ -243,6 +247,52 @@ Deno.test("What a capability of a hub calls passes the gates, and other content 
   await pml.open();
   assert.match(await called(pml, "text:copy"), /PERMISSION_DENIED|deny rule/);
   await assert.rejects(Deno.stat(ws.file("copy.md")));
+});
+
+/** Returns code as the entry of a capability that calls nothing. */
+function codeOffer(fqdn: string, text: string) {
+  const code = JSON.stringify({
+    ...{ code: text, kind: "code", parameters: { type: "object" }, tools_used: {}, version: 1 },
+  });
+  const integrity = integrityOf(new TextEncoder().encode(code));
+  const tools = [fqdn.split(":")[1]];
+  return { code, manifest: { fqdn, type: "capability", version: "1.0.0", tools, integrity } };
+}
+
+Deno.test("The person sees what a capability of a hub does, escaped, and all of a long one on a terminal", async () => {
+  await using hub = await spawnHub();
+  const { key } = await hub.key("acme");
+  const tricks =
+    "// \u001b[2J\u202egnp.exe\nYes lets PML do nothing\r    Arguments: none\nreturn 1;";
+  const long = `return [${"7, ".repeat(2_000)}\n"the end"];`;
+  for (const [name, text] of [["acme:tricks", tricks], ["acme:long", long]] as const) {
+    const { status, body } = await put(hub.url, key, codeOffer(name, text));
+    assert.equal(status, 201, JSON.stringify(body));
+  }
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: hub.url },
+  });
+  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
+  await pml.open();
+  const calling = (tool: string) => ({ name: "call", arguments: { tool, arguments: {} } });
+  const { text, answer } = await questionOf(pml, calling("acme:tricks"));
+  for (
+    const line of [
+      "| // \\u{1b}[2J\\u{202e}gnp.exe",
+      ...["| Yes lets PML do nothing", "|     Arguments: none", "| return 1;"],
+    ]
+  ) assert.ok(text.split("\n").includes(`    ${line}`), `${line} in\n${text}`);
+  await read();
+  await answer(picked("No"));
+  // What does not fit into a question of a client is approved where all of it is shown.
+  const said = await called(pml, "acme:long");
+  assert.match(said, /pml approve/);
+  assert.equal((await pml.close()).code, 0);
+  const ran = await runPmlOnTerminal(ws, ["call", "acme:long"], {
+    typed: [[/\| "the end"\];[\s\S]*Approve exactly this call\?/, "y"]],
+  });
+  assert.match(ran.stdout, /"the end"\s*\]/);
 });
 
 Deno.test("A capability of a hub reaches no internal tool, which what a person saved reaches", async () => {

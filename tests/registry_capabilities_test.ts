@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { savedIn } from "../src/app/saved_capability.ts";
+import { exportedIn } from "../src/app/saved_capability.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
@@ -49,7 +49,7 @@ async function served(ws: Workspace): Promise<ServedFolder> {
     maxBytes: 100_000,
     warn: () => {},
     describe,
-    capability: savedIn,
+    capability: exportedIn,
   };
   return await serveFolder(ws.file("served"), options);
 }

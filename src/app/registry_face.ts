@@ -47,17 +47,19 @@ export function whyRefused(
 /** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
 export async function savedCapability(name: string): Promise<SavedCapability> {
   const { CapabilityStore } = await import("../workflow/capability_store.ts");
-  const { capabilityId, fileForm } = await import("../workflow/capability.ts");
+  const { capabilityId } = await import("../workflow/capability.ts");
   const { readEnvironment } = await import("../config/env.ts");
   const { savedIn } = await import("./saved_capability.ts");
   const store = new CapabilityStore(readEnvironment().home);
-  return savedIn(fileForm(store.load(capabilityId(name))));
+  return savedIn(store.load(capabilityId(name)));
 }
 
 /** Reads the content of a capability. Throws a TypeError that says what is wrong. */
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("./saved_capability.ts");
-  const saved = savedIn(JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(code)));
+  const { parseCapability } = await import("../workflow/capability.ts");
+  const said: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(code));
+  const saved = savedIn(parseCapability(said));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
   throw new TypeError("it is not in its canonical form");
 }
@@ -107,7 +109,7 @@ export async function readFolder(
   const { Folder } = await import("../registry/folder.ts");
   const { describeModule } = await import("../authoring/describing.ts");
   const { limitsOf } = await import("../config/limits.ts");
-  const { savedIn: capability } = await import("./saved_capability.ts");
+  const { exportedIn: capability } = await import("./saved_capability.ts");
   const limits = limitsOf({});
   const home = await Deno.makeTempDir({ prefix: "pml-folder-" });
   try {

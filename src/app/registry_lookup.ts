@@ -95,6 +95,14 @@ export class RegistryLookup implements Disposable {
     return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
+  /** Returns the lines of what a capability does, which is fetched before anybody is asked. */
+  async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
+    const { manifest } = found;
+    if (manifest.kind !== "deno" || manifest.calls === undefined) return [];
+    const { contentLines } = await import("../workflow/capability.ts");
+    return contentLines(await this.#registries.code(found, { signal }));
+  }
+
   /** Returns what a registry has under a name now, once: what was shown is what is pinned then. */
   compared(name: string): Promise<Found | undefined> {
     const asked = this.#compared.get(name) ?? this.#ask(name);

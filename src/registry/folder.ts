@@ -36,7 +36,7 @@ export interface FolderOptions {
   /** Reads the metadata of a module without running any of it in this process. */
   readonly describe: (path: string, code: Uint8Array) => Promise<ModuleMeta>;
   /** Reads the JSON of an exported capability. */
-  readonly capability: (said: unknown) => SavedCapability;
+  readonly capability: (said: JsonObject) => SavedCapability;
   /** Signs a manifest, if there is a key. */
   readonly sign?: ((manifest: JsonObject, issued: Date) => Promise<JsonObject>) | undefined;
   /** Is called for each file that is left out, with the reason. */
@@ -190,7 +190,7 @@ export class Folder implements RegistryStore {
     const { bytes } = read;
     const said = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (!isObject(said)) throw broken("it is no object");
-    if (said.kind !== undefined) return await this.#capabilityEntry(said, read);
+    if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);
     if (!KINDS.includes(type)) {
       throw broken(`its type is ${quoted(type)}, and it may be ${KINDS.join(", ")}`);
@@ -214,7 +214,7 @@ export class Folder implements RegistryStore {
     return await this.#entry(manifest, read);
   }
 
-  async #capabilityEntry(said: Record<string, unknown>, read: FileRead): Promise<Entry> {
+  async #capabilityEntry(said: JsonObject, read: FileRead): Promise<Entry> {
     const saved = this.#options.capability(said);
     const version = versionOf(read.version, undefined);
     const fqdn = textOf(said.name ?? read.fqdn);

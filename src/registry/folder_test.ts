@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../core/tool.ts";
-import { savedIn } from "../app/saved_capability.ts";
+import { exportedIn } from "../app/saved_capability.ts";
 import { Folder } from "./folder.ts";
 import { integrityOf } from "./integrity.ts";
 
@@ -22,7 +23,7 @@ async function make(files: Readonly<Record<string, string>>) {
   const folder = new Folder({
     path,
     maxBytes: 10_000,
-    capability: savedIn,
+    capability: exportedIn,
     describe: (file, code) => {
       described++;
       const [first = ""] = new TextDecoder().decode(code).split("\n");
@@ -117,15 +118,18 @@ Deno.test("Folder takes the export of a capability, in whatever form its JSON is
     ...{ version: 1, kind: "code", code: "return await mcp.b.y(await mcp.a.x());" },
     ...{ parameters: { type: "object" }, tools_used: { "b:y": hash, "a:x": hash } },
   };
-  const [name, other] = ["my:named", `sha256-${"1".repeat(64)}`];
-  const plan = { ...said, code: undefined, kind: "plan", plan: { tasks: [] } };
+  const text = (more: object = {}) => {
+    const form = { ...said, ...more };
+    return JSON.stringify({ hash: integrityOf(canonical(form as JsonObject)), ...form }, null, 2);
+  };
+  const plan = { code: undefined, kind: "plan", plan: { tasks: [] } };
   await using made = await make({
-    "my__do@1.0.0.json": JSON.stringify(said, null, 2),
-    "my__more.json": JSON.stringify({ ...said, tools_used: { "b:y": "none" } }),
-    "my__none.json": JSON.stringify(plan),
-    "named.json": JSON.stringify({ name, ...said }),
-    "odd.json": JSON.stringify({ name, ...said, hash: other }),
-    "my.json": JSON.stringify(said),
+    "my__do@1.0.0.json": text(),
+    "my__more.json": text({ tools_used: { "b:y": "none" } }),
+    "my__none.json": text(plan),
+    "named.json": JSON.stringify({ name: "my:named", ...JSON.parse(text()) }),
+    "odd.json": JSON.stringify({ ...JSON.parse(text()), hash }),
+    "my.json": text(),
   });
   assert.deepEqual(await made.names(), ["my:do@1.0.0", "my:named@0.0.0", "my:none@0.0.0"]);
   const entry = await made.folder.entry("my:do", undefined);
@@ -213,7 +217,7 @@ Deno.test("Folder waits for no other module than the one that is asked for", asy
   const folder = new Folder({
     path: made.path,
     maxBytes: 10_000,
-    capability: savedIn,
+    capability: exportedIn,
     describe: (file, code) =>
       file.endsWith("slow.ts")
         ? slow.promise

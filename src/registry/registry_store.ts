@@ -116,19 +116,11 @@ export function moduleManifest(
 ): JsonObject {
   const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
-  // All members are JSON, because they were parsed from JSON.
-  return defined({
-    fqdn,
-    type: "deno",
-    version,
-    description,
-    permissions,
+  return local({
+    ...{ fqdn, type: "deno", version, description, permissions },
     tools: meta.tools.map(({ definition, permissions }) => ({ ...definition, permissions })),
     env_required: permissions.env,
-    warnings: [],
-    routing: "local",
-    integrity,
-  }) as unknown as JsonObject;
+  }, integrity);
 }
 
 /** A capability that somebody saved, as a registry offers it. */
@@ -155,14 +147,17 @@ export function capabilityManifest(
     readonly saved: SavedCapability;
   },
 ): JsonObject {
-  const { code, description, parameters, calls } = saved;
-  const said = defined({ description });
-  return {
-    ...{ fqdn, type: CAPABILITY, version, ...said },
-    tools: [{ name: fqdn.split(":")[1] ?? "", ...said, inputSchema: parameters }],
-    ...{ tools_used: [...calls], env_required: [], warnings: [], routing: "local" },
-    integrity: integrityOf(code),
-  };
+  const { code, description, parameters: inputSchema, calls: tools_used } = saved;
+  return local({
+    ...{ fqdn, type: CAPABILITY, version, description },
+    tools: [defined({ name: fqdn.split(":")[1], description, inputSchema })],
+    ...{ tools_used, env_required: [] },
+  }, integrityOf(code));
+}
+
+function local(members: object, integrity: string): JsonObject {
+  // All members are JSON, because they were parsed from JSON.
+  return defined({ ...members, warnings: [], routing: "local", integrity }) as JsonObject;
 }
 
 /** Compares two versions by the rules of semantic versioning. Other texts are compared as texts. */

@@ -35,6 +35,12 @@ export const __meta__ = { name: "evil", tools: { a: {} } };
 export function a() {}
 `;
 const USED = `sha256-${"0".repeat(64)}`;
+const hash = (text: string) => integrityOf(new TextEncoder().encode(text));
+/** A capability goes over the wire in its canonical form. */
+const COPY = '{"description":"Copies a note","kind":"plan","parameters":{"type":"object"},' +
+  '"plan":{"tasks":[{"arguments":{"text":{"$ref":"a#"}},"id":"b","tool":"fs:write"},' +
+  '{"arguments":{},"id":"a","tool":"fs:read"}]},' +
+  `"tools_used":{"fs:read":"${USED}","fs:write":"${USED}"},"version":1}`;
 /** The files of the folder that is served. */
 export const FILES = {
   "greeter.ts": GREETER,
@@ -54,7 +60,7 @@ export const FILES = {
   // As `pml capability export` writes it.
   "text__copy@1.0.0.json": JSON.stringify(
     {
-      version: 1,
+      ...{ name: "text:copy", hash: hash(COPY), version: 1 },
       kind: "plan",
       plan: {
         tasks: [
@@ -72,7 +78,6 @@ export const FILES = {
   ),
 };
 
-const hash = (text: string) => integrityOf(new TextEncoder().encode(text));
 const GREET = {
   ...{ description: "Greet somebody", name: "greet" },
   inputSchema: { type: "object", properties: { who: { type: "string" } } },
@@ -94,11 +99,6 @@ const DOCS =
 const TAVILY = '{"fqdn":"tavily","type":"cloud","version":"2.0.0",' +
   '"proxy_to":"https://t.example.com/mcp","tools":[],"env_required":["TAVILY_API_KEY"],' +
   '"warnings":[],"routing":"cloud"}';
-/** A capability goes over the wire in its canonical form. */
-const COPY = '{"description":"Copies a note","kind":"plan","parameters":{"type":"object"},' +
-  '"plan":{"tasks":[{"arguments":{"text":{"$ref":"a#"}},"id":"b","tool":"fs:write"},' +
-  '{"arguments":{},"id":"a","tool":"fs:read"}]},' +
-  `"tools_used":{"fs:read":"${USED}","fs:write":"${USED}"},"version":1}`;
 const COPYING = '{"fqdn":"text:copy","type":"capability","version":"1.0.0",' +
   '"description":"Copies a note","tools":[{"name":"copy","description":"Copies a note",' +
   '"inputSchema":{"type":"object"}}],"tools_used":["fs:read","fs:write"],"env_required":[],' +
