@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { integrityOf } from "../src/registry/integrity.ts";
-import { called, WEATHER } from "./capability_scene.ts";
+import { agreeing, called, WEATHER } from "./capability_scene.ts";
 import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -237,14 +237,7 @@ Deno.test("What a capability of a hub calls passes the gates, and other content 
     },
     env: { PML_REGISTRIES: hub.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   assert.match(await called(pml, "text:copy"), /PERMISSION_DENIED|deny rule/);
   await assert.rejects(Deno.stat(ws.file("copy.md")));
 });
@@ -338,14 +331,7 @@ Deno.test("A capability of a hub reaches no internal tool, which what a person s
     },
     env: { PML_REGISTRIES: hub.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   for (const tool of ["evil:open", "evil:plan"]) {
     const said = await called(pml, tool);
     assert.match(said, /UNKNOWN_TOOL|Cannot find the tool/, said);

@@ -13,7 +13,7 @@ import { parseModuleMeta } from "../src/core/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
-import { called } from "./capability_scene.ts";
+import { agreeing, called } from "./capability_scene.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
@@ -123,14 +123,7 @@ Deno.test("A registry's server wins over a capability of its namespace, and both
     pml: { version: 1, permissions: { allow: ["*"] } },
     env: { PML_REGISTRIES: registry.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   const found = textOf(await pml.callTool("search", { query: "fs read_json count", limit: 20 }));
   assert.match(found, /fs:read_json\([^\n]*\n {2}The server's own/);
   assert.equal(found.match(/^fs:read_json/gm)?.length, 1);
