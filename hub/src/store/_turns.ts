@@ -48,13 +48,14 @@ export function waitOf(
 /** Takes a turn in the embedded store. */
 export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefined {
   const now = Date.now() / 1_000;
-  if (sql.get(TAKING, [hash, most, now]) !== undefined) return undefined;
+  // Who has no key must not make others wait for the one that writes.
   const left = sql.get(
-    `SELECT t.turns, t.at FROM keys JOIN turns t USING (hash)
-     WHERE hash = ? AND revoked IS NULL`,
+    `SELECT coalesce(t.turns, 0) AS turns, coalesce(t.at, 0) AS at
+     FROM keys LEFT JOIN turns t USING (hash) WHERE hash = ? AND revoked IS NULL`,
     [hash],
   );
   if (left === undefined) return { why: "key" };
+  if (sql.get(TAKING, [hash, most, now]) !== undefined) return undefined;
   const { turns, at } = left as unknown as Left; // of these columns
   return { why: "rate", seconds: waitOf({ turns, at }, { most, now }) };
 }
