@@ -1,6 +1,6 @@
 /**
- * Two hubs on one PostgreSQL keep answers in memory, and answer alike all the same: what one has
- * told as done, the other one answers with.
+ * Two hubs on one store keep answers in memory, and answer alike all the same: what one has told as
+ * done, the other one answers with.
  *
  * @module
  */
@@ -12,10 +12,10 @@ import { until } from "./kit/wait.ts";
 
 const ROUNDS = 40;
 
-/** Starts two hubs on one database, with a key. */
-async function pair(server: TestPostgres, rate = "100000") {
+/** Starts two hubs on one database, or else on one file, with a key. */
+async function pair(server?: TestPostgres, rate = "100000") {
   await using opened = new AsyncDisposableStack();
-  const DATABASE_URL = await server.database();
+  const DATABASE_URL = await server?.database() ?? "";
   const one = opened.use(await spawnHubWith({ DATABASE_URL }, "--rate", rate));
   const other = opened.use(await one.again());
   const { key } = await one.key("acme");
@@ -48,10 +48,17 @@ async function versionAt(url: string): Promise<string | null> {
   return response.headers.get("x-pml-version");
 }
 
-Deno.test("What one hub tells as published, tagged or yanked, the other one answers with from then on", async () => {
-  await using server = await startPostgres();
-  await using hubs = await pair(server);
-  const { one, other, key } = hubs;
+for (const store of ["PostgreSQL", "SQLite"]) {
+  Deno.test(`What one hub tells as published, tagged or yanked, the other one answers with on ${store}`, async () => {
+    await using server = store === "SQLite" ? undefined : await startPostgres();
+    await using hubs = await pair(server);
+    await assertAlike(hubs);
+  });
+}
+
+async function assertAlike(
+  { one, other, key }: Pick<Awaited<ReturnType<typeof pair>>, "one" | "other" | "key">,
+): Promise<void> {
   assert.equal((await put(one, key, moduleOffer("acme", "1.0.0"))).status, 201);
   let isOver = false;
   // The other hub has all of it in memory, as it was a moment ago.
@@ -80,7 +87,7 @@ Deno.test("What one hub tells as published, tagged or yanked, the other one answ
   isOver = true;
   await Promise.all(readers);
   assert.deepEqual(odd, []);
-});
+}
 
 Deno.test("A change that no hub made is answered with soon, and nothing kept while the database is silent", async () => {
   await using server = await startPostgres();

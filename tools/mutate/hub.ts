@@ -234,7 +234,7 @@ export const HUB: readonly Mutant[] = [
     put: "await delay(this.#heldMs * 0);",
     test: "tests/hub_alike_test.ts",
     filter:
-      "What one hub tells as published, tagged or yanked, the other one answers with from then on",
+      "What one hub tells as published, tagged or yanked, the other one answers with on PostgreSQL",
   },
   {
     name: "hub-turns",
