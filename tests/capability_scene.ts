@@ -10,10 +10,10 @@ import type { ToolId } from "../src/core/tool_id.ts";
 import type { Capability } from "../src/workflow/capability.ts";
 import { CapabilityStore } from "../src/workflow/capability_store.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
-import { picked, READING_MS } from "./attacks/questions.ts";
+import { picked, read, READING_MS } from "./attacks/questions.ts";
 import { textOf } from "./attacks/oracles.ts";
 import type { Era } from "./kit/json_rpc.ts";
-import type { RawStdio } from "./kit/raw_stdio.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 /** A module whose tools say what they were called with. */
@@ -114,6 +114,17 @@ export async function savedCode(
   const last = texts.findLast(({ text }) => text.startsWith('{"save_as"'));
   assert.ok(last !== undefined, JSON.stringify(result));
   return JSON.parse(last.text).save_as;
+}
+
+/** Opens a PML whose person says yes to whatever is asked, after reading it. */
+export async function agreeing(ws: Workspace): Promise<RawStdio> {
+  const answer = async () => {
+    await read();
+    return picked("Yes");
+  };
+  const pml = new RawStdio(ws, { era: "2026-07-28", answer });
+  await pml.open();
+  return pml;
 }
 
 /** Calls a tool by its id; returns the text of its result. */

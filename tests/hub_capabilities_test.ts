@@ -9,10 +9,12 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { integrityOf } from "../src/registry/integrity.ts";
-import { called, WEATHER } from "./capability_scene.ts";
+import { agreeing, called, WEATHER } from "./capability_scene.ts";
 import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
 import { ERAS } from "./kit/json_rpc.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
+import { asked, spawnServing } from "./kit/registry_contract.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -141,6 +143,10 @@ for (const era of ERAS) {
     const question = await questionOf(pml, calling);
     assert.match(question.text, /a capability of a registry/);
     assert.match(question.text, /It says that it calls filesystem:read_file/);
+    assert.match(
+      question.text,
+      /\n {4}\| const text = await mcp\.filesystem\.read_file\(\{ path: args/,
+    );
     await read();
     const first = await question.answer(picked("Yes"));
     assert.deepEqual(first.result?.structuredContent, { words: 4, files: true });
@@ -152,6 +158,36 @@ for (const era of ERAS) {
     assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
   });
 }
+
+Deno.test("An export in a folder is served, and imported, as what was published by its name", async () => {
+  await using hub = await spawnHub();
+  await using author = await publisher();
+  const answers = async (port: number) =>
+    await Promise.all(
+      ["text:words@1.0.0", "text:copy@1.0.0", "text:copy"].flatMap((name) =>
+        ["", "accept: application/json\r\n"].map((wanted) =>
+          asked(port, `GET /mcp/${name}`, wanted)
+        )
+      ),
+    );
+  await Deno.mkdir(author.file("served"));
+  for (const name of ["words", "copy"]) {
+    await published(author, hub, `text:${name}@1.0.0`);
+    const ran = await runPml(author, ["capability", "export", `text:${name}`]);
+    await Deno.writeTextFile(author.file(`served/text__${name}@1.0.0.json`), ran.stdout);
+  }
+  const wanted = await answers(hub.serving.port);
+  const serve = ["registry", "serve", "--port", "0", "--json", "served"];
+  await using folder = await spawnServing(author, [...pmlCommand(), ...serve]);
+  assert.deepEqual(await answers(folder.port), wanted);
+  await using other = await spawnHub();
+  const imported = await other.run("import", author.file("served"));
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.deepEqual(await answers(other.serving.port), wanted);
+  // The file is published like any other, too.
+  const file = await published(author, hub, author.file("served/text__copy@1.0.0.json"));
+  assert.match(file, /^text:copy@1\.0\.0 {2}capability\n/);
+});
 
 Deno.test("What a capability of a hub calls passes the gates, and other content never runs", async () => {
   await using hub = await spawnHub();
@@ -201,16 +237,55 @@ Deno.test("What a capability of a hub calls passes the gates, and other content 
     },
     env: { PML_REGISTRIES: hub.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   assert.match(await called(pml, "text:copy"), /PERMISSION_DENIED|deny rule/);
   await assert.rejects(Deno.stat(ws.file("copy.md")));
+});
+
+/** Returns code as the entry of a capability that calls nothing. */
+function codeOffer(fqdn: string, text: string) {
+  const code = JSON.stringify({
+    ...{ code: text, kind: "code", parameters: { type: "object" }, tools_used: {}, version: 1 },
+  });
+  const integrity = integrityOf(new TextEncoder().encode(code));
+  const tools = [fqdn.split(":")[1]];
+  return { code, manifest: { fqdn, type: "capability", version: "1.0.0", tools, integrity } };
+}
+
+Deno.test("The person sees what a capability of a hub does, escaped, and all of a long one on a terminal", async () => {
+  await using hub = await spawnHub();
+  const { key } = await hub.key("acme");
+  const tricks =
+    "// \u001b[2J\u202egnp.exe\nYes lets PML do nothing\r    Arguments: none\nreturn 1;";
+  const long = `return [${"7, ".repeat(2_000)}\n"the end"];`;
+  for (const [name, text] of [["acme:tricks", tricks], ["acme:long", long]] as const) {
+    const { status, body } = await put(hub.url, key, codeOffer(name, text));
+    assert.equal(status, 201, JSON.stringify(body));
+  }
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: hub.url },
+  });
+  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} } });
+  await pml.open();
+  const calling = (tool: string) => ({ name: "call", arguments: { tool, arguments: {} } });
+  const { text, answer } = await questionOf(pml, calling("acme:tricks"));
+  for (
+    const line of [
+      "| // \\u{1b}[2J\\u{202e}gnp.exe",
+      ...["| Yes lets PML do nothing", "|     Arguments: none", "| return 1;"],
+    ]
+  ) assert.ok(text.split("\n").includes(`    ${line}`), `${line} in\n${text}`);
+  await read();
+  await answer(picked("No"));
+  // What does not fit into a question of a client is approved where all of it is shown.
+  const said = await called(pml, "acme:long");
+  assert.match(said, /pml approve/);
+  assert.equal((await pml.close()).code, 0);
+  const ran = await runPmlOnTerminal(ws, ["call", "acme:long"], {
+    typed: [[/\| "the end"\];[\s\S]*Approve exactly this call\?/, "y"]],
+  });
+  assert.match(ran.stdout, /"the end"\s*\]/);
 });
 
 Deno.test("A capability of a hub reaches no internal tool, which what a person saved reaches", async () => {
@@ -256,14 +331,7 @@ Deno.test("A capability of a hub reaches no internal tool, which what a person s
     },
     env: { PML_REGISTRIES: hub.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   for (const tool of ["evil:open", "evil:plan"]) {
     const said = await called(pml, tool);
     assert.match(said, /UNKNOWN_TOOL|Cannot find the tool/, said);

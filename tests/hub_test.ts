@@ -49,7 +49,7 @@ Deno.test("A hub answers an imported folder byte for byte as pml registry serve 
   await using ws = await hubWorkspace({ ...FILES, "evil.ts": EVIL.replace("MARK", mark) });
   const watch = new ProcWatch(ws.tag);
   const imported = await hub(ws, "import", "served", "--json");
-  const counts = { added: 6, same: 0, refused: 0, left_out: 1 };
+  const counts = { added: 7, same: 0, refused: 0, left_out: 1 };
   assert.deepEqual(JSON.parse(imported.stdout), counts, imported.stderr);
   assert.match(imported.stderr, /warning: Cannot serve "broken\.ts": Expression expected/);
   assert.equal(imported.code, 1);
@@ -60,7 +60,7 @@ Deno.test("A hub answers an imported folder byte for byte as pml registry serve 
   await assertContract(port);
   assert.match(await asked(port, "GET /mcp/routing"), /\r\n\r\n\{"cloud":\["tavily"\]\}$/);
   assert.match(await asked(port, "GET /health"), /^HTTP\/1.1 200 .*\{"status":"ok"\}$/s);
-  assert.match(await asked(port, "GET /ready"), /\{"status":"ready","names":5\}$/);
+  assert.match(await asked(port, "GET /ready"), /\{"status":"ready","names":6\}$/);
   const tools = await asked(port, "GET /mcp?include=tools&q=GREET%20somebody%20");
   assert.match(tools, /"next_cursor":null/);
   assert.match(await asked(port, "GET /mcp?q=greet&include=tools"), /"tools":\[\{"description"/);

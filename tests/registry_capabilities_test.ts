@@ -8,11 +8,12 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { exportedIn } from "../src/app/saved_capability.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
-import { called } from "./capability_scene.ts";
+import { agreeing, called } from "./capability_scene.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
@@ -42,7 +43,14 @@ async function describe(file: string, code: Uint8Array) {
 
 /** Serves a folder of a workspace, as `pml registry serve` does. */
 async function served(ws: Workspace): Promise<ServedFolder> {
-  const options = { host: "127.0.0.1", port: 0, maxBytes: 100_000, warn: () => {}, describe };
+  const options = {
+    host: "127.0.0.1",
+    port: 0,
+    maxBytes: 100_000,
+    warn: () => {},
+    describe,
+    capability: exportedIn,
+  };
   return await serveFolder(ws.file("served"), options);
 }
 
@@ -115,14 +123,7 @@ Deno.test("A registry's server wins over a capability of its namespace, and both
     pml: { version: 1, permissions: { allow: ["*"] } },
     env: { PML_REGISTRIES: registry.url },
   });
-  await using pml = new RawStdio(ws, {
-    era: "2026-07-28",
-    answer: async () => {
-      await read();
-      return picked("Yes");
-    },
-  });
-  await pml.open();
+  await using pml = await agreeing(ws);
   const found = textOf(await pml.callTool("search", { query: "fs read_json count", limit: 20 }));
   assert.match(found, /fs:read_json\([^\n]*\n {2}The server's own/);
   assert.equal(found.match(/^fs:read_json/gm)?.length, 1);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import type { Fetch } from "../src/core/fetch.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
+import { exportedIn } from "../src/app/saved_capability.ts";
 import { contractSource } from "../src/registry/_contract.ts";
 import { Official } from "../src/registry/_official.ts";
 import { Cache } from "../src/registry/cache.ts";
@@ -34,7 +35,7 @@ Deno.test("pml registry serve answers byte for byte as the contract says, and ru
   const serve = ["registry", "serve", "--port", "0", "--json", "served"];
   await using serving = await spawnServing(workspace, [...pmlCommand(), ...serve]);
   const { port, said } = serving;
-  assert.deepEqual(JSON.parse(said), { url: `http://127.0.0.1:${port}/mcp`, servers: 5 });
+  assert.deepEqual(JSON.parse(said), { url: `http://127.0.0.1:${port}/mcp`, servers: 6 });
   await assertContract(port);
   await assert.rejects(Deno.stat(mark), Deno.errors.NotFound);
 
@@ -58,7 +59,7 @@ Deno.test("Registries finds in a served folder, and in an official registry, wha
   await using workspace = await makeWorkspace({ files });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   await using served = await serveFolder(workspace.file("served"), {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {} },
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {}, capability: exportedIn },
     privateKey: String(privateKey.export({ type: "pkcs8", format: "pem" })),
     describe: async (file, code) => {
       const url = `data:application/typescript,${
@@ -104,7 +105,7 @@ Deno.test("serveFolder() signs each entry for the address that clients configure
   });
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const options = {
-    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {} },
+    ...{ host: "127.0.0.1", port: 0, maxBytes: 10_000, warn: () => {}, capability: exportedIn },
     describe: () => Promise.reject(new Error("there is no module")),
     publicUrl: "https://mcp.example.com/mcp",
   };

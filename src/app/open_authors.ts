@@ -6,9 +6,11 @@
 
 import { Authors } from "../authoring/authors.ts";
 import type { App } from "./app.ts";
+import { exportedIn } from "./saved_capability.ts";
 
 /** Returns what looks at modules, and serves a folder of them. */
 export async function authorsOf(app: App): Promise<Authors> {
   const config = () => app.config();
-  return new Authors({ config, taken: app.builtins, schemas: await app.schemas() });
+  const schemas = await app.schemas();
+  return new Authors({ config, capability: exportedIn, taken: app.builtins, schemas });
 }

@@ -14,11 +14,11 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { canonical, type JsonObject, quoted } from "../core/json.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
-import type { ToolDefinition, Versions } from "../registry/registry.ts";
+import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
 
 export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
@@ -44,59 +44,24 @@ export function whyRefused(
   return left[0];
 }
 
-/** How many tasks a plan may have that is published. */
-const MOST_TASKS = 1_000;
-
-/** A capability that somebody saved, as a registry offers it. */
-export interface SavedCapability {
-  /** Its content: canonical JSON. */
-  readonly code: Uint8Array;
-  /** Whether it is code or a plan. */
-  readonly kind: "code" | "plan";
-  /** The code, or the plan as JSON. */
-  readonly text: string;
-  /** What it does, if that was said. */
-  readonly description?: string | undefined;
-  /** The JSON Schema of its arguments. */
-  readonly parameters: JsonObject;
-  /** The tools that it says it calls, in order. */
-  readonly calls: readonly string[];
-}
-
 /** Reads a capability that this person saved. Throws if there is none, or if it was changed. */
 export async function savedCapability(name: string): Promise<SavedCapability> {
   const { CapabilityStore } = await import("../workflow/capability_store.ts");
-  const { capabilityId, fileForm } = await import("../workflow/capability.ts");
+  const { capabilityId } = await import("../workflow/capability.ts");
   const { readEnvironment } = await import("../config/env.ts");
+  const { savedIn } = await import("./saved_capability.ts");
   const store = new CapabilityStore(readEnvironment().home);
-  const capability = store.load(capabilityId(name));
-  return await capabilityIn(new TextEncoder().encode(canonical(fileForm(capability))));
+  return savedIn(store.load(capabilityId(name)));
 }
 
 /** Reads the content of a capability. Throws a TypeError that says what is wrong. */
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
-  const { capabilityHash, parseCapability } = await import("../workflow/capability.ts");
-  const { namedTools } = await import("../workflow/capability_parameters.ts");
-  const { parsePlan } = await import("../workflow/plan.ts");
+  const { savedIn } = await import("./saved_capability.ts");
+  const { parseCapability } = await import("../workflow/capability.ts");
   const said: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(code));
-  const capability = parseCapability(said);
-  // Clients know it by the hash of its canonical form.
-  if (capabilityHash(capability) !== integrityOf(code)) {
-    throw new TypeError("it is not in its canonical form");
-  }
-  const { kind, text, description, parameters, toolsUsed } = capability;
-  const names = kind === "code"
-    ? namedTools(capability)
-    : parsePlan(JSON.parse(text), { most: MOST_TASKS, params: {} }).tasks.map(({ tool }) => tool);
-  const calls = inOrder(Object.keys(toolsUsed), names);
-  return { code, kind, text, description, parameters, calls };
-}
-
-/** Returns tools in the order in which they are named; code and plans may write them otherwise. */
-function inOrder(ids: readonly string[], names: readonly string[]): readonly string[] {
-  const plain = (name: string) => name.replace(/[^A-Za-z0-9]+/g, "_");
-  const byName = new Map(ids.map((id) => [plain(id), id]));
-  return [...new Set([...names.flatMap((name) => byName.get(plain(name)) ?? []), ...ids])];
+  const saved = savedIn(parseCapability(said));
+  if (integrityOf(saved.code) === integrityOf(code)) return saved;
+  throw new TypeError("it is not in its canonical form");
 }
 
 /** Tools of one server, or capabilities of one namespace, among which is searched. */
@@ -144,6 +109,7 @@ export async function readFolder(
   const { Folder } = await import("../registry/folder.ts");
   const { describeModule } = await import("../authoring/describing.ts");
   const { limitsOf } = await import("../config/limits.ts");
+  const { exportedIn: capability } = await import("./saved_capability.ts");
   const limits = limitsOf({});
   const home = await Deno.makeTempDir({ prefix: "pml-folder-" });
   try {
@@ -152,6 +118,7 @@ export async function readFolder(
       maxBytes: limits.moduleBytes,
       describe: (file, code) =>
         describeModule(file, code, { home, limits, signal, workspace: path }),
+      capability,
       warn,
     });
     return await folder.all();

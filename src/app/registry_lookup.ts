@@ -95,6 +95,14 @@ export class RegistryLookup implements Disposable {
     return await this.#registries.refresh(name, { signal }).catch(() => undefined) ?? known;
   }
 
+  /** Returns the lines of what a capability does, which is fetched before anybody is asked. */
+  async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
+    const { manifest } = found;
+    if (manifest.kind !== "deno" || manifest.calls === undefined) return [];
+    const { contentLines } = await import("../workflow/capability.ts");
+    return contentLines(await this.#registries.code(found, { signal }));
+  }
+
   /** Returns what a registry has under a name now, once: what was shown is what is pinned then. */
   compared(name: string): Promise<Found | undefined> {
     const asked = this.#compared.get(name) ?? this.#ask(name);
@@ -189,10 +197,7 @@ export class RegistryLookup implements Disposable {
       cache: this.#cache,
       // What a lock pins as somebody's own is nobody else's business, also where it is not defined.
       isPrivate: (name) => isOther(name) || pins.pinned(name)?.source === "private",
-      pinned: (name) => {
-        const source = pins.pinned(name)?.source;
-        return this.#places.find(({ url }) => url === source)?.url;
-      },
+      pinned: (name) => pins.pinned(name),
       onChange: (name) => log.info(`${quoted(name)} is another one at its registry now`),
       warn: (message) => log.warn(message),
       closing: this.closing,

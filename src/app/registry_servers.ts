@@ -190,7 +190,8 @@ export class RegistryServers implements Disposable {
     const unapproved = await pins.unapproved(server.identity);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
       assertKeys(found.manifest, this.#options.keys);
-      return unapproved;
+      const { facts } = unapproved;
+      return { ...unapproved, facts: [...facts, ...await this.lookup.textOf(found, signal)] };
     }
     await unapproved?.accept();
     this.#take(server);

@@ -14,6 +14,8 @@ import { localFiles } from "./local_files.ts";
 /** The options of the authors' tools. */
 export interface AuthorsOptions {
   readonly config: () => Config;
+  /** Reads the JSON of an exported capability. */
+  readonly capability: FolderServing["capability"];
   /** Names that no module can have. */
   readonly taken: ReadonlySet<string>;
   readonly schemas: Schemas;
@@ -50,11 +52,14 @@ export class Authors {
   /** Serves a folder as a read-only registry, until the result is disposed. */
   async serveRegistry(
     path: string,
-    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe"> & { signal: AbortSignal },
+    { signal, ...options }: Omit<FolderServing, "maxBytes" | "describe" | "capability"> & {
+      signal: AbortSignal;
+    },
   ): Promise<ServedFolder> {
     const { home, limits } = this.#options.config();
     return await serveFolder(path, {
       ...options,
+      capability: this.#options.capability,
       maxBytes: limits.moduleBytes,
       describe: (file, code) =>
         describeModule(file, code, { home, limits, signal, workspace: path }),

@@ -5,15 +5,16 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
+import { type JsonObject, textOf } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { memoized } from "../core/memo.ts";
 import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
+import { isOlder } from "./lock.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
-import type { RegistrySource } from "./source.ts";
+import type { Lookup, RegistrySource } from "./source.ts";
 
 /** A registry as it was configured. */
 export interface RegistryPlace {
@@ -58,8 +59,17 @@ export interface ParsedEntry {
   readonly leftOut: readonly LeftOut[];
 }
 
+type FoundEntry = Extract<Lookup, { readonly kind: "found" }>;
+
+/** Returns the registry and the version that a name is pinned to. */
+export type Pinned = (name: string) => {
+  readonly source: string;
+  readonly version?: string | undefined;
+} | undefined;
+
 /** The options of `Place`. */
 export interface PlaceOptions {
+  readonly pinned: Pinned;
   readonly cache: Cache;
   readonly warn: (message: string) => void;
   /** The registries that could not be reached, by their addresses. */
@@ -188,12 +198,24 @@ export class Place {
         // A server in use keeps working. The person is told that the registry no longer has it.
         return this.keep(fqdn, entry ? { ...entry, at, gone: true } : { kind: "missing", at });
       case "found": {
-        const { json, etag = null } = lookup;
+        const { json, etag = null } = await this.#notOlder(fqdn, lookup, signal);
         const { issued } = this.#parse(fqdn, json);
         const newest = Math.max(issued, entry?.newest ?? 0);
         return this.keep(fqdn, { kind: "found", json, etag, at, issued, newest, gone: false });
       }
     }
+  }
+
+  /**
+   * Returns the pinned version where a registry has an older one as the newest: what was hidden is
+   * used on by who has it.
+   */
+  async #notOlder(fqdn: Fqdn, found: FoundEntry, signal: AbortSignal): Promise<FoundEntry> {
+    const { version } = this.#options.pinned(entryName(fqdn)) ?? {};
+    const isPast = fqdn.version === undefined && isOlder(textOf(found.json.version), version);
+    if (!isPast) return found;
+    const exact = await this.ask((source) => source.manifest({ ...fqdn, version }, { signal }));
+    return exact.kind === "found" ? exact : found;
   }
 
   /** Caches an answer. That a name is missing is stored on disk only if `stored` says so. */

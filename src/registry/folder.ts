@@ -15,12 +15,14 @@ import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 import { parseManifest } from "./manifest.ts";
 import {
+  capabilityManifest,
   type CatalogQuery,
   chosen,
   type Entry,
   moduleManifest,
   pageOf,
   type RegistryStore,
+  type SavedCapability,
   type Versions,
   versionsOf,
 } from "./registry_store.ts";
@@ -33,6 +35,8 @@ export interface FolderOptions {
   readonly maxBytes: number;
   /** Reads the metadata of a module without running any of it in this process. */
   readonly describe: (path: string, code: Uint8Array) => Promise<ModuleMeta>;
+  /** Reads the JSON of an exported capability. */
+  readonly capability: (said: JsonObject) => SavedCapability;
   /** Signs a manifest, if there is a key. */
   readonly sign?: ((manifest: JsonObject, issued: Date) => Promise<JsonObject>) | undefined;
   /** Is called for each file that is left out, with the reason. */
@@ -186,6 +190,7 @@ export class Folder implements RegistryStore {
     const { bytes } = read;
     const said = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (!isObject(said)) throw broken("it is no object");
+    if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);
     if (!KINDS.includes(type)) {
       throw broken(`its type is ${quoted(type)}, and it may be ${KINDS.join(", ")}`);
@@ -207,6 +212,14 @@ export class Folder implements RegistryStore {
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),
     ) as JsonObject; // its members were JSON
     return await this.#entry(manifest, read);
+  }
+
+  async #capabilityEntry(said: JsonObject, read: FileRead): Promise<Entry> {
+    const saved = this.#options.capability(said);
+    const version = versionOf(read.version, undefined);
+    const fqdn = textOf(said.name ?? read.fqdn);
+    const manifest = capabilityManifest({ fqdn, version, saved });
+    return await this.#entry(manifest, { ...read, code: saved.code });
   }
 
   async #entry(

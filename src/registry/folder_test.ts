@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../core/tool.ts";
+import { exportedIn } from "../app/saved_capability.ts";
 import { Folder } from "./folder.ts";
 import { integrityOf } from "./integrity.ts";
 
@@ -21,6 +23,7 @@ async function make(files: Readonly<Record<string, string>>) {
   const folder = new Folder({
     path,
     maxBytes: 10_000,
+    capability: exportedIn,
     describe: (file, code) => {
       described++;
       const [first = ""] = new TextDecoder().decode(code).split("\n");
@@ -109,6 +112,39 @@ Deno.test("Folder leaves out what is broken, says why once, and serves the rest"
   assert.match(said["folder.ts"] ?? "", /no regular file/);
 });
 
+Deno.test("Folder takes the export of a capability, in whatever form its JSON is written", async () => {
+  const hash = `sha256-${"0".repeat(64)}`;
+  const said = {
+    ...{ version: 1, kind: "code", code: "return await mcp.b.y(await mcp.a.x());" },
+    ...{ parameters: { type: "object" }, tools_used: { "b:y": hash, "a:x": hash } },
+  };
+  const text = (more: object = {}) => {
+    const form = { ...said, ...more };
+    return JSON.stringify({ hash: integrityOf(canonical(form as JsonObject)), ...form }, null, 2);
+  };
+  const plan = { code: undefined, kind: "plan", plan: { tasks: [] } };
+  await using made = await make({
+    "my__do@1.0.0.json": text(),
+    "my__more.json": text({ tools_used: { "b:y": "none" } }),
+    "my__none.json": text(plan),
+    "named.json": JSON.stringify({ name: "my:named", ...JSON.parse(text()) }),
+    "odd.json": JSON.stringify({ ...JSON.parse(text()), hash }),
+    "my.json": text(),
+  });
+  assert.deepEqual(await made.names(), ["my:do@1.0.0", "my:named@0.0.0", "my:none@0.0.0"]);
+  const entry = await made.folder.entry("my:do", undefined);
+  const { integrity, tools_used: calls, type } = entry?.manifest ?? {};
+  assert.deepEqual([type, calls], ["capability", ["b:y", "a:x"]]);
+  assert.equal(integrity, integrityOf(entry?.code ?? new Uint8Array()));
+  // A capability has two parts in its name.
+  assert.match(made.warnings.shift() ?? "", /leave out the tool "" of "my\.json"/);
+  const warned = made.warnings.map((text) => text.replace(/^Cannot serve /, "")).sort();
+  assert.deepEqual(warned, [
+    ...['"my.json": type is ""capability"", wanted deno, stdio, http or cloud'],
+    ...['"my__more.json": its tools_used is wrong', '"odd.json": its hash is another one'],
+  ]);
+});
+
 Deno.test("Folder serves a changed file at once, and looks at an unchanged one no more", async () => {
   await using made = await make({ "a.ts": module("1.0.0"), "b@1.0.0.ts": module("1.0.0") });
   assert.deepEqual(await made.names(), ["a@1.0.0", "b@1.0.0"]);
@@ -181,6 +217,7 @@ Deno.test("Folder waits for no other module than the one that is asked for", asy
   const folder = new Folder({
     path: made.path,
     maxBytes: 10_000,
+    capability: exportedIn,
     describe: (file, code) =>
       file.endsWith("slow.ts")
         ? slow.promise

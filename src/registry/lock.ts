@@ -168,7 +168,7 @@ function written(value: Pinned[keyof Pinned]): string {
 }
 
 /** Returns whether a version is older than another, by its numbers. Without numbers it is not. */
-function isOlder(version = "", than = ""): boolean {
+export function isOlder(version = "", than = ""): boolean {
   const [one, other] = [version, than].map((text) => text.split(/[.+-]/).map(Number));
   for (const [at, number] of (one ?? []).entries()) {
     const before = other?.[at] ?? 0;

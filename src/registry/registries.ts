@@ -10,7 +10,7 @@ import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { Downloads, type Wanting } from "./_downloads.ts";
-import { type KeptEntry, type LeftOut, Place, type RegistryPlace } from "./_place.ts";
+import { type KeptEntry, type LeftOut, type Pinned, Place, type RegistryPlace } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
@@ -24,8 +24,8 @@ export interface RegistriesOptions {
   readonly cache: Cache;
   /** Whether a server is a definition of the person's own: its name is told to no registry. */
   readonly isPrivate: (server: string) => boolean;
-  /** The address of the registry that an entry is pinned to: no other is asked for it. */
-  readonly pinned: (name: string) => string | undefined;
+  /** Returns what a name is pinned to: no other registry is asked for it, and no older version used. */
+  readonly pinned: Pinned;
   /** Is told of a name whose entry is another now. */
   readonly onChange?: (name: string) => void;
   /** Is told that a catalog is another now. */
@@ -87,7 +87,10 @@ export class Registries {
     const { cache, warn, restMs = REST_MS } = options;
     const outages = new Outages(restMs);
     this.#options = options;
-    this.#places = options.places.map((place) => new Place(place, { cache, warn, outages }));
+    const { pinned } = options;
+    this.#places = options.places.map((place) =>
+      new Place(place, { cache, warn, outages, pinned })
+    );
     this.#catalogs = new Catalogs(this.#places, options);
     const onMismatch = (place: Place, name: string) => this.#refreshBehind(place, name, true);
     this.#downloads = new Downloads({ ...options, onMismatch });
@@ -202,7 +205,7 @@ export class Registries {
   /** Gives the registries that may be asked for a name, in order. */
   #order(fqdn: Fqdn): readonly Place[] {
     if (this.#options.isPrivate(fqdn.name)) return [];
-    const url = this.#options.pinned(entryName(fqdn));
+    const url = this.#options.pinned(entryName(fqdn))?.source;
     const pinned = this.#places.find(({ source }) => source.url === url);
     return pinned === undefined ? this.#places : [pinned];
   }

@@ -239,7 +239,7 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
     tool: { json: denoEntry("tool", TWO) },
     mine: { json: denoEntry("mine", TWO) },
   }));
-  const pins: Record<string, string> = {};
+  const pins: Record<string, { source: string }> = {};
   const scene = new Scene(home, [company, open], {
     isPrivate: (name) => name === "mine",
     pinned: (name) => pins[name],
@@ -265,7 +265,7 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
   const later = new Scene(home, [company, open]).registries;
   assert.equal(later.known("tool")?.source, open.url);
   company.start();
-  pins.hello = open.url;
+  pins.hello = { source: open.url };
   const pinned = new Scene(home, [company, open], { pinned: (name) => pins[name] });
   assert.equal(await pinned.version("hello"), "9.9.9");
   const before = company.asked.length + open.asked.length;
@@ -280,6 +280,32 @@ Deno.test("Registries asks in order, and nobody for what is private, pinned else
     await fails(registries.find(name, never), "NAME_INVALID");
   }));
   assert.equal(company.asked.length + open.asked.length, before);
+});
+
+Deno.test("Registries uses what is pinned where a registry names an older one, and no newer one unseen", async () => {
+  using home = new Folder();
+  const all = ["1.0.0", "1.1.0", "2.0.0"].map((version) => denoEntry("hello", ONE, { version }));
+  let newest = all[0];
+  let hasPinned = true;
+  await using registry = new ScriptedRegistry(({ target }) => {
+    const [, version] = target.split("@");
+    const found = version === undefined ? newest : all.find((one) => one.version === version);
+    return found === undefined || version === "1.1.0" && !hasPinned
+      ? { status: 404, body: "{}" }
+      : json(found, { etag: `"${found.version}"` });
+  });
+  const pin = { source: registry.url, version: "1.1.0" };
+  const { registries } = new Scene(home, [registry], { pinned: () => pin });
+  const version = async (name = "hello") =>
+    (await registries.refresh(name, never))?.manifest.version;
+  assert.equal(await version(), "1.1.0");
+  assert.deepEqual(registry.targets, ["/hello", "/hello@1.1.0"]);
+  assert.equal(registries.known("hello")?.manifest.version, "1.1.0");
+  assert.equal(await version("hello@1.0.0"), "1.0.0");
+  newest = all[2];
+  assert.equal(await version(), "2.0.0");
+  [newest, hasPinned] = [all[0], false];
+  assert.equal(await version(), "1.0.0");
 });
 
 Deno.test("Registries takes from a registry with a key only what is signed, and tells what is older", async () => {

@@ -22,11 +22,13 @@ export {
   type ReferenceRegistry,
 } from "./reference.ts";
 export {
+  capabilityManifest,
   type CatalogQuery,
   chosen,
   compareVersions,
   type Entry,
   type RegistryStore,
+  type SavedCapability,
   searchText,
   type Versions,
 } from "./registry_store.ts";

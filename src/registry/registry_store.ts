@@ -6,6 +6,8 @@
 
 import { defined, isObject, type Json, type JsonObject, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
+import { integrityOf } from "./integrity.ts";
+import { CAPABILITY } from "./manifest.ts";
 
 /** One version of a server. */
 export interface Entry {
@@ -114,19 +116,48 @@ export function moduleManifest(
 ): JsonObject {
   const permissions = joinedPermissions(meta.tools.map((tool) => tool.permissions));
   const { description } = meta;
-  // All members are JSON, because they were parsed from JSON.
-  return defined({
-    fqdn,
-    type: "deno",
-    version,
-    description,
-    permissions,
+  return local({
+    ...{ fqdn, type: "deno", version, description, permissions },
     tools: meta.tools.map(({ definition, permissions }) => ({ ...definition, permissions })),
     env_required: permissions.env,
-    warnings: [],
-    routing: "local",
-    integrity,
-  }) as unknown as JsonObject;
+  }, integrity);
+}
+
+/** A capability that somebody saved, as a registry offers it. */
+export interface SavedCapability {
+  /** Its content: canonical JSON. */
+  readonly code: Uint8Array;
+  /** Whether it is code or a plan. */
+  readonly kind: "code" | "plan";
+  /** The code, or the plan as JSON. */
+  readonly text: string;
+  /** What it does, if that was said. */
+  readonly description?: string | undefined;
+  /** The JSON Schema of its arguments. */
+  readonly parameters: JsonObject;
+  /** The tools that it says it calls, in order. */
+  readonly calls: readonly string[];
+}
+
+/** Returns the manifest of a saved capability: what it takes and calls, and its hash. */
+export function capabilityManifest(
+  { fqdn, version, saved }: {
+    readonly fqdn: string;
+    readonly version: string;
+    readonly saved: SavedCapability;
+  },
+): JsonObject {
+  const { code, description, parameters: inputSchema, calls: tools_used } = saved;
+  return local({
+    ...{ fqdn, type: CAPABILITY, version, description },
+    tools: [defined({ name: fqdn.split(":")[1], description, inputSchema })],
+    ...{ tools_used, env_required: [] },
+  }, integrityOf(code));
+}
+
+function local(members: object, integrity: string): JsonObject {
+  // All members are JSON, because they were parsed from JSON.
+  return defined({ ...members, warnings: [], routing: "local", integrity }) as JsonObject;
 }
 
 /** Compares two versions by the rules of semantic versioning. Other texts are compared as texts. */

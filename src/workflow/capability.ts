@@ -85,6 +85,14 @@ export function parseCapability(value: unknown): Capability {
   return { kind, text, description, parameters, toolsUsed: used, definitions } as Capability;
 }
 
+/** Parses what an export wrote. Throws a TypeError if it was changed since. */
+export function exported(value: JsonObject): Capability {
+  const { name: _, hash, ...form } = value;
+  const capability = parseCapability(form);
+  if (hash === capabilityHash(capability)) return capability;
+  throw new TypeError("its hash is another one");
+}
+
 /** Returns the tool as which a capability is listed, found and called. */
 export function capabilityTool(id: ToolId, capability: Capability): ToolDefinition {
   const { kind, description, parameters, toolsUsed } = capability;
@@ -96,6 +104,21 @@ export function capabilityTool(id: ToolId, capability: Capability): ToolDefiniti
     // An answer of the person is bound to the definition, and so to exactly this content.
     _meta: { "pml/capability": { kind, hash: capabilityHash(capability), calls } },
   };
+}
+
+/** Returns the lines that show a person code or a plan. */
+export function textLines(text: string): readonly string[] {
+  return text.split(/\r\n?|\n/).map((line) => `| ${line}`);
+}
+
+/** Returns the lines of the content of a capability. What is none is shown as it came. */
+export function contentLines(content: Uint8Array): readonly string[] {
+  const text = new TextDecoder().decode(content);
+  try {
+    return textLines(parseCapability(JSON.parse(text)).text);
+  } catch {
+    return textLines(text); // it is refused when it runs
+  }
 }
 
 function isUse([name, hash]: [string, unknown]): boolean {

@@ -14,9 +14,10 @@ import {
   type Capability,
   capabilityHash,
   capabilityId,
+  exported,
   fileForm,
-  parseCapability,
   TEXT_MAX,
+  textLines,
 } from "./capability.ts";
 import { namedTools, parametrized } from "./capability_parameters.ts";
 
@@ -93,17 +94,12 @@ export class CapabilitySaving {
 
   /** Parses an export. Throws if it is none, if its hash is another one, or if its name is taken. */
   parse(value: Readonly<Record<string, Json>>, name = value.name): Prepared {
-    const { name: _, hash, ...form } = value;
     const id = this.mayBe(`${name}`);
-    let why = "its hash is another one";
     try {
-      const capability = parseCapability(form);
-      const own = capabilityHash(capability);
-      if (hash === own) return { id, capability, notes: [] };
+      return { id, capability: exported(value), notes: [] };
     } catch (error) {
-      why = asPmlError(error).message;
+      throw refused("INTEGRITY_MISMATCH", id, asPmlError(error).message);
     }
-    throw refused("INTEGRITY_MISMATCH", id, why);
   }
 
   /** Returns what a person is shown, and what saves it. `ran` are the tools that were called. */
@@ -167,7 +163,7 @@ export class CapabilitySaving {
       ...(tools.length === 0 ? ["It calls no tool"] : []),
       "Each of its calls is judged again when it runs",
       ...stale.map((line) => `Changed since it was saved: ${line}`),
-      ...text.split(/\r\n?|\n/).map((line) => `| ${line}`),
+      ...textLines(text),
     ];
     return { facts, stale };
   }

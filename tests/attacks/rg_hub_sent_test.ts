@@ -108,7 +108,7 @@ Deno.test("RG5: bodies that are too long, never end or come drop by drop cost a 
   assert.equal((await put(hub.url, key, goer("2.0.0"))).status, 201);
   assert.ok(await rssOf(pid) - rss < 100 << 20, "memory does not stay flat");
   const { stderr } = await hub.serving.end();
-  assert.match(stderr, /^(warning: Cannot answer a request: aborted\n)*$/);
+  assert.equal(stderr, "");
 });
 
 const BAD_NAMES = [

@@ -20,6 +20,8 @@ export interface TestPostgres extends AsyncDisposable {
   readonly psql: (url: string, statement: string) => Promise<string>;
   /** Sends a signal to the server and all its processes: with SIGSTOP it hangs. */
   readonly signal: (signal: Deno.Signal) => Promise<void>;
+  /** Lets no file of the server become longer: as on a full disk, what writes more fails. */
+  readonly limit: (bytes: number | "unlimited") => Promise<void>;
 }
 
 const PASSWORD = "geheim-pa55";
@@ -72,6 +74,9 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
       return urlOf(name);
     },
     signal,
+    limit: async (bytes) => {
+      for (const { pid } of await treeOf(child.pid)) await limited(pid, bytes, as);
+    },
     [Symbol.asyncDispose]: async () => {
       if (!isOver) {
         await signal("SIGCONT");
@@ -81,6 +86,19 @@ export async function startPostgres({ isSafe = false } = {}): Promise<TestPostgr
       await Deno.remove(folder, { recursive: true });
     },
   };
+}
+
+/** Lets no file that a process writes become longer than this, until it may again. */
+export async function limited(
+  pid: number,
+  bytes: number | "unlimited",
+  as: readonly string[] = [],
+): Promise<void> {
+  const [program = "", ...args] = [...as, "prlimit", `--pid=${pid}`, `--fsize=${bytes}:`];
+  const said = await new Deno.Command(program, { args }).output();
+  const why = new TextDecoder().decode(said.stderr);
+  // A child that has ended meanwhile writes nothing.
+  if (!said.success && !why.includes("No such process")) throw new Error(why);
 }
 
 /** Makes the data of a server. Says how to run its programs as another user than root. */

@@ -34,6 +34,13 @@ export const EVIL = `try { Deno.writeTextFileSync("MARK", "was here"); } catch {
 export const __meta__ = { name: "evil", tools: { a: {} } };
 export function a() {}
 `;
+const USED = `sha256-${"0".repeat(64)}`;
+const hash = (text: string) => integrityOf(new TextEncoder().encode(text));
+/** A capability goes over the wire in its canonical form. */
+const COPY = '{"description":"Copies a note","kind":"plan","parameters":{"type":"object"},' +
+  '"plan":{"tasks":[{"arguments":{"text":{"$ref":"a#"}},"id":"b","tool":"fs:write"},' +
+  '{"arguments":{},"id":"a","tool":"fs:read"}]},' +
+  `"tools_used":{"fs:read":"${USED}","fs:write":"${USED}"},"version":1}`;
 /** The files of the folder that is served. */
 export const FILES = {
   "greeter.ts": GREETER,
@@ -50,9 +57,27 @@ export const FILES = {
     "type": "cloud", "version": "2.0.0", "proxy_to": "https://t.example.com/mcp",
     "env_required": ["TAVILY_API_KEY"]
   }`,
+  // As `pml capability export` writes it.
+  "text__copy@1.0.0.json": JSON.stringify(
+    {
+      ...{ name: "text:copy", hash: hash(COPY), version: 1 },
+      kind: "plan",
+      plan: {
+        tasks: [
+          { id: "b", tool: "fs:write", arguments: { text: { $ref: "a#" } } },
+          { id: "a", tool: "fs:read", arguments: {} },
+        ],
+      },
+      description: "Copies a note",
+      parameters: { type: "object" },
+      tools_used: { "fs:write": USED, "fs:read": USED },
+      definitions: { "fs:read": { name: "read", inputSchema: { type: "object" } } },
+    },
+    null,
+    2,
+  ),
 };
 
-const hash = (text: string) => integrityOf(new TextEncoder().encode(text));
 const GREET = {
   ...{ description: "Greet somebody", name: "greet" },
   inputSchema: { type: "object", properties: { who: { type: "string" } } },
@@ -74,6 +99,10 @@ const DOCS =
 const TAVILY = '{"fqdn":"tavily","type":"cloud","version":"2.0.0",' +
   '"proxy_to":"https://t.example.com/mcp","tools":[],"env_required":["TAVILY_API_KEY"],' +
   '"warnings":[],"routing":"cloud"}';
+const COPYING = '{"fqdn":"text:copy","type":"capability","version":"1.0.0",' +
+  '"description":"Copies a note","tools":[{"name":"copy","description":"Copies a note",' +
+  '"inputSchema":{"type":"object"}}],"tools_used":["fs:read","fs:write"],"env_required":[],' +
+  `"warnings":[],"routing":"local","integrity":"${hash(COPY)}"}`;
 const CATALOG = '{"items":[{"fqdn":"docs","type":"http","version":"1.0.0","routing":"local"},' +
   '{"fqdn":"evil","type":"deno","version":"0.0.0","routing":"local"}],"next_cursor":"evil"}';
 
@@ -120,6 +149,12 @@ const PINS: readonly (readonly [sent: string, headers: string, back: string])[] 
   ["GET /mcp/serena", JSON_WANTED, served(SERENA, "json", about("stdio local 0.3.0"))],
   ["GET /mcp/docs", JSON_WANTED, served(DOCS, "json", about("http local 1.0.0"))],
   ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud cloud 2.0.0"))],
+  [
+    "GET /mcp/text:copy@1.0.0",
+    "",
+    served(COPY, "typescript", about("capability local 1.0.0", FOR_EVER)),
+  ],
+  ["GET /mcp/text:copy", JSON_WANTED, served(COPYING, "json", about("capability local 1.0.0"))],
   ["GET /mcp?limit=2", "", served(CATALOG, "json", ["cache-control: no-cache"])],
   [
     "HEAD /mcp/docs",

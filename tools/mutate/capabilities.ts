@@ -99,9 +99,9 @@ export const CAPABILITIES: readonly Mutant[] = [
   {
     name: "capability-import",
     guard: "What is imported is what was exported",
-    file: "capability_saving.ts",
-    find: "if (hash === own) return { id, capability, notes: [] };",
-    put: 'if (own !== "") return { id, capability, notes: [] };',
+    file: "capability.ts",
+    find: "if (hash === capabilityHash(capability)) return capability;",
+    put: "if (capabilityHash(capability)) return capability;",
     test: COMMANDS,
     filter: "pml capability moves to another machine by export and import",
   },

@@ -7,12 +7,12 @@
 import type { Mutant } from "./mutant.ts";
 
 const WRITE = "tests/hub_write_test.ts";
+const DESK = "hub/src/store/desk_test.ts";
 const PUBLISH = "tests/hub_publish_test.ts";
 const PROXY = "tests/hub_proxy_test.ts";
 const CAPABILITIES = "tests/hub_capabilities_test.ts";
 const CALLS = "What a capability of a hub calls passes the gates, and other content never runs";
 const PAGE = "tests/hub_page_test.ts";
-const KEYS = "Without a key that is valid nothing is published, and a revoked one ends at once";
 const FIT = "What clients could not use is refused with the reason, and nothing of it is kept";
 const NAMES = "Organisations own their namespaces, and names that look like others are refused";
 const GRAPH =
@@ -31,8 +31,8 @@ export const HUB: readonly Mutant[] = [
     file: "_desk.ts",
     find: "WHERE hash = ? AND revoked IS NULL",
     put: "WHERE hash = ?",
-    test: WRITE,
-    filter: KEYS,
+    test: DESK,
+    filter: "embedded: who has a key publishes once, and nobody whose key was revoked",
   },
   {
     name: "hub-foreign-name",
@@ -93,8 +93,8 @@ export const HUB: readonly Mutant[] = [
     name: "hub-capability-form",
     guard: "A published capability has the form whose hash clients compare",
     file: "registry_face.ts",
-    find: "if (capabilityHash(capability) !== integrityOf(code)) {",
-    put: "if (!capabilityHash(capability)) {",
+    find: "if (integrityOf(saved.code) === integrityOf(code)) return saved;",
+    put: "if (saved.code.length > 0) return saved;",
     test: CAPABILITIES,
     filter: CALLS,
   },
@@ -225,5 +225,44 @@ export const HUB: readonly Mutant[] = [
     put: 'if (!(asked.headers["content-type"] ?? "").startsWith("application/json")) {',
     test: "tests/attacks/rg_hub_sent_test.ts",
     filter: "RG4: a hub takes JSON in UTF-8 under that name alone, and never sends code as a page",
+  },
+  {
+    name: "hub-settled",
+    guard: "A change is told only when each hub on a store answers with it",
+    file: "_stamp.ts",
+    find: "await delay(this.#heldMs + MARGIN_MS);",
+    put: "await delay(this.#heldMs * 0);",
+    test: "tests/hub_alike_test.ts",
+    filter:
+      "What one hub tells as published, tagged or yanked, the other one answers with on PostgreSQL",
+  },
+  {
+    name: "hub-turns",
+    guard: "A key has no more changes at several hubs than at one",
+    file: "_turns.ts",
+    find: "WHERE ${grown} >= 1 RETURNING hash",
+    put: "WHERE ${grown} >= -99 RETURNING hash",
+    test: DESK,
+    filter: "embedded: all hubs on a store count the changes of a key together",
+  },
+  {
+    name: "not-older",
+    guard: "A registry that calls an older version the newest takes nobody back",
+    file: "_place.ts",
+    find: "if (!isPast) return found;",
+    put: "if (!isPast || version) return found;",
+    test: "src/registry/registries_test.ts",
+    filter:
+      "Registries uses what is pinned where a registry names an older one, and no newer one unseen",
+  },
+  {
+    name: "capability-shown",
+    guard: "A person sees what a capability of a registry does before it runs",
+    file: "registry_servers.ts",
+    find: "facts: [...facts, ...await this.lookup.textOf(found, signal)]",
+    put: "facts",
+    test: CAPABILITIES,
+    filter:
+      "The person sees what a capability of a hub does, escaped, and all of a long one on a terminal",
   },
 ];

@@ -12,6 +12,8 @@ import { type Typed, usage } from "./_typed.ts";
 
 /** How many versions are added in one transaction. */
 const TOGETHER = 500;
+/** How many names get their tags at once: each waits until all hubs answer with them. */
+const TAGGED = 100;
 
 /** What became of the versions of a folder. */
 type Counts = Record<Added | "left_out", number>;
@@ -31,7 +33,9 @@ export async function importFolder({ file, data, json }: Typed): Promise<number>
   for (let at = 0; at < entries.length; at += TOGETHER) {
     await addSome(entries.slice(at, at + TOGETHER), { store, counts });
   }
-  for (const { fqdn, tags } of found) await keepTags({ fqdn, tags }, store);
+  for (let at = 0; at < found.length; at += TAGGED) {
+    await Promise.all(found.slice(at, at + TAGGED).map((one) => keepTags(one, store)));
+  }
   const { added, same, refused, left_out } = counts;
   print(
     json

@@ -15,6 +15,8 @@ export interface HubRequest extends RegistryRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborted when the client has gone before all was sent. */
   readonly signal: AbortSignal;
+  /** Returns whether the client went away before it had sent all. That is no failure of the hub. */
+  readonly isGone: () => boolean;
   /** Reads the body; undefined if it has more than `max` bytes. */
   readonly body: (max: number) => Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
@@ -30,8 +32,14 @@ export function requestOf(request: IncomingMessage, response: ServerResponse): H
   response.once("close", () => response.writableFinished || gone.abort());
   return {
     ...{ method, target, accept, ifNoneMatch, headers, signal: gone.signal },
+    isGone: () => isGone(request),
     body: (max) => bodyOf(request, max),
   };
+}
+
+/** Returns whether a client went away before it had sent all. */
+export function isGone({ destroyed, complete }: IncomingMessage): boolean {
+  return destroyed && !complete;
 }
 
 async function bodyOf(

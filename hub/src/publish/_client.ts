@@ -61,9 +61,9 @@ async function attempt(
       body: JSON.stringify(body),
     });
     if (response.status !== 429 && response.status < 500) return response;
-    await response.body?.cancel();
+    const message = messageOf(await jsonOf(response));
     const seconds = Number(response.headers.get("retry-after") ?? NaN);
-    const why = `it answered ${response.status}`;
+    const why = `it answered ${response.status}${message === "" ? "" : ` (${message})`}`;
     return Number.isFinite(seconds) && seconds >= 0 ? { why, waitMs: seconds * 1_000 } : { why };
   } catch (error) {
     // The platform's message may have the address, and never the header.
@@ -79,7 +79,7 @@ async function accepted(response: Response, { registry }: Target): Promise<Membe
   const said = await jsonOf(response);
   if (response.ok && isObject(said)) return said;
   const { status } = response;
-  const message = isObject(said) ? visible(textOf(said.message), 600) : "";
+  const message = messageOf(said);
   if (status >= 400 && message !== "") {
     throw new PmlError("REGISTRY_BAD_RESPONSE", `The hub refuses it (${status}): ${message}`, {
       hint: hintOf(status),
@@ -90,6 +90,10 @@ async function accepted(response: Response, { registry }: Target): Promise<Membe
     `Cannot use the answer of ${quoted(registry, 200)}: status ${status}, and no JSON of a hub`,
     { hint: "Check --to: it is the URL that clients name under registries" },
   );
+}
+
+function messageOf(said: unknown): string {
+  return isObject(said) ? visible(textOf(said.message), 600) : "";
 }
 
 function hintOf(status: number): string {

@@ -6,8 +6,8 @@
 
 import { basename, join } from "node:path";
 import {
+  capabilityManifest,
   fqdnOf,
-  integrityOf,
   type JsonObject,
   PmlError,
   quoted,
@@ -46,15 +46,9 @@ export async function preparedCapability(text: string): Promise<Prepared | undef
   if (version === undefined) {
     throw unfit(text, "it has no version", `Write pml-hub publish ${fqdn}@1.0.0`);
   }
-  const { code, description, parameters, calls } = await savedCapability(fqdn);
-  const said: JsonObject = description === undefined ? {} : { description };
-  const manifest: JsonObject = {
-    ...{ fqdn, type: "capability", version, ...said },
-    tools: [{ name: action, ...said, inputSchema: parameters }],
-    ...{ tools_used: [...calls], env_required: [], warnings: [], routing: "local" },
-    integrity: integrityOf(code),
-  };
-  return { fqdn, version, manifest, code: new TextDecoder().decode(code), files: [fqdn] };
+  const saved = await savedCapability(fqdn);
+  const manifest = capabilityManifest({ fqdn, version, saved });
+  return { fqdn, version, manifest, code: new TextDecoder().decode(saved.code), files: [fqdn] };
 }
 
 /**

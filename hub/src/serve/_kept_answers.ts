@@ -11,13 +11,13 @@ const MOST = { one: 64_000, all: 16_000_000 };
 
 /** Answers that were made already. */
 export class KeptAnswers {
-  readonly #stamp: () => string | undefined;
+  readonly #stamp: () => string | Promise<string>;
   readonly #answers = new Map<string, RegistryResponse>();
   #of: string | undefined;
   #bytes = 0;
 
-  /** Takes what says in which state the store is; nothing if that is not known. */
-  constructor(stamp: () => string | undefined) {
+  /** Takes what says in which state the store is. If it throws, nothing is answered. */
+  constructor(stamp: () => string | Promise<string>) {
     this.#stamp = stamp;
   }
 
@@ -27,8 +27,7 @@ export class KeptAnswers {
     make: () => Promise<RegistryResponse>,
   ): Promise<RegistryResponse> {
     // It is read before the answer is made: what changes meanwhile makes another one.
-    const stamp = this.#stamp();
-    if (stamp === undefined) return await make();
+    const stamp = await this.#stamp();
     if (stamp !== this.#of) this.#begin(stamp);
     const { method, target, accept, ifNoneMatch } = asked;
     const key = JSON.stringify([method, target, accept, ifNoneMatch]);

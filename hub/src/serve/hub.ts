@@ -9,7 +9,7 @@ import { failure, listen, type Listener, refusedSender, type Signer } from "@cas
 import { openMcp } from "../mcp/mcp.ts";
 import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
-import { type HubResponse, requestOf, send } from "../http/exchange.ts";
+import { type HubResponse, isGone, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
 import { type Seen, watched } from "./metrics.ts";
 import { KeptAnswers } from "./_kept_answers.ts";
@@ -46,19 +46,20 @@ export interface Hub extends Listener {
 const LOOPBACK = ["127.0.0.1", "localhost", "[::1]"];
 const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
+/** Nobody gets this: it is for the metrics, with the status that nginx has for it. */
+const GONE = failure(499, "gone", { message: "The client has gone" });
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn, observe, named = new Set() } = options;
   const { isModerated = false, perMinute = PER_MINUTE } = options;
-  let isStopping = false;
-  let isLocal = true;
+  let [isStopping, isLocal] = [false, true];
   const address = Promise.withResolvers<string>();
   const hosts = new Set(publicUrl === undefined ? [] : [new URL(publicUrl).host]);
   const write = openWriting({
     ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
-    ...{ isModerated, perMinute },
+    ...{ isModerated, perMinute, warn },
   });
   const mcp = openMcp(store);
   const kept = new KeptAnswers(() => store.stamp());
@@ -77,17 +78,18 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       isStopping: () => isStopping,
     });
   };
-  const onError = (error: unknown) =>
+  const failed = (error: unknown) => {
     warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
+    return FAILED;
+  };
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
-    answered(request, response).catch((error) => {
-      onError(error);
-      return FAILED;
-    }).then(async (made) => {
-      await send(response, made, request);
-      observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
-    }).catch(onError);
+    answered(request, response).catch((error) => isGone(request) ? GONE : failed(error)).then(
+      async (made) => {
+        await send(response, made, request);
+        observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
+      },
+    ).catch(failed);
   };
   const listener = await listen({ ...options, what: "a hub", silentMs: SILENT_MS, answer });
   ({ isLocal } = listener);

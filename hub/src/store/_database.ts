@@ -19,7 +19,9 @@ export function openDatabase(file: string, steps = MIGRATIONS): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: WAIT_MS, allowExtension: false });
   try {
     if (versionOf(db, { file, steps }) === 0) db.exec("PRAGMA journal_mode = WAL");
-    db.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF");
+    db.exec(
+      "PRAGMA cache_size = -16000; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF",
+    );
     migrate(db, { file, steps });
     return db;
   } catch (error) {
@@ -67,7 +69,7 @@ function migrate(db: DatabaseSync, { file, steps = MIGRATIONS }: Made): void {
     }
     db.exec("COMMIT");
   } catch (error) {
-    db.exec("ROLLBACK");
+    if (db.isTransaction) db.exec("ROLLBACK");
     throw error;
   }
 }

@@ -7,6 +7,7 @@
 import { integrityOf, type JsonObject } from "@casys/pml/registry";
 import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
 import type { Sql } from "./_sql.ts";
+import type { Stamp } from "./_stamp.ts";
 import type {
   Change,
   Decided,
@@ -19,6 +20,7 @@ import type {
   Refusal,
   WaitingEntry,
 } from "./store.ts";
+import { takeTurn } from "./_turns.ts";
 import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
@@ -43,10 +45,12 @@ interface WaitingRow {
 /** Changes a store in a file. */
 export class EmbeddedDesk implements Desk {
   readonly #sql: Sql;
+  readonly #stamp: Stamp;
 
-  /** Takes the database of a store. */
-  constructor(sql: Sql) {
+  /** Takes the database of a store, and what readers are told to be its state. */
+  constructor(sql: Sql, stamp: Stamp) {
     this.#sql = sql;
+    this.#stamp = stamp;
   }
 
   /** Publishes a version, or lets it wait. */
@@ -209,9 +213,9 @@ export class EmbeddedDesk implements Desk {
     );
   }
 
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined> {
-    return Promise.try(() => this.#owner(keyHash));
+  /** Takes one of the changes that a key may make a minute. */
+  takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
+    return Promise.try(() => takeTurn(this.#sql, keyHash, perMinute));
   }
 
   #owner(keyHash: string): string | undefined {
@@ -284,7 +288,7 @@ export class EmbeddedDesk implements Desk {
   }
 
   #change<T>(work: () => T): Promise<T> {
-    return Promise.try(() => this.#sql.together(work));
+    return this.#stamp.settled(() => this.#sql.together(work));
   }
 }
 

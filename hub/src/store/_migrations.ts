@@ -106,4 +106,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX follows_before ON follows (before);
   CREATE INDEX follows_after ON follows (after);
   `,
+  `
+  -- Of each key: how many changes it may make yet, and when that was so, in seconds.
+  CREATE TABLE turns (hash TEXT PRIMARY KEY, turns REAL NOT NULL, at REAL NOT NULL) STRICT;
+  `,
 ];

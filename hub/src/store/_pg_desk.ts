@@ -22,9 +22,15 @@ import type {
   Refusal,
   WaitingEntry,
 } from "./store.ts";
+import type { Stamp } from "./_stamp.ts";
+import { type Left, takingTurn, waitOf } from "./_turns.ts";
 import { tableOf } from "./_versions.ts";
 
 const NO_KEY = { why: "key" } as const;
+const NOW = "extract(epoch FROM clock_timestamp())::double precision";
+const TAKING = takingTurn({
+  ...{ values: ["$1", "$2::double precision", NOW], least: "least", greatest: "greatest" },
+});
 const MISSING = { why: "missing" } as const;
 
 /** What an organisation publishes. */
@@ -46,15 +52,17 @@ interface WaitingRow {
 /** Changes a store on a server. */
 export class PgDesk implements Desk {
   readonly #pg: Pg;
+  readonly #stamp: Stamp;
 
-  /** Takes a server whose tables are up to date. */
-  constructor(pg: Pg) {
+  /** Takes a server whose tables are up to date, and what readers are told to be its state. */
+  constructor(pg: Pg, stamp: Stamp) {
     this.#pg = pg;
+    this.#stamp = stamp;
   }
 
   /** Publishes a version, or lets it wait. */
   publish(publication: Publication): Promise<Published> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       const owner = await keyOwner(sql, publication.keyHash);
       return owner === undefined ? NO_KEY : await publish(sql, { ...publication, owner });
     });
@@ -101,7 +109,7 @@ export class PgDesk implements Desk {
     { fqdn, keyHash }: Change,
     work: (sql: Queries) => Promise<Refusal | undefined>,
   ): Promise<Refusal | undefined> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       if (keyHash !== undefined) {
         const owner = await keyOwner(sql, keyHash);
         if (owner === undefined) return NO_KEY;
@@ -131,9 +139,18 @@ export class PgDesk implements Desk {
     });
   }
 
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined> {
-    return keyOwner(this.#pg, keyHash);
+  /** Takes one of the changes that a key may make a minute. The time is that of the server. */
+  async takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined> {
+    const values = [keyHash, perMinute] as const;
+    if (await this.#pg.get(TAKING, values) !== undefined) return undefined;
+    const left = await this.#pg.get(
+      `SELECT t.turns, t.at, ${NOW} AS now FROM keys JOIN turns t USING (hash)
+       WHERE hash = $1 AND revoked IS NULL`,
+      [keyHash],
+    );
+    if (left === undefined) return NO_KEY;
+    const { turns, at, now } = left as unknown as Left & { now: number }; // of these columns
+    return { why: "rate", seconds: waitOf({ turns, at }, { most: perMinute, now }) };
   }
 
   /** Returns all keys, the oldest first. */
@@ -183,7 +200,7 @@ export class PgDesk implements Desk {
     },
     isAccepted: boolean,
   ): Promise<Decided> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       const at = [fqdn, version];
       const row = await sql.get(`${WAITING} WHERE w.fqdn = $1 AND w.version = $2`, at);
       if (row === undefined) return "missing";
@@ -195,6 +212,11 @@ export class PgDesk implements Desk {
       else await forget(sql, entry);
       return "done";
     });
+  }
+
+  /** Makes a change that readers see, and waits until every hub answers with it. */
+  #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return this.#stamp.settled(() => this.#pg.together(work));
   }
 }
 

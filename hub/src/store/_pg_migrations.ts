@@ -35,6 +35,9 @@ const ROWS = (table: string, recordType: string) => `
       WHERE tags.fqdn = ${table}.fqdn AND tags.version = ${table}.version) AS version_tag
   FROM ${table} WHERE yanked IS NULL`;
 
+/** The tables of which answers to readers are made. */
+const ANSWERED = ["blobs", "servers", "capabilities", "tags", "newest"];
+
 /** The steps in their order. The number of the first one is 1. */
 export const PG_MIGRATIONS: readonly string[] = [
   `
@@ -84,6 +87,29 @@ export const PG_MIGRATIONS: readonly string[] = [
   );
   CREATE INDEX follows_before ON follows (before);
   CREATE INDEX follows_after ON follows (after);
+  `,
+  `
+  -- One row, which is another one after each transaction that changes answers, whoever makes it.
+  -- A number would come again after a restore, so it is random.
+  CREATE TABLE changed (stamp uuid NOT NULL);
+  INSERT INTO changed VALUES (gen_random_uuid());
+  CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = ${SCHEMA}, pg_catalog, pg_temp AS $$ BEGIN
+      -- Once in a transaction is enough, and a thousand versions of one row are slow.
+      UPDATE changed SET stamp = gen_random_uuid() WHERE xmin <> pg_current_xact_id()::xid;
+      RETURN NULL;
+    END $$;
+  ${
+    ANSWERED.map((table) =>
+      `CREATE TRIGGER ${table}_changed
+    AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON ${table}
+    FOR EACH STATEMENT EXECUTE FUNCTION note_change();`
+    ).join("\n  ")
+  }
+  -- Of each key: how many changes it may make yet, and when that was so, in seconds.
+  CREATE TABLE turns (
+    hash text COLLATE "C" PRIMARY KEY, turns double precision NOT NULL, at double precision NOT NULL
+  );
   `,
 ];
 

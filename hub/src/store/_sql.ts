@@ -44,7 +44,8 @@ export class Sql {
       this.#db.exec("COMMIT");
       return made;
     } catch (error) {
-      this.#db.exec("ROLLBACK");
+      // After some errors, such as a full disk, SQLite has done so by itself.
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;
     }
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { until } from "../../../tests/kit/wait.ts";
 import { server, STORES } from "./_stores_test.ts";
 import type { HubStore, Offered, Publication, Published, Shares } from "./store.ts";
 
@@ -40,16 +41,38 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.deepEqual(await publish(store, weather, { by: "nobody" }), { why: "key" });
     const entry = await store.entry("weather", undefined);
     assert.deepEqual([entry?.owner, entry?.code?.length], ["acme", 1]);
-    assert.equal(await store.desk.ownerOf("hash of acme"), "acme");
+    assert.equal(await store.desk.takeTurn("hash of acme", 60), undefined);
     assert.equal(await store.desk.revokeKey("k-acme"), true);
     assert.equal(await store.desk.revokeKey("k-none"), false);
-    assert.equal(await store.desk.ownerOf("hash of acme"), undefined);
+    assert.deepEqual(await store.desk.takeTurn("hash of acme", 60), { why: "key" });
     assert.deepEqual(await publish(store, server("weather", "2.0.0")), { why: "key" });
     const change = { fqdn: "weather", version: "1.0.0", keyHash: "hash of acme" };
     assert.deepEqual(await store.desk.yank(change, ""), { why: "key" });
     const [key] = await store.desk.keys();
     assert.ok(key?.revoked instanceof Date && key.revoked >= key.created);
     assert.deepEqual([key.id, key.owner], ["k-acme", "acme"]);
+  });
+
+  Deno.test(`${kind}: all hubs on a store count the changes of a key together`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await using other = await there.open();
+    await keyed(store, "acme", "second");
+    const start = performance.now();
+    const taken = await Promise.all(
+      Array.from(
+        { length: 60 },
+        (_, at) => [store, other][at % 2]?.desk.takeTurn("hash of acme", 10),
+      ),
+    );
+    const grown = Math.floor((performance.now() - start) / 6_000);
+    const made = taken.filter((refusal) => refusal === undefined).length;
+    assert.ok(made >= 10 && made <= 10 + grown, `${made} of 60`);
+    const refusal = taken.find((one) => one !== undefined);
+    assert.ok(refusal?.why === "rate" && refusal.seconds >= 1 && refusal.seconds <= 6);
+    assert.equal(await other.desk.takeTurn("hash of second", 10), undefined);
+    // A turn comes back in time.
+    await until(async () => await store.desk.takeTurn("hash of acme", 600) === undefined);
   });
 
   Deno.test(`${kind}: what follows what is counted over the newest versions of capabilities`, async () => {

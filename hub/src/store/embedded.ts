@@ -10,6 +10,7 @@ import { type CatalogQuery, compareVersions, type JsonObject } from "@casys/pml/
 import { openDatabase } from "./_database.ts";
 import { claimForOperator, EmbeddedDesk } from "./_desk.ts";
 import { Sql } from "./_sql.ts";
+import { Stamp } from "./_stamp.ts";
 import { addVersion, chooseNewest, type Table, tableOf, versionsOf } from "./_versions.ts";
 import { relatedOf, relatedQuery } from "./follows.ts";
 import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
@@ -30,6 +31,8 @@ interface Row {
   readonly yanked: string | null;
 }
 
+/** How long the file is believed to be as it was. A look takes as long as a tenth of an answer. */
+const HELD_MS = 5;
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
 const LEFT = "FROM newest n JOIN";
 /** The fewest characters of a word that the index knows. */
@@ -50,11 +53,19 @@ export class EmbeddedStore implements HubStore {
   /** What publishers and the operator change. */
   readonly desk: Desk;
   readonly #sql: Sql;
+  readonly #stamp: Stamp;
 
   /** Takes a database whose tables are up to date. */
   constructor(db: DatabaseSync) {
     this.#sql = new Sql(db);
-    this.desk = new EmbeddedDesk(this.#sql);
+    this.#stamp = new Stamp(() => {
+      const row = this.#sql.get(
+        "SELECT data_version, total_changes() AS own FROM pragma_data_version",
+        [],
+      );
+      return `${row?.data_version} ${row?.own}`;
+    }, HELD_MS);
+    this.desk = new EmbeddedDesk(this.#sql, this.#stamp);
   }
 
   /** Returns the entry of a version or a tag; without one, the newest. */
@@ -99,17 +110,13 @@ export class EmbeddedStore implements HubStore {
     });
 
   /** Returns what is another text after each change, of this process or of others. */
-  stamp(): string {
-    const row = this.#sql.get(
-      "SELECT data_version, total_changes() AS own FROM pragma_data_version",
-      [],
-    );
-    return `${row?.data_version} ${row?.own}`;
+  stamp(): string | Promise<string> {
+    return this.#stamp.now();
   }
 
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
-    return this.#now(() =>
+    return this.#stamp.settled(() =>
       this.#sql.together(() => {
         const added = entries.map((entry) => addVersion(this.#sql, entry));
         for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
@@ -123,7 +130,7 @@ export class EmbeddedStore implements HubStore {
 
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Tags): Promise<void> {
-    return this.#now(() =>
+    return this.#stamp.settled(() =>
       this.#sql.together(() => {
         this.#sql.run("DELETE FROM tags WHERE fqdn = ?", [fqdn]);
         for (const [tag, version] of Object.entries(tags)) {

@@ -13,7 +13,7 @@ import {
   quoted,
 } from "@casys/pml/registry";
 import { copyFromPg, copyToPg } from "./_pg_copy.ts";
-import { Pg, type PgRow } from "./_pg.ts";
+import { Pg, type PgRow, type Queries } from "./_pg.ts";
 import { PgDesk } from "./_pg_desk.ts";
 import { migratePg, PG_MIGRATIONS } from "./_pg_migrations.ts";
 import { claimForOperator } from "./_pg_namespaces.ts";
@@ -21,8 +21,11 @@ import { pgPlaceOf } from "./_pg_url.ts";
 import { addVersion, chooseNewest, versionsOf } from "./_pg_versions.ts";
 import { relatedOf, relatedQuery } from "./follows.ts";
 import type { Added, Desk, HubStore, Offered, RegistryRow, Related, StoredEntry } from "./store.ts";
+import { Stamp } from "./_stamp.ts";
 import { tableOf } from "./_versions.ts";
 
+/** How long the server is believed about its state. */
+const HELD_MS = 50;
 const COLUMNS = "v.fqdn, v.version, v.manifest, v.created, v.owner, v.yanked";
 
 /** A row of `servers` or `capabilities`, with the code if it has some. */
@@ -61,11 +64,17 @@ export class PostgresStore implements HubStore {
   /** What publishers and the operator change. */
   readonly desk: Desk;
   readonly #pg: Pg;
+  readonly #stamp: Stamp;
 
   /** Takes a server whose tables are up to date. */
   constructor(pg: Pg) {
     this.#pg = pg;
-    this.desk = new PgDesk(pg);
+    this.#stamp = new Stamp(async () => {
+      const row = await pg.get("SELECT stamp::text AS stamp FROM changed");
+      if (row === undefined) throw new Error("the table of changes is empty");
+      return String(row.stamp);
+    }, HELD_MS);
+    this.desk = new PgDesk(pg, this.#stamp);
   }
 
   /** Returns the entry of a version or a tag; without one, the newest. */
@@ -107,12 +116,14 @@ export class PostgresStore implements HubStore {
     return rows.map(entryOf);
   };
 
-  /** Returns nothing: to ask the server would take as long as an answer. */
-  stamp(): undefined {}
+  /** Returns what is another text after each change, which the server is asked for now and then. */
+  stamp(): string | Promise<string> {
+    return this.#stamp.now();
+  }
 
   /** Adds versions in one transaction. */
   add(entries: readonly Offered[]): Promise<readonly Added[]> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       const added: Added[] = [];
       for (const entry of entries) added.push(await addVersion(sql, entry));
       for (const fqdn of new Set(entries.map(({ fqdn }) => fqdn))) {
@@ -125,7 +136,7 @@ export class PostgresStore implements HubStore {
 
   /** Sets the tags of a name. */
   tag(fqdn: string, tags: Readonly<Record<string, string>>): Promise<void> {
-    return this.#pg.together(async (sql) => {
+    return this.#shown(async (sql) => {
       await sql.run("DELETE FROM tags WHERE fqdn = $1", [fqdn]);
       for (const [tag, version] of Object.entries(tags)) {
         await sql.run("INSERT INTO tags (fqdn, tag, version) VALUES ($1, $2, $3)", [
@@ -203,7 +214,11 @@ export class PostgresStore implements HubStore {
 
   /** Takes all of a file that a hub wrote. Throws `USAGE` if there is something already. */
   async copyFrom(db: DatabaseSync): Promise<void> {
-    await copyToPg(this.#pg, db);
+    await this.#stamp.settled(() => copyToPg(this.#pg, db));
+  }
+
+  #shown<T>(work: (sql: Queries) => Promise<T>): Promise<T> {
+    return this.#stamp.settled(() => this.#pg.together(work));
   }
 
   /** Closes the connections. */

@@ -75,7 +75,9 @@ export type Refusal =
   | { readonly why: "key" | "exists" | "missing" | "too_wide" }
   /** The namespace of another organisation, or one that looks like it. */
   | { readonly why: "foreign" | "look_alike"; readonly namespace: string }
-  | { readonly why: "full"; readonly share: keyof Shares };
+  | { readonly why: "full"; readonly share: keyof Shares }
+  /** The key has made all changes of this minute. */
+  | { readonly why: "rate"; readonly seconds: number };
 
 /** What became of a publication. */
 export type Published =
@@ -117,8 +119,11 @@ export interface Desk {
   addKey(
     key: { readonly id: string; readonly owner: string; readonly hash: string },
   ): Promise<void>;
-  /** Returns the organisation of a key that was not revoked. */
-  ownerOf(keyHash: string): Promise<string | undefined>;
+  /**
+   * Takes one of the changes that a key may make a minute, at all hubs of this store together.
+   * Nothing if it had one.
+   */
+  takeTurn(keyHash: string, perMinute: number): Promise<Refusal | undefined>;
   /** Returns all keys, the oldest first. */
   keys(): Promise<readonly KeyRecord[]>;
   /** Revokes a key. Returns whether there is such a key. */
@@ -160,8 +165,11 @@ export interface RegistryRow {
 export interface HubStore extends RegistryStore, AsyncDisposable {
   /** What publishers and the operator change. */
   readonly desk: Desk;
-  /** Returns a text that is another one after each change, whoever makes it; none if nobody knows. */
-  stamp(): string | undefined;
+  /**
+   * Returns a text that is another one after each change, whoever makes it. What is told as changed
+   * is so for each process that asks from then on.
+   */
+  stamp(): string | Promise<string>;
   /** Returns the entry of a version or a tag; without one, the newest that is no pre-release. */
   readonly entry: (fqdn: string, version: string | undefined) => Promise<StoredEntry | undefined>;
   /** Returns the newest entries that fit, ordered by name: one more than the limit if there is. */

@@ -55,6 +55,11 @@ export function refused(
         message: `${name} looks like ${quoted(refusal.namespace)}, which is another's. ` +
           "Choose another name, or ask the hub's operator for it",
       });
+    case "rate":
+      return failure(429, "rate_limited", {
+        message: "This key has made as many changes as a key may make a minute",
+        headers: { "retry-after": String(refusal.seconds) },
+      });
     case "full":
       return failure(403, "full", {
         message: `${SHARE[refusal.share]}. Ask the hub's operator`,

@@ -21,7 +21,6 @@ import type { Desk, Shares } from "../store/store.ts";
 import { keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
 import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
-import { Rates } from "./_rates.ts";
 import { refused } from "./_refused.ts";
 
 /** How publishers are served. */
@@ -34,6 +33,7 @@ export interface WriteOptions {
   /** How many changes a key may make a minute. */
   readonly perMinute: number;
   readonly isStopping: () => boolean;
+  readonly warn: (message: string) => void;
 }
 
 /** Answers a request that changes something; nothing if it is none. */
@@ -68,29 +68,27 @@ const PATHS: readonly (readonly [method: string, path: RegExp, what: Work["what"
 
 /** Returns what answers publishers. */
 export function openWriting(options: WriteOptions): Writing {
-  const rates = new Rates(options.perMinute);
   const lanes = new Lanes();
   return async (asked) => {
     const work = workOf(asked);
     if (work === undefined) return undefined;
     if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
     const keyHash = keyHashOf(asked.headers.authorization);
-    const owner = keyHash && await options.desk.ownerOf(keyHash);
-    if (keyHash === undefined || owner === undefined) return refused({ why: "key" });
-    const wait = rates.take(keyHash);
-    if (wait !== undefined) {
-      const message = `This key may make ${options.perMinute} changes a minute`;
-      return later("rate_limited", { message, seconds: wait });
-    }
-    using lane = lanes.take(keyHash);
-    if (lane === undefined) {
-      return later("busy", { message: "This hub takes other uploads; try again" });
-    }
+    if (keyHash === undefined) return refused({ why: "key" });
     try {
+      const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
+      if (refusal !== undefined) return refused(refusal);
+      using lane = lanes.take(keyHash);
+      if (lane === undefined) {
+        return later("busy", { message: "This hub takes other uploads; try again" });
+      }
       return await changed(work, { asked, keyHash }, options);
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error;
-      return unfit(work, error);
+      if (error instanceof Unfit) return unfit(work, error);
+      if (asked.isGone()) throw error;
+      options.warn(`Cannot ${work.what}: ${error instanceof Error ? error.message : error}`);
+      const message = "The store of this hub does not take it now. Send the same again later";
+      return later("not_kept", { message, seconds: 2 });
     }
   };
 }
@@ -211,11 +209,10 @@ function unfit(work: Work, { message, status }: Unfit): RegistryResponse {
 
 /** Answers a request that may be sent again after some seconds. */
 function later(
-  error: "stopping" | "busy" | "rate_limited",
+  error: "stopping" | "busy" | "not_kept",
   { message, seconds = 1 }: { readonly message: string; readonly seconds?: number },
 ): RegistryResponse {
-  const status = error === "rate_limited" ? 429 : 503;
-  return failure(status, error, { message, headers: { "retry-after": String(seconds) } });
+  return failure(503, error, { message, headers: { "retry-after": String(seconds) } });
 }
 
 function json(
