@@ -11,10 +11,11 @@ import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
+import { memberOf } from "../core/member.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
-import { pinnedChanges, pinnedIn } from "../registry/lock.ts";
+import { pinnedChanges } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
 import { entryName, fqdnOf } from "../registry/fqdn.ts";
 import type { Found } from "../registry/registries.ts";
@@ -158,9 +159,9 @@ export class RegistryServers implements Disposable {
     const { home } = await this.#options.pins.state();
     const { tools = [] } = this.#here.get(server)?.found.manifest ?? {};
     if (tools.some(({ name }) => name === tool)) return server;
-    if (pinnedIn(home, whole) !== undefined) return whole;
+    if (memberOf(home, whole) !== undefined) return whole;
     // A server that is used may have tools that its registry does not list.
-    const isUsed = pinnedIn(home, server) !== undefined && tools.length === 0;
+    const isUsed = memberOf(home, server) !== undefined && tools.length === 0;
     // What the person named is looked up as it is.
     if (isUsed || isNamed) return server;
     return await this.offers.entryOf(fqdn) ?? server;
@@ -177,7 +178,7 @@ export class RegistryServers implements Disposable {
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
     const { home } = await this.#options.pins.state();
-    const isUsed = pinnedIn(home, name) !== undefined;
+    const isUsed = memberOf(home, name) !== undefined;
     const unoffered = () => this.offers.unapproved(name);
     const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
     if (nameless !== undefined) return nameless;
@@ -201,8 +202,8 @@ export class RegistryServers implements Disposable {
   /** Whether nobody pinned another one here, or in the lock that came with the workspace. */
   async #isFirst({ name, pinned }: ServerIdentity): Promise<boolean> {
     const { lock, home } = await this.#options.pins.state();
-    const locked = pinnedIn(lock, name);
-    return pinnedIn(home, name) === undefined &&
+    const locked = memberOf(lock, name);
+    return memberOf(home, name) === undefined &&
       (locked === undefined || pinnedChanges(locked, pinned).length === 0);
   }
 

@@ -6,7 +6,6 @@
  */
 
 import { sha256 } from "../core/hash.ts";
-import type { JsonObject } from "../core/json.ts";
 import { openJournalFile, recordOf } from "./journal_lines.ts";
 
 const NO_HASH = "0".repeat(64);
@@ -20,8 +19,6 @@ export interface JournalCheck {
   readonly records: number;
   /** The first bad record: its file, its line counted from 1, and what is wrong with it. */
   readonly bad?: { readonly file: string; readonly line: number; readonly reason: string };
-  /** Calls with a start record but no end record here. Their outcome is unknown. */
-  readonly unfinished: readonly string[];
   /** Whether the process closed the journal. If not, its end may be cut off. */
   readonly closed: boolean;
   /**
@@ -50,7 +47,6 @@ export async function verifyJournal(paths: string | readonly string[]): Promise<
 }
 
 class Check {
-  readonly #unfinished = new Set<string>();
   #records = 0;
   #seq = -1;
   #last = NO_HASH;
@@ -67,7 +63,6 @@ class Check {
     return {
       ...(bad ? { bad: { ...bad, reason: this.#reason } } : {}),
       records: this.#records,
-      unfinished: [...this.#unfinished],
       closed: this.#closed,
       complete: this.#complete,
     };
@@ -85,15 +80,8 @@ class Check {
     }
     this.#seq = Number(seq);
     this.#last = hash;
-    this.#count(record);
-    return undefined;
-  }
-
-  #count(record: JsonObject): void {
     this.#records += 1;
-    const id = String(record.callId);
-    if (record.kind === "start") this.#unfinished.add(id);
-    if (record.kind === "end") this.#unfinished.delete(id);
     if (record.event === "journal closed") this.#closed = true;
+    return undefined;
   }
 }

@@ -9,6 +9,7 @@ import type { App } from "../app/app.ts";
 import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
@@ -46,7 +47,7 @@ const FILE_MAX = 4_000_000;
 /** Runs `pml capability`. */
 export async function capability(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [what = "list", first = "", second] } = typed;
-  const [work, count] = Object.hasOwn(COMMANDS, what) ? COMMANDS[what] ?? [] : [];
+  const [work, count] = memberOf(COMMANDS, what) ?? [];
   const { length } = typed.words;
   if (work === undefined || count === undefined || length > 0 && length <= count) {
     const known = Object.keys(COMMANDS);

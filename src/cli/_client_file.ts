@@ -8,6 +8,7 @@ import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node, ParseError } from "jsonc-parser";
 import { isObject, objectOf } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { refused } from "./_files.ts";
 import { isAdded } from "./_yaml_text.ts";
 
@@ -54,7 +55,7 @@ export async function editClientText(
   const whole: unknown = read(text.replace(/^\uFEFF/, ""), { jsonc, path });
   const servers = at.reduce((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
   if (!isObject(servers)) throw refused(path, `"${at.join(".")}" is not an object`);
-  const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
+  const found = memberOf(servers, NAME);
   if (isPml(found, entry)) return undefined;
   const after = await withValue(text, { path, at: [...at, NAME], entry });
   return { text: after, before: JSON.stringify(found) };
@@ -81,7 +82,7 @@ export async function editTomlText(
   const before = parsed(text);
   const servers = before[section] ?? {};
   if (!isObject(servers)) throw refused(path, `"${section}" is not a table`);
-  const found = Object.hasOwn(servers, NAME) ? servers[NAME] : undefined;
+  const found = memberOf(servers, NAME);
   if (isPml(found, entry)) return undefined;
   if (found !== undefined) return { text, before: JSON.stringify(found) };
   const wanted = { ...before, [section]: { ...servers, [NAME]: entry } };

@@ -10,6 +10,7 @@ import { readWorkspaceFile } from "../config/file.ts";
 import { readPerson } from "../config/person.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { agreed, type Change, changeOf } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
@@ -33,7 +34,7 @@ export async function setValue(
       "Write it like `pml config set limits.children 4`; null removes a setting",
     );
   }
-  const other = Object.hasOwn(OTHERS, first) ? OTHERS[first] : undefined;
+  const other = memberOf(OTHERS, first);
   if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
   const value = valueOf(said.join(" "));
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];

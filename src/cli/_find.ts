@@ -10,6 +10,7 @@ import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
 import type { Verdict } from "../core/call.ts";
 import { defined, inset, quoted, visible } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { DOORS } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -168,7 +169,7 @@ async function approvedOf(app: App, id: ToolId): Promise<Readonly<Record<string,
   await pins.state();
   const { version, integrity, tools = {} } = pins.pinned(server) ?? {};
   const code = integrity ?? app.policy.approvedCode(server);
-  return defined({ version, code, tool: Object.hasOwn(tools, tool) ? tools[tool] : undefined });
+  return defined({ version, code, tool: memberOf(tools, tool) });
 }
 
 /** Reads a name for another part of MCP, such as `github:@resources`. */

@@ -8,6 +8,7 @@ import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";
@@ -34,7 +35,7 @@ async function show({ app }: CommandContext): Promise<Shown> {
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const servers = Object.entries(lock).map(([name, entry]) => {
-    const known = Object.hasOwn(home, name) ? home[name] : undefined;
+    const known = memberOf(home, name);
     return { name, ...entry, approved: JSON.stringify(known) === JSON.stringify(entry) };
   });
   const own = Object.entries(home).filter(([name]) => !Object.hasOwn(lock, name))

@@ -9,6 +9,7 @@ import { PmlError } from "./errors.ts";
 import { isObject, quoted, textOf } from "./json.ts";
 import type { ListItem } from "./lists.ts";
 import { memoized } from "./memo.ts";
+import { schemaAt } from "./schema_ref.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const PLAIN = ["string", "integer", "boolean"];
@@ -26,10 +27,7 @@ interface MarkedArgument {
 /** Returns the values that a call repeats in headers, by the names of these. */
 export function markedValues(tool: ListItem, args: unknown): ReadonlyMap<string, unknown> {
   const values = markedIn(tool).map(({ header, path }) => {
-    const value = path.reduce<unknown>(
-      (from, key) => isObject(from) && Object.hasOwn(from, key) ? from[key] : undefined,
-      args,
-    );
+    const value = path.reduce<unknown>(schemaAt, args);
     return [`mcp-param-${header}`, value] as const;
   });
   return new Map(values.filter(([, value]) => isPlain(value)));

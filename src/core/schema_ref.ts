@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "./json.ts";
+import { memberOf } from "./member.ts";
 
 const DEEPEST = 8;
 
@@ -23,5 +24,5 @@ export function keyIn(part: string): string {
 
 /** Returns what an object has under its own key. */
 export function schemaAt(value: unknown, key: string): unknown {
-  return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return isObject(value) ? memberOf(value, key) : undefined;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { memberOf } from "../core/member.ts";
 import { FORMATS } from "./_formats.ts";
 import type { Rule, SchemaReader, Spot } from "./_json_schema.ts";
 import { limits } from "./_limits.ts";
@@ -58,7 +59,7 @@ export const KEYWORDS: ReadonlyMap<string, Make> = new Map(Object.entries<Make>(
   ),
   pattern,
   format: (said) => {
-    const is = Object.hasOwn(FORMATS, String(said)) ? FORMATS[String(said)] : undefined;
+    const is = memberOf(FORMATS, String(said));
     return is && ofText((text, { at, run }) => {
       run.spend(25 + text.length / 2);
       return is(text) ? FITS : run.fail(at, () => `String does not match format "${said}"`);

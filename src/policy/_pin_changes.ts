@@ -6,14 +6,9 @@
 
 import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
 import { defined } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import {
-  type LockEntries,
-  type LockEntry,
-  lockText,
-  pinnedChanges,
-  pinnedIn,
-} from "../registry/lock.ts";
+import { type LockEntries, type LockEntry, lockText, pinnedChanges } from "../registry/lock.ts";
 import type { PinState } from "./_pin_files.ts";
 
 /** A server, or a tool of it, to pin as it is now. */
@@ -37,7 +32,7 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
   const after = pinsAfter(now, [{ ...pin, isApproved: false }]);
   const { name } = pin.identity;
   const text = (entries: LockEntries) => {
-    const entry = pinnedIn(entries, name);
+    const entry = memberOf(entries, name);
     return lockText(entry === undefined ? {} : { [name]: entry });
   };
   return text(after.lock) !== text(now.lock) || text(after.home) !== text(now.home);
@@ -65,12 +60,12 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
 }
 
 function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): LockEntries {
-  const was = pinnedIn(entries, identity.name);
+  const was = memberOf(entries, identity.name);
   const isStale = was !== undefined && uncovered(was, identity).length > 0;
   // A change that the person must approve does not change the pin before that.
   const entry = isStale && (!isApproved || tool !== undefined) ? was : asNow(was, identity.pinned);
   const isNew = tool === undefined || isApproved || identity.pinned.kind === "deno" ||
-    pinnedIn(entry.tools, tool.definition.name) === undefined;
+    memberOf(entry.tools, tool.definition.name) === undefined;
   const more = tool && isNew ? { [tool.definition.name]: tool.hash } : {};
   return { ...entries, [identity.name]: { ...entry, tools: { ...entry.tools, ...more } } };
 }

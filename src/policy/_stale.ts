@@ -6,9 +6,10 @@
 
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import { quoted } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
-import { type LockEntry, pinnedChanges, pinnedIn } from "../registry/lock.ts";
+import { type LockEntry, pinnedChanges } from "../registry/lock.ts";
 import { type Pin, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
@@ -18,8 +19,8 @@ export type Stale = Pick<Unapproved, "code" | "facts">;
 /** Returns how a server differs from the approved one; undefined if it does not. */
 export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
   const { name, origin, pinned: { source }, facts } = identity;
-  const approved = pinnedIn(home, name);
-  const locked = origin === "person" ? approved : pinnedIn(lock, name);
+  const approved = memberOf(home, name);
+  const locked = origin === "person" ? approved : memberOf(lock, name);
   const lines = [
     ...changedLines(`${quoted(name)} has changed since it was approved`, {
       was: approved,
@@ -56,9 +57,9 @@ export async function staleTool(
   if (tool === undefined || pinned.kind === "deno") return undefined;
   const { lock, home } = from.state;
   const { definition, hash } = tool;
-  const hashIn = (entry: LockEntry | undefined) => entry && pinnedIn(entry.tools, definition.name);
-  const approved = hashIn(pinnedIn(home, name));
-  const locked = origin === "person" ? undefined : hashIn(pinnedIn(lock, name));
+  const hashIn = (entry: LockEntry | undefined) => entry && memberOf(entry.tools, definition.name);
+  const approved = hashIn(memberOf(home, name));
+  const locked = origin === "person" ? undefined : hashIn(memberOf(lock, name));
   const others = [...new Set([approved, locked])]
     .filter((one): one is string => one !== undefined && one !== hash);
   if (others.length === 0) return undefined;
@@ -87,7 +88,7 @@ export function differencesOf(
   const shared = identities.filter(({ origin }) => origin !== "person");
   const lines = shared.flatMap((identity) => {
     const { name, pinned, origin } = identity;
-    const [locked, approved] = [pinnedIn(lock, name), pinnedIn(home, name)];
+    const [locked, approved] = [memberOf(lock, name), memberOf(home, name)];
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];
     }
@@ -111,7 +112,7 @@ function toolDifferences(
   { locked, approved }: { readonly locked: LockEntry; readonly approved: LockEntry | undefined },
 ): readonly string[] {
   return Object.entries(approved?.tools ?? {}).flatMap(([tool, hash]) => {
-    const other = pinnedIn(locked.tools, tool);
+    const other = memberOf(locked.tools, tool);
     if (other === hash) return [];
     const pins = other === undefined ? "does not pin it" : `pins ${other}`;
     return [`${name}:${tool}: ${hash} was approved here, but ${LOCK_NAME} ${pins}`];

@@ -8,11 +8,12 @@
 
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ServerDefinition } from "../config/servers.ts";
+import { memberOf } from "../core/member.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
-import { type LockEntry, pinnedIn } from "../registry/lock.ts";
+import type { LockEntry } from "../registry/lock.ts";
 import { type CodeAtHand, ownIdentity } from "./_own_identity.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
@@ -110,7 +111,7 @@ export class Pins {
   /** Returns the pin of a name that was read last: from the lock, otherwise from the approvals. */
   pinned(name: string): LockEntry | undefined {
     const { lock = {}, home = {} } = this.#read ?? {};
-    return pinnedIn(lock, name) ?? pinnedIn(home, name);
+    return memberOf(lock, name) ?? memberOf(home, name);
   }
 
   /**
@@ -175,7 +176,7 @@ export class Pins {
   /** Pins known servers as they are now, except changes that need an approval. */
   async renew(identities: readonly ServerIdentity[]): Promise<void> {
     const { lock, home } = await this.state();
-    const known = identities.filter(({ name }) => pinnedIn(lock, name) ?? pinnedIn(home, name));
+    const known = identities.filter(({ name }) => memberOf(lock, name) ?? memberOf(home, name));
     await this.#write(known.map((identity) => ({ identity, isApproved: false })), this.#files);
   }
 

@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 
 /** The result of converting a `server.json`. */
 export type Offer =
@@ -100,7 +101,7 @@ export function offerOf(response: unknown): Offer {
 
 function packaged(said: JsonObject): JsonObject {
   const type = textOf(said.registryType);
-  const installer = Object.hasOwn(INSTALLERS, type) ? INSTALLERS[type] : undefined;
+  const installer = memberOf(INSTALLERS, type);
   if (installer === undefined) throw unfit(`PML installs no packages of type ${quoted(type)}`);
   const identifier = textOf(said.identifier);
   const package_ = `the package ${quoted(identifier)}`;
@@ -116,7 +117,7 @@ function packaged(said: JsonObject): JsonObject {
     throw unfit(`${package_} comes from ${quoted(base)}, where PML does not look`);
   }
   const hint = textOf(said.runtimeHint ?? Object.keys(installer.runs)[0]);
-  const command = Object.hasOwn(installer.runs, hint) ? installer.runs[hint] : undefined;
+  const command = memberOf(installer.runs, hint);
   if (command === undefined) throw unfit(`${package_} is run by ${quoted(hint)}`);
   const odd = listOf(said.runtimeArguments).map((one) => {
     const { name, value } = objectOf(one);
@@ -271,10 +272,6 @@ function variableOf(name: string): string {
 /** Returns the second-level domain of a URL's host. */
 function homeOf(url: string): string | undefined {
   return URL.parse(url)?.hostname.split(".").at(-2);
-}
-
-function memberOf(said: JsonObject, name: string): unknown {
-  return Object.hasOwn(said, name) ? said[name] : undefined;
 }
 
 function withoutNull(said: JsonObject): JsonObject {

@@ -5,6 +5,7 @@
  */
 
 import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /**
@@ -45,6 +46,6 @@ function changed(was: Members, is: Members, what: string): readonly string[] {
 }
 
 function valueAt(members: Members, key: string): string | undefined {
-  const value = Object.hasOwn(members, key) ? members[key] : undefined;
+  const value = memberOf(members, key);
   return value === undefined ? undefined : canonical(value);
 }

@@ -147,11 +147,6 @@ function listed(names: readonly string[]): readonly string[] | undefined {
   return names.length === 0 ? undefined : [...new Set(names)].sort();
 }
 
-/** Returns the member of a record with this name, but no inherited one. */
-export function pinnedIn<T>(record: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(record, name) ? record[name] : undefined;
-}
-
 /** Returns a line for each pinned fact of a server that changed; none if it is the same. */
 export function pinnedChanges(was: Pinned, is: Pinned): readonly string[] {
   const keys = Object.keys(FIELDS) as (keyof Pinned)[]; // the keys of a literal

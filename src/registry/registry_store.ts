@@ -5,6 +5,7 @@
  */
 
 import { defined, isObject, type Json, type JsonObject, textOf } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 import { integrityOf } from "./integrity.ts";
 import { CAPABILITY } from "./manifest.ts";
@@ -90,7 +91,7 @@ export function versionsOf(
   return [...byName].sort(([a], [b]) => a < b ? -1 : 1).map(([fqdn, own]) => ({
     fqdn,
     entries: own.toSorted((a, b) => compareVersions(b.version, a.version)),
-    tags: Object.hasOwn(tags, fqdn) ? tags[fqdn] ?? {} : {},
+    tags: memberOf(tags, fqdn) ?? {},
   }));
 }
 
@@ -100,7 +101,7 @@ export function chosen<T extends Pick<Entry, "version">>(
   version: string | undefined,
 ): T | undefined {
   const exact = (wanted: string | undefined) => entries.find((one) => one.version === wanted);
-  const tagged = (tag: string) => exact(Object.hasOwn(tags, tag) ? tags[tag] : undefined);
+  const tagged = (tag: string) => exact(memberOf(tags, tag));
   if (version !== undefined && version !== "latest") return exact(version) ?? tagged(version);
   return tagged("latest") ?? entries.find((one) => !isPreRelease(one.version)) ?? entries[0];
 }

@@ -6,6 +6,7 @@
  */
 
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 
 /** How long the capabilities of a client count after its last request that declares them. */
 const KEPT_MS = 10 * 60_000;
@@ -46,7 +47,7 @@ export class Able {
 function joined(one: JsonObject, other: JsonObject): JsonObject {
   const all: Record<string, Json> = { ...one };
   for (const [key, value] of Object.entries(other)) {
-    const known = Object.hasOwn(one, key) ? one[key] : undefined;
+    const known = memberOf(one, key);
     if (isObject(known) && isObject(value)) {
       all[key] = joined(known as JsonObject, value as JsonObject); // parsed JSON
     } else if (known === undefined) all[key] = value;

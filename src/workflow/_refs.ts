@@ -7,6 +7,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
 /** What a reference takes: a part of the output of a task, or of another source. */
@@ -74,7 +75,7 @@ export function partAt(whole: Json, { source, pointer }: Ref): Json {
   let value = whole;
   let path = "";
   for (const part of pointer.slice(1).split("/")) {
-    const next = memberOf(value, keyIn(part));
+    const next = valueAt(value, keyIn(part));
     if (next === undefined) {
       const where = path === "" ? quoted(source) : quoted(`${source}#${path}`, 300);
       throw new Missing(
@@ -114,10 +115,10 @@ function alone(value: JsonObject, key: string): Json {
   return value[key] ?? null;
 }
 
-function memberOf(value: Json, key: string): Json | undefined {
+function valueAt(value: Json, key: string): Json | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (isList(value)) return /^(0|[1-9]\d{0,9})$/.test(key) ? value[Number(key)] : undefined;
-  return Object.hasOwn(value, key) ? value[key] : undefined;
+  return memberOf(value, key);
 }
 
 /** Says what a value is, with the names of its members. */

@@ -6,6 +6,7 @@
  */
 
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 
 /** A JSON Schema that says nothing but types. */
 export interface Shape {
@@ -136,7 +137,7 @@ function mergedObject(one: Shape, other: Shape): Shape {
   // Objects that share no keys, or few of many, have data as keys.
   const isMap = maps !== undefined || least > 0 && common.length * 2 < Math.min(least, 3);
   const all = [...new Set([...names, ...others])].map((name) => {
-    const [mine, theirs] = both.map((of) => Object.hasOwn(of, name) ? of[name] : undefined);
+    const [mine, theirs] = both.map((of) => memberOf(of, name));
     return [name, either(mine, theirs) ?? ANYTHING] as const;
   });
   const shapes = maps === undefined ? all : [...all, ["", maps] as const];
@@ -146,12 +147,8 @@ function mergedObject(one: Shape, other: Shape): Shape {
   return { ...merged, required: (one.required ?? []).filter((name) => needed.has(name)) };
 }
 
-function membersOf({ properties, required, additionalProperties }: Shape): Shape {
-  return {
-    ...(properties && { properties }),
-    ...(required && { required }),
-    ...(additionalProperties && { additionalProperties }),
-  };
+function membersOf({ type: _, items: __, ...members }: Shape): Shape {
+  return members;
 }
 
 function bounded(shape: Shape): Shape {

@@ -6,6 +6,7 @@
  */
 
 import { isObject, visible } from "../core/json.ts";
+import { memberOf } from "../core/member.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
 /** How types are written. */
@@ -148,7 +149,7 @@ class TypeWriter {
   #named(type: unknown, schema: Record<string, unknown>, depth: number): string {
     if (type === "object") return this.#object(schema, depth);
     if (type === "array") return this.#array(schema, depth);
-    return typeof type === "string" && Object.hasOwn(PLAIN, type) ? PLAIN[type] ?? ANY : ANY;
+    return typeof type === "string" && memberOf(PLAIN, type) || ANY;
   }
 
   #object(schema: Record<string, unknown>, depth: number): string {
@@ -164,7 +165,7 @@ class TypeWriter {
     const isShort = shown.length < names.length;
     if (isShort) this.isCut = true;
     const members = shown.map((name) => {
-      const own = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      const own = memberOf(properties, name);
       const doc = this.#options.docs === true && isObject(own) ? comment(own.description) : "";
       const mark = required.has(name) ? "" : "?";
       return `${doc}${keyText(name)}${mark}: ${this.type(own, depth + 1)}`;

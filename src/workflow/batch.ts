@@ -7,7 +7,7 @@
 
 import type { Answer, Call, CallTool, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined } from "../core/json.ts";
+import { answeredResult } from "./run.ts";
 
 /** One call of a batch. */
 export interface BatchCall {
@@ -34,9 +34,6 @@ export interface BatchOptions {
   readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
 }
 
-/** What one call may still be asked about by itself, because something changed meanwhile. */
-const MOST_QUESTIONS = 4;
-
 /**
  * Runs the calls of a batch at the same time, each through all gates. The person is asked first,
  * while nothing runs.
@@ -54,38 +51,16 @@ export async function runBatch(
 
 async function run(
   { id, tool, call }: BatchCall,
-  options: Pick<BatchOptions, "callTool"> & { readonly answers: ReadonlyMap<string, Answer> },
+  { callTool, answers }: Pick<BatchOptions, "callTool"> & {
+    readonly answers: ReadonlyMap<string, Answer>;
+  },
 ): Promise<BatchItem> {
   try {
     if (call instanceof PmlError) throw call;
-    return { id, tool, result: await resultOf(call, options), error: undefined };
+    const { answer: _, ...own } = call;
+    const result = await answeredResult(own, { callTool, answer: answers.get(own.callId) });
+    return { id, tool, result, error: undefined };
   } catch (error) {
     return { id, tool, result: undefined, error: asPmlError(error) };
   }
-}
-
-async function resultOf(
-  { answer: _, ...call }: Call,
-  { callTool, answers }: Parameters<typeof run>[1],
-): Promise<ToolResult> {
-  let answer = answers.get(call.callId);
-  for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const callId = count === 0 ? call.callId : crypto.randomUUID();
-    const outcome = await callTool({ ...call, callId, ...defined({ answer }) });
-    if (outcome.kind === "result") return outcome.result;
-    if (call.onQuestion === undefined) break;
-    answer = await call.onQuestion(outcome.question, call.signal);
-  }
-  throw askedAlone(call);
-}
-
-/** Returns the error of a call that asks again and again, or has nobody to ask. */
-function askedAlone(call: Pick<Call, "id">): PmlError {
-  return new PmlError(
-    "APPROVAL_REQUIRED",
-    `Cannot run "${call.id}" in a batch: it needs an approval`,
-    {
-      hint: "Call it alone, so that the question can be answered",
-    },
-  );
 }

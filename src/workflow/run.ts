@@ -36,7 +36,10 @@ export interface RunCall {
   readonly onProgress?: Call["onProgress"];
 }
 
-/** One call has one question, or more if its server must be looked up and trusted first. */
+/**
+ * One call has one question, or more if its server must be looked up and trusted first, or if
+ * something changes meanwhile.
+ */
 const MOST_QUESTIONS = 4;
 
 /** Makes the calls of one plan, one piece of code or one capability. */
@@ -81,45 +84,56 @@ export class Run {
   }
 
   /** Calls a tool. If the person must be asked, asks and waits for the answer. */
-  async call({ answer: given, ...asked }: RunCall): Promise<ToolResult> {
+  async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
     const { callTool, calls, depth, id: run, onQuestion, ...options } = this.#options;
     if (++this.#calls > calls) throw tooMany(calls);
     const signal = asked.signal === undefined
       ? options.signal
       : AbortSignal.any([options.signal, asked.signal]);
-    let answer = given;
-    for (let count = 0; count < MOST_QUESTIONS; count++) {
-      const outcome = await callTool({
-        ...options,
-        ...asked,
-        signal,
-        run,
-        depth,
-        onQuestion,
-        // A capability has its place already, and its calls must not wait for another one.
-        isNested: depth > 0,
-        callId: crypto.randomUUID(),
-        ...defined({ answer }),
-      });
-      if (outcome.kind === "result") {
-        this.#tools.add(asked.id);
-        return outcome.result;
-      }
-      if (onQuestion === undefined) throw unasked(asked.id);
-      answer = await onQuestion(outcome.question, signal);
-    }
-    throw unasked(asked.id);
+    const call = {
+      ...options,
+      ...asked,
+      signal,
+      run,
+      depth,
+      onQuestion,
+      // A capability has its place already, and its calls must not wait for another one.
+      isNested: depth > 0,
+      callId: crypto.randomUUID(),
+    };
+    const result = await answeredResult(call, { callTool, answer });
+    this.#tools.add(asked.id);
+    return result;
   }
+}
+
+/**
+ * Makes a call, and asks what it is asked about meanwhile. Throws APPROVAL_REQUIRED for one that
+ * asks again and again, or has nobody to ask.
+ */
+export async function answeredResult(
+  call: Call,
+  { callTool, answer: given }: {
+    readonly callTool: CallTool;
+    readonly answer: Answer | undefined;
+  },
+): Promise<ToolResult> {
+  const { id, onQuestion, signal } = call;
+  let [answer, { callId }] = [given, call];
+  for (let count = 0; count < MOST_QUESTIONS; count++) {
+    const outcome = await callTool({ ...call, callId, ...defined({ answer }) });
+    if (outcome.kind === "result") return outcome.result;
+    if (onQuestion === undefined) break;
+    answer = await onQuestion(outcome.question, signal);
+    callId = crypto.randomUUID();
+  }
+  throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
+    hint: "Call it alone, so that the question can be answered",
+  });
 }
 
 function tooMany(calls: number): PmlError {
   return new PmlError("OVERLOADED", `Cannot make more calls in one run: it has made ${calls}`, {
     hint: "Do the work in several runs, or raise limits.code_calls in config.yaml of the PML home",
-  });
-}
-
-function unasked(id: ToolId): PmlError {
-  return new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
-    hint: "Call it alone, so that the question can be answered",
   });
 }
