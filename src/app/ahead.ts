@@ -7,7 +7,7 @@
 
 import type { Answer, Call, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Schemas } from "../gateway/schemas.ts";
@@ -101,14 +101,12 @@ export class Ahead {
 /** Returns what a schema says of an object some members of which may be anything. */
 function openSchema(schema: JsonObject, open: ReadonlySet<string>): JsonObject {
   const { $schema, $defs, definitions, type, properties, required } = schema;
-  const known = typeof properties === "object" && properties !== null ? properties : {};
   // Other keywords may say something of the members that are not known.
   const isClosed = schema.additionalProperties === false && schema.patternProperties === undefined;
-  const all = Object.entries({ $schema, $defs, definitions, type, required });
   return {
-    ...Object.fromEntries(all.filter(([, value]) => value !== undefined)) as JsonObject,
+    ...defined({ $schema, $defs, definitions, type, required }),
     properties: Object.fromEntries(
-      Object.entries(known).map(([name, one]) => [name, open.has(name) ? {} : one]),
+      Object.entries(objectOf(properties)).map(([name, one]) => [name, open.has(name) ? {} : one]),
     ),
     ...(isClosed && { additionalProperties: false }),
   };

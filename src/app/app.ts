@@ -78,7 +78,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     identity === undefined ? own : (await import("./_identity_keys.ts")).keysFor(policy, own),
   );
   const app = new App({ ...options, policy, log, redactor, files, keys });
-  keys.useOutside(async () => await (await import("./outside_keys.ts")).lookUpKeys(app));
+  keys.useOutside(async () => await (await import("./looked_up_keys.ts")).lookUpKeys(app));
   // What the person approved of registries before is there from the start; a client may choose
   // another folder than PML's own.
   const { workspace: { root, found } } = policy.now.loaded;

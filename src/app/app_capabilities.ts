@@ -6,7 +6,6 @@
 
 import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -15,13 +14,11 @@ import { capabilityJudge } from "../permissions/capability_rules.ts";
 import { askPerson } from "../permissions/ask_all.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
-export { unhidden } from "../permissions/trust_gate.ts";
-export { exportForm } from "../workflow/capability_saving.ts";
-import { getToolRouting, isListedLocal } from "../remote/routing.ts";
-import type { Capability } from "../workflow/capability.ts";
+import { getToolRouting } from "../remote/routing.ts";
 import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts";
 import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
+import { hidden, ownerOf } from "./capability_words.ts";
 
 /** What there is of capabilities: those that were saved, and what saves more. */
 export interface OpenCapabilities {
@@ -72,52 +69,6 @@ export function capabilitiesOf(app: App): OpenCapabilities {
     }
   });
   return { capabilities, saving };
-}
-
-/** Throws if code or a plan could not run as it stands. Nothing of it runs. */
-export async function assertRuns(
-  app: App,
-  capability: Pick<Capability, "kind" | "text">,
-): Promise<void> {
-  if (capability.kind === "plan") {
-    const { metaTools } = await import("../gateway/meta_tools.ts");
-    const { strict } = await import("../gateway/meta_calls.ts");
-    const schemas = await app.schemas();
-    const plan = JSON.parse(capability.text);
-    const { execute_workflow: workflow } = metaTools("", 1);
-    await schemas.assertArguments(strict(workflow), { plan }, {
-      name: "the plan",
-      isChecked: false,
-    });
-  }
-  await (await app.workflow()).assertRuns(capability);
-}
-
-/** Says that capabilities are hidden by a server. */
-export function hidden(namespace: string, owner: string): string {
-  return `The capabilities of ${quoted(namespace)} are hidden: ${quoted(namespace)} is ${owner}; ` +
-    "rename them with `pml capability rename`";
-}
-
-/** Returns who has a name that a namespace may not have; undefined if it may. */
-export function ownerOf(app: App, name: string): string | undefined {
-  const { builtins, policy, registryServers: used } = app;
-  const { config: { servers }, loaded: { file } } = policy.now;
-  const has = (all: readonly { readonly name: string }[] = []) =>
-    all.some((own) => own.name === name);
-  const off = policy.disabledIn(name);
-  const owners: readonly (readonly [string, boolean | undefined])[] = [
-    ["that a file of yours defines", has(servers)],
-    ["that the workspace file defines", has(file?.servers)],
-    [`that ${quoted(`${off}`, 400)} disables`, off !== undefined],
-    ["that a registry has", used?.names().includes(name) || used?.offers.has(name)],
-    [
-      "that PML knows by this name",
-      builtins.has(name) || isListedLocal(name) || getToolRouting(name) === "cloud",
-    ],
-  ];
-  const owner = owners.find(([, isIts]) => isIts)?.[0];
-  return owner && `a server ${owner}`;
 }
 
 /** Returns what is known of a tool that a capability calls; asks its server only if `isAsked`. */

@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { type Key, SOURCES_FILE } from "../config/keys.ts";
+import { SOURCES_FILE } from "../config/keys.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readPrivate } from "../io/private_files.ts";
@@ -29,27 +29,6 @@ export type KeySources = Readonly<Record<string, KeySource>>;
 /** Reads where keys are. A file that cannot be read names none, which a warning says. */
 export function keySources(home: string, warn: (message: string) => void): KeySources {
   return readPrivate(join(home, SOURCES_FILE), { parse: parsed, warn }) ?? {};
-}
-
-/** Looks up every key that is kept outside of PML. What fails is warned of, and is not set. */
-export async function lookUpKeys(
-  app: App,
-): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {
-  const { log } = app;
-  const warn = (message: string) => log.warn(message);
-  const found = await Promise.all(
-    Object.entries(keySources(app.keys.home, warn)).map(async ([name, source]) => {
-      try {
-        const value = await keyFrom(app, name, source);
-        const from: Key["from"] = "keyring" in source ? "the keyring" : "a command";
-        return [[name, { value, from }]] as const;
-      } catch (error) {
-        log.warn(error instanceof Error ? error.message : `${error}`);
-        return [];
-      }
-    }),
-  );
-  return new Map(found.flat());
 }
 
 /** Returns the value of a key. Throws KEY_MISSING with the reason. */

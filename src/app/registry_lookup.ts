@@ -99,7 +99,7 @@ export class RegistryLookup implements Disposable {
   async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
     const { manifest } = found;
     if (manifest.kind !== "deno" || manifest.calls === undefined) return [];
-    const { contentLines } = await import("../workflow/capability.ts");
+    const { contentLines } = await import("../workflow/content_lines.ts");
     return contentLines(await this.#registries.code(found, { signal }));
   }
 

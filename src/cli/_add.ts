@@ -11,7 +11,13 @@ import { shownDefinition } from "../config/client_servers.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  prepare,
+  type Shown,
+  type Typed,
+  unchanged,
+} from "./_command_context.ts";
 import { type Change, changeOf } from "./_config_file.ts";
 import { meant, usage } from "./_failure.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
@@ -41,13 +47,11 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   needPerson(`Cannot add ${quoted(name)}`, `pml add ${word}`);
   tell(`${change.path}\n${change.diff}`);
   if (note !== "") tell(note);
-  if (await askReply(`Add ${name} and start it?`, at) !== "Yes") return { ...NOTHING };
+  if (await askReply(`Add ${name} and start it?`, at) !== "Yes") return unchanged();
   await change.write();
   await at.app.policy.reload();
   return await tried(at, { name, isNpm: program === "npx" });
 }
-
-const NOTHING = { value: {}, text: "Nothing was changed", code: 1 };
 
 /** Returns the change that adds a definition, without the secrets in it. */
 async function additionOf(
@@ -139,7 +143,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
   if (open !== undefined) {
     needPerson(`Cannot add ${quoted(name)}`, `pml add ${name}`);
     for (const fact of open.facts) tell(fact);
-    if (await askReply(`Use ${name} in this workspace?`, at) !== "Yes") return { ...NOTHING };
+    if (await askReply(`Use ${name} in this workspace?`, at) !== "Yes") return unchanged();
     await open.accept();
     await look();
   }
@@ -181,7 +185,7 @@ export async function remove(
   }
   needPerson(`Cannot remove ${quoted(name)}`, `pml remove ${name}`);
   tell(`${change.path}\n${change.diff}`);
-  if (await askReply(`Remove ${name}?`, at) !== "Yes") return { ...NOTHING };
+  if (await askReply(`Remove ${name}?`, at) !== "Yes") return unchanged();
   await change.write();
   await app.policy.reload();
   const pruned = await prune(app);

@@ -6,14 +6,14 @@
  */
 
 import type { App } from "../app/app.ts";
-import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/app_capabilities.ts";
+import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/capability_words.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { memberOf } from "../core/member.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -186,7 +186,7 @@ async function agreedTo(
   for (const fact of facts) tell(fact);
   const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
   if (await askReply(asked, { signal }) !== "Yes") {
-    return { value, text: "Nothing was changed", code: 1 };
+    return unchanged(value);
   }
   await work();
   return { value, text: done };

@@ -30,7 +30,7 @@ import {
   ENTRY,
   HTTP_ENTRY,
 } from "./_client_file.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
 import { readInside, refused } from "./_files.ts";
 import { canUndo, editFile, findUndo, type Target } from "./_import_file.ts";
@@ -246,7 +246,7 @@ export async function undoSetups(
     needPerson("Cannot undo", "pml init --undo --yes");
     tell(found.map(({ said }) => said).join("\n"));
     if (await askReply("Continue?", at) !== "Yes") {
-      return { value: {}, text: "Nothing was changed", code: 1 };
+      return unchanged();
     }
   }
   const said: string[] = [];

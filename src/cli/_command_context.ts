@@ -94,6 +94,11 @@ export interface Shown {
   readonly code?: number;
 }
 
+/** Returns what a command shows that the person did not agree to. */
+export function unchanged(value: unknown = {}): Shown {
+  return { value, text: "Nothing was changed", code: 1 };
+}
+
 /** The options of `inContext`. */
 interface ContextOptions {
   /** Whether the command also runs with a broken configuration. */

@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import type { CommandContext, Shown } from "./_command_context.ts";
+import { type CommandContext, type Shown, unchanged } from "./_command_context.ts";
 import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
 import { changed } from "./_files.ts";
 import { askWord, needPerson } from "./_terminal.ts";
@@ -83,7 +83,7 @@ export async function agreed(
   tell(`${path}\n${diff}`);
   if (said !== "") tell(said);
   if (await askWord('Type "write" and press Enter to write exactly this', signal) !== "write") {
-    return { value, text: "Nothing was changed", code: 1 };
+    return unchanged(value);
   }
   await write();
   return { value, text: `${path}: written` };

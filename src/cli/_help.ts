@@ -32,9 +32,8 @@ Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
 /** Prints the help, and returns the exit code. */
 export async function help(): Promise<number> {
   if (isPiped()) return printPlain(helpText());
-  const { fitted, print } = await import("./out.ts");
-  const { paintHelp } = await import("./_paint.ts");
-  print(helpText(), (text) => paintHelp(fitted(text)));
+  const { printHelp } = await import("./_painted_help.ts");
+  printHelp(helpText());
   return 0;
 }
 

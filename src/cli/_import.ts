@@ -25,7 +25,7 @@ import { serverText } from "../config/shown.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { usage } from "./_failure.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
 import { keep } from "./_key.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -60,7 +60,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   tell(text);
   const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
   if (await askReply(`\nImport ${count} into ${target.path}?`, at) !== "Yes") {
-    return { value, text: "Nothing was changed", code: 1 };
+    return unchanged(value);
   }
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const said = await addServers(at.app, target, Object.fromEntries(servers));
@@ -97,7 +97,7 @@ async function undo(at: CommandContext, target: Target): Promise<Shown> {
   const { said, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "pml import");
   if (await askReply(`${said}. Continue?`, at) !== "Yes") {
-    return { value: {}, text: "Nothing was changed", code: 1 };
+    return unchanged();
   }
   return { value: {}, text: await run() };
 }

@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { setForPerson } from "./_config_file.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { askReply, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -52,7 +52,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   if (!yes) {
     needPerson("Cannot install a model", COMMAND);
     if (await askReply("\nContinue?", at) !== "Yes") {
-      return { value, text: "Nothing was changed", code: 1 };
+      return unchanged(value);
     }
   }
   await get();

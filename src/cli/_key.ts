@@ -21,7 +21,13 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
 import { writePrivate } from "../io/private_files.ts";
-import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import {
+  type CommandContext,
+  record,
+  type Shown,
+  type Typed,
+  unchanged,
+} from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { askReply, askSecret, isTerminal, needPerson } from "./_terminal.ts";
@@ -123,7 +129,7 @@ async function from(
   const source = { command: [file, ...args] };
   tell(`Each start of PML runs ${visible(JSON.stringify(source.command), 2_000)} for ${name}`);
   if (await askReply("Run it now, and then each time?", at) !== "Yes") {
-    return { value: {}, text: "Nothing was changed", code: 1 };
+    return unchanged();
   }
   const { length } = await keyFrom(at.app, name, source);
   await edit(at, name, () => undefined);

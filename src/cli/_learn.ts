@@ -15,7 +15,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { meant, usage } from "./_failure.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { type Proposal, proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
 import { textOf } from "./_result.ts";
@@ -85,7 +85,7 @@ async function ask(
   }
   tell(text);
   if (await askReply(`\nWrite this into ${path}?`, at) !== "Yes") {
-    return { value, text: "Nothing was changed", code: 1 };
+    return unchanged(value);
   }
   await write();
   return { value, text: `${path}: changed` };

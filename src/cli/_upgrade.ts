@@ -9,17 +9,15 @@ import type { StdioDefinition } from "../config/servers.ts";
 import { asPmlError } from "../core/errors.ts";
 import { objectOf, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
 import { usage } from "./_failure.ts";
-import { findTarget, valueIn } from "./_import_file.ts";
+import { findTarget, SECTIONS, valueIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { fitted, tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
-
-const NOTHING = { value: {}, text: "Nothing was changed", code: 1 };
 
 /** Lists the servers of npm's packages, with the version that runs and the newest one. */
 export async function outdated({ app }: CommandContext): Promise<Shown> {
@@ -105,14 +103,14 @@ async function repinned(
   for (const fact of open?.facts ?? []) tell(fact);
   const from = before === undefined ? "" : ` instead of ${visible(before.version)}`;
   const question = `Start ${own.name} ${found.newest}${from}, and compare its tools?`;
-  if (await askReply(question, at) !== "Yes") return NOTHING;
+  if (await askReply(question, at) !== "Yes") return unchanged();
   await open?.accept();
   const done = await compared(at, { own, found, value });
   if (done !== undefined) return done;
-  if (before === undefined) return NOTHING;
+  if (before === undefined) return unchanged();
   await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
     ?.accept();
-  return { ...NOTHING, text: `${own.name} stays at ${visible(before.version)}` };
+  return { ...unchanged(), text: `${own.name} stays at ${visible(before.version)}` };
 }
 
 /** Upgrades a command that names a version: the file that defines it is changed. */
@@ -131,7 +129,7 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   }
   tell(`${change.path}\n${change.diff}`);
   if (await askReply(`Change it, start ${own.name}, and compare its tools?`, at) !== "Yes") {
-    return NOTHING;
+    return unchanged();
   }
   await change.write();
   await app.policy.reload();
@@ -139,7 +137,7 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   if (done !== undefined) return done;
   const back = [{ at: [section, title, "args"] as const, entry: own.args }];
   await (await changeOf(app, { workspace, settings: back })).write();
-  return { ...NOTHING, text: `${own.name} stays at ${found.named}` };
+  return { ...unchanged(), text: `${own.name} stays at ${found.named}` };
 }
 
 /** Says that it is done if the person pinned what is there now, or nothing differs. */
@@ -156,7 +154,7 @@ async function compared(
 async function definedIn({ app }: CommandContext, name: string) {
   for (const workspace of [true, false]) {
     const value = objectOf(await valueIn(await findTarget(app, workspace)));
-    for (const section of ["private_mcps", "mcpServers"] as const) {
+    for (const section of SECTIONS) {
       const titles = Object.keys(objectOf(value[section]));
       const title = titles.find((one) => one === name || serverSlug(one) === name);
       if (title !== undefined) return { workspace, title, section };

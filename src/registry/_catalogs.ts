@@ -32,13 +32,14 @@ interface CatalogsOptions {
   readonly warn: (message: string) => void;
   /** Aborts all work that is under way. */
   readonly closing: AbortSignal;
+  /** Is told when a catalog that was looked at was downloaded; 0 if it never was. */
+  readonly onSeen: (place: Place, at: number) => void;
 }
 
 /** How one catalog is looked at. */
 export interface CatalogLook {
   readonly place: Place;
   readonly signal: AbortSignal;
-  readonly onSeen: (at: number) => void;
 }
 
 /** The catalogs of all registries, in their order. */
@@ -57,15 +58,12 @@ export class Catalogs {
     this.#options = options;
   }
 
-  /**
-   * Returns all known entries. Calls `onSeen` for each registry with the time of its catalog, 0 if
-   * it has none.
-   */
-  items(onSeen: (place: Place, at: number) => void): readonly CatalogItem[] {
+  /** Returns all known entries. */
+  items(): readonly CatalogItem[] {
     for (const place of this.#places) {
       const kept = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
       if (kept !== undefined) this.#keep(place, kept);
-      onSeen(place, kept?.at ?? 0);
+      this.#options.onSeen(place, kept?.at ?? 0);
     }
     this.#merged ??= this.#all();
     return this.#merged;
@@ -104,9 +102,9 @@ export class Catalogs {
     return own && server;
   }
 
-  async #rows({ place, signal, onSeen }: CatalogLook): Promise<KeptCatalog["rows"]> {
+  async #rows({ place, signal }: CatalogLook): Promise<KeptCatalog["rows"]> {
     const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
-    if (known !== undefined) onSeen(known.at);
+    if (known !== undefined) this.#options.onSeen(place, known.at);
     return (known ?? await this.#first(place, signal)).rows;
   }
 

@@ -91,7 +91,8 @@ export class Registries {
     this.#places = options.places.map((place) =>
       new Place(place, { cache, warn, outages, pinned })
     );
-    this.#catalogs = new Catalogs(this.#places, options);
+    const onSeen = (place: Place, at: number) => this.#seen(place, at);
+    this.#catalogs = new Catalogs(this.#places, { ...options, onSeen });
     const onMismatch = (place: Place, name: string) => this.#refreshBehind(place, name, true);
     this.#downloads = new Downloads({ ...options, onMismatch });
   }
@@ -161,14 +162,13 @@ export class Registries {
 
   /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */
   catalog(): readonly CatalogItem[] {
-    return this.#catalogs.items((place, at) => this.#seen(place, at));
+    return this.#catalogs.items();
   }
 
   /** Tells whether the registries that would be asked for a name offer it; none is told the name. */
   async offer(name: string, { signal }: Waiting): Promise<boolean> {
     for (const place of this.#order(parseFqdn(name))) {
-      const onSeen = (at: number) => this.#seen(place, at);
-      if (await this.#catalogs.has(name, { place, signal, onSeen })) return true;
+      if (await this.#catalogs.has(name, { place, signal })) return true;
     }
     return false;
   }
@@ -180,8 +180,7 @@ export class Registries {
    */
   async entryOf(tool: Fqdn, { signal }: Waiting): Promise<string | undefined> {
     for (const place of this.#order(tool)) {
-      const onSeen = (at: number) => this.#seen(place, at);
-      const found = await this.#catalogs.entryOf(tool, { place, signal, onSeen });
+      const found = await this.#catalogs.entryOf(tool, { place, signal });
       if (found !== undefined) return found;
     }
     return undefined;

@@ -121,6 +121,15 @@ class NamedOptions {
   readonly switches = new Map<string, boolean>();
 }
 
+/** Returns what a command installs and runs; undefined also for one that PML does not support. */
+export function packageIfAny(written: WrittenCommand): PackageCommand | undefined {
+  try {
+    return packageCommand(written);
+  } catch {
+    return undefined; // starting the server reports why nothing is installed
+  }
+}
+
 /**
  * Returns what a command installs and runs, or undefined if it installs nothing. Throws if PML does
  * not support an option.

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { unlessGone } from "../io/private_files.ts";
-import { packageCommand, type WrittenCommand } from "./_package_command.ts";
+import { packageIfAny, type WrittenCommand } from "./_package_command.ts";
 import { recordOf } from "./_record.ts";
 
 /** Removes the packages that none of these commands names. Returns what they were installed as. */
@@ -14,10 +14,7 @@ export async function prunePackages(
   home: string,
   named: readonly WrittenCommand[],
 ): Promise<readonly string[]> {
-  const names = named.flatMap((one) => {
-    const asked = packageOf(one);
-    return asked === undefined ? [] : [asked.name];
-  });
+  const names = named.flatMap((one) => packageIfAny(one)?.name ?? []);
   const folder = join(home, "servers");
   const pruned: string[] = [];
   for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? []) {
@@ -33,14 +30,6 @@ export async function prunePackages(
     pruned.push(known);
   }
   return pruned;
-}
-
-function packageOf(written: WrittenCommand) {
-  try {
-    return packageCommand(written);
-  } catch {
-    return undefined; // starting the server reports why it cannot be used
-  }
 }
 
 function specIn(folder: string): string | undefined {

@@ -4,24 +4,15 @@
  * @module
  */
 
-import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
+import { packageIfAny, type WrittenCommand } from "./_package_command.ts";
 
 const NPM = /.@[=v]?\d+\.\d+\.\d+(?:[-+][\w.+-]*)?$/;
 const PYTHON = /[^=]={2,3}\d[\w.+!-]*$/;
 
 /** Returns the packages that a command installs without an exact version, as they are written. */
 export function unpinnedPackages(written: WrittenCommand): readonly string[] {
-  const named = commandOf(written);
+  const named = packageIfAny(written);
   if (named === undefined) return [];
   const exact = named.tool === "npm" ? NPM : PYTHON;
   return [named.spec, ...named.beside].filter((spec) => !exact.test(spec));
-}
-
-function commandOf(written: WrittenCommand): PackageCommand | undefined {
-  try {
-    return packageCommand(written);
-  } catch {
-    // Starting the server reports why nothing is installed.
-    return undefined;
-  }
 }

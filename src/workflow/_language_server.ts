@@ -10,6 +10,7 @@ import { pathToFileURL } from "node:url";
 import { isObject } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { keepFile } from "../io/kept.ts";
+import { joined } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { killGroup, type Process, residentBytes, startProcess } from "../sandbox/process.ts";
@@ -190,9 +191,7 @@ class Frames {
 
   /** Takes a piece, and returns the frames that are complete. */
   push(piece: Uint8Array): readonly Uint8Array[] {
-    const all = new Uint8Array(this.#bytes.length + piece.length);
-    all.set(this.#bytes);
-    all.set(piece, this.#bytes.length);
+    const all = joined([this.#bytes, piece]);
     const frames: Uint8Array[] = [];
     let at = 0;
     for (;;) {

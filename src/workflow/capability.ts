@@ -111,16 +111,6 @@ export function textLines(text: string): readonly string[] {
   return text.split(/\r\n?|\n/).map((line) => `| ${line}`);
 }
 
-/** Returns the lines of the content of a capability. What is none is shown as it came. */
-export function contentLines(content: Uint8Array): readonly string[] {
-  const text = new TextDecoder().decode(content);
-  try {
-    return textLines(parseCapability(JSON.parse(text)).text);
-  } catch {
-    return textLines(text); // it is refused when it runs
-  }
-}
-
 function isUse([name, hash]: [string, unknown]): boolean {
   return parseToolId(name) === name && typeof hash === "string" && HASH.test(hash);
 }

@@ -120,11 +120,8 @@ function answerOf(result: CodeResult, noticed: Noticed): ToolResult {
     const { value } = result;
     return answer(typeof value === "string" ? value : JSON.stringify(value), { noticed, open });
   }
-  const { failure: { code, message, hint } } = result;
-  // An error of a call keeps its code, as it has when the call is made alone.
-  const error = code === undefined ? undefined : defined({ code, message, hint });
-  const structured = error && { structuredContent: { error } };
-  return { ...answer(textOf(result.failure), { noticed, open }), ...structured, isError: true };
+  const { failure } = result;
+  return failed(answer(textOf(failure), { noticed, open }), failure);
 }
 
 function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems" }): ToolResult {
@@ -145,8 +142,16 @@ export function textOf({ name, message, code, hint, tool, line, column }: CodeFa
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {
   const text = `${code}: ${message}${hint === undefined ? "" : `\n${hint}`}`;
-  const error = defined({ code, message, hint });
-  return { ...answer(text, { noticed, open: 0 }), structuredContent: { error }, isError: true };
+  return failed(answer(text, { noticed, open: 0 }), { code, message, hint });
+}
+
+/** Returns an answer as one that failed. An error of a call keeps the code that it has alone. */
+function failed(
+  answered: ToolResult,
+  { code, message, hint }: Pick<CodeFailure, "code" | "message"> & Partial<Pick<PmlError, "hint">>,
+): ToolResult {
+  const error = code === undefined ? undefined : defined({ code, message, hint });
+  return { ...answered, ...error && { structuredContent: { error } }, isError: true };
 }
 
 /** Returns the text, and what PML says of the run in a block of its own. */

@@ -63,7 +63,6 @@ const OFTEN = 0.25;
 /** A task before its place is known. */
 interface Draft {
   readonly hit: SearchHit;
-  readonly step: Step;
   readonly filled: Filled;
   readonly others: readonly SearchHit[];
   /** How sure its tool is. */
@@ -117,7 +116,7 @@ async function draftOf(
   const rival = others.find(({ hit }) => hit.server.name !== best.hit.server.name);
   const isNamed = termsOf(best.hit.id).some((term) => termsOf(step.query).includes(term));
   return {
-    ...{ hit: best.hit, step, filled: best.fit, others: others.map(({ hit }) => hit) },
+    ...{ hit: best.hit, filled: best.fit, others: others.map(({ hit }) => hit) },
     sure: (isLoose ? 0.5 : 1) * (isNamed ? 1 : 0.7) * clear((rival?.worth ?? 0) / best.worth),
     output: output(best.hit.id, best.hit.tool),
   };

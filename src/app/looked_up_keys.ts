@@ -1,0 +1,30 @@
+/**
+ * Looks up the keys that PML does not keep itself.
+ *
+ * @module
+ */
+
+import type { Key } from "../config/keys.ts";
+import type { App } from "./app.ts";
+import { keyFrom, keySources } from "./outside_keys.ts";
+
+/** Looks up every key that is kept outside of PML. What fails is warned of, and is not set. */
+export async function lookUpKeys(
+  app: App,
+): Promise<ReadonlyMap<string, Pick<Key, "value" | "from">>> {
+  const { log } = app;
+  const warn = (message: string) => log.warn(message);
+  const found = await Promise.all(
+    Object.entries(keySources(app.keys.home, warn)).map(async ([name, source]) => {
+      try {
+        const value = await keyFrom(app, name, source);
+        const from: Key["from"] = "keyring" in source ? "the keyring" : "a command";
+        return [[name, { value, from }]] as const;
+      } catch (error) {
+        log.warn(error instanceof Error ? error.message : `${error}`);
+        return [];
+      }
+    }),
+  );
+  return new Map(found.flat());
+}

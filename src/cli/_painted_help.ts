@@ -1,0 +1,13 @@
+/**
+ * Prints the help on a terminal: as wide as that is, and with colours.
+ *
+ * @module
+ */
+
+import { paintHelp } from "./_paint.ts";
+import { fitted, print } from "./out.ts";
+
+/** Prints the help. */
+export function printHelp(text: string): void {
+  print(text, (shown) => paintHelp(fitted(shown)));
+}

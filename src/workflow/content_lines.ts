@@ -1,0 +1,17 @@
+/**
+ * Shows what a capability of a registry does.
+ *
+ * @module
+ */
+
+import { parseCapability, textLines } from "./capability.ts";
+
+/** Returns the lines of the content of a capability. What is none is shown as it came. */
+export function contentLines(content: Uint8Array): readonly string[] {
+  const text = new TextDecoder().decode(content);
+  try {
+    return textLines(parseCapability(JSON.parse(text)).text);
+  } catch {
+    return textLines(text); // it is refused when it runs
+  }
+}
