@@ -7,14 +7,14 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import { type Answer, type Call, type ServerRequest, waysBack } from "../core/call.ts";
+import { type Call, type Question, type ServerRequest, waysBack } from "../core/call.ts";
 import type { Check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
-import { Run } from "../workflow/run.ts";
+import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 
 /** What sampling needs of the house. */
@@ -31,8 +31,6 @@ interface During {
   readonly onSampled: (message: string) => void;
 }
 
-/** One request has one question, or more if the rules change meanwhile. */
-const ROUNDS = 3;
 /** How many tools a model is offered. */
 const TOOLS_MAX = 64;
 
@@ -93,7 +91,11 @@ export class Sampler {
           onAsked: (event) => this.#record({ server, run: run.id, ...event }),
         }),
     };
-    return await this.#judged(own);
+    const { path } = this.#options;
+    const leave = (question: Question) => path.leave(question);
+    const result = await answeredResult(own, { callTool: path.callTool, leave });
+    // What the model said, as plain JSON.
+    return result as unknown as JsonObject;
   }
 
   /** Says whether there is a model to ask, and what was used. */
@@ -114,21 +116,6 @@ export class Sampler {
       return { name, ok: false, said: message, ...defined({ hint }) };
     }
   }
-
-  /** Sends a request through the gates, and asks the person as they want. */
-  async #judged(own: Call): Promise<JsonObject> {
-    const { path } = this.#options;
-    let answer: Answer | undefined;
-    for (let round = 0; round < ROUNDS; round++) {
-      const outcome = await path.callTool({ ...own, ...defined({ answer }) });
-      // What the model said, as plain JSON.
-      if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
-      if (own.onQuestion === undefined) throw await path.leave(outcome.question);
-      answer = await own.onQuestion(outcome.question, own.signal);
-    }
-    throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${own.id}": the person must be asked`);
-  }
-
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
   #run(signal: AbortSignal, { call, onSampled }: During): Run {
     const { path: { callTool }, policy } = this.#options;

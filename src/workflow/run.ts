@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Call, CallTool, Meanwhile, ToolResult } from "../core/call.ts";
+import type { Answer, Call, CallTool, Meanwhile, Question, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -113,9 +113,11 @@ export class Run {
  */
 export async function answeredResult(
   call: Call,
-  { callTool, answer: given }: {
+  { callTool, answer: given, leave }: {
     readonly callTool: CallTool;
-    readonly answer: Answer | undefined;
+    readonly answer?: Answer | undefined;
+    /** Leaves a question that nobody can be asked, and gives the error that says so. */
+    readonly leave?: (question: Question) => Promise<PmlError>;
   },
 ): Promise<ToolResult> {
   const { id, onQuestion, signal } = call;
@@ -123,8 +125,10 @@ export async function answeredResult(
   for (let count = 0; count < MOST_QUESTIONS; count++) {
     const outcome = await callTool({ ...call, callId, ...defined({ answer }) });
     if (outcome.kind === "result") return outcome.result;
+    const { question } = outcome;
+    if (onQuestion === undefined && leave !== undefined) throw await leave(question);
     if (onQuestion === undefined) break;
-    answer = await onQuestion(outcome.question, signal);
+    answer = await onQuestion(question, signal);
     callId = crypto.randomUUID();
   }
   throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
