@@ -174,7 +174,7 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     name: "plan-pointer",
     guard: "A reference takes members of the output alone, and nothing of the platform",
     file: "_refs.ts",
-    find: "return Object.hasOwn(value, key) ? value[key] : undefined;",
+    find: "return memberOf(value, key);",
     put: "return value[key];",
     test: "src/workflow/plan_test.ts",
     filter: "partAt() follows a JSON pointer and says what there is where it ends",

@@ -15,9 +15,9 @@ export const SAMPLING: readonly Mutant[] = [
     name: "sampling-gates",
     guard: "A request to a provider passes the gates, and asks where no rule allows it",
     file: "sampler.ts",
-    find: "return await this.#judged(own);",
+    find: "const result = await answeredResult(own, { callTool: path.callTool, leave });",
     put:
-      'return await own.onAsk!({ server, method: "sampling/createMessage", params, signal }) as never;',
+      'const result = await own.onAsk!({ server, method: "sampling/createMessage", params, signal });',
     test: THROUGH,
     filter: "Nothing is sent to a provider after a no, a deny, or without a person, on 2025-11-25",
   },
