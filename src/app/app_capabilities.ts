@@ -10,6 +10,7 @@ import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { soon } from "../io/waiting.ts";
 import { capabilityJudge } from "../permissions/capability_rules.ts";
 import { askPerson } from "../permissions/ask_all.ts";
@@ -83,7 +84,7 @@ export async function assertRuns(
     const { metaTools } = await import("../gateway/meta_tools.ts");
     const { strict } = await import("../gateway/meta_calls.ts");
     const schemas = await app.schemas();
-    const plan = JSON.parse(capability.text);
+    const plan = parseJson(capability.text);
     const { execute_workflow: workflow } = metaTools("", 1);
     await schemas.assertArguments(strict(workflow), { plan }, {
       name: "the plan",
