@@ -121,7 +121,8 @@ export class Answers {
       to.destroy();
     }
     // The client may have gone before its answer was begun.
-    if (to.destroyed) await reader?.cancel().catch(() => {});
+    if (to.destroyed) return await reader?.cancel().catch(() => {});
+    // What is broken off and ended would seem to be finished.
     to.end();
   }
 
