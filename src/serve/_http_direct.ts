@@ -82,7 +82,10 @@ export class HttpDirect implements Disposable {
       opened: () => connection,
       connect: () => Promise.resolve(connection),
       answer: (id, said) => end(`{${said},"jsonrpc":"2.0","id":${id}}`),
-      notify: async (one) => answer.tell({ jsonrpc: "2.0", ...one }),
+      notify: (one) => {
+        answer.tell({ jsonrpc: "2.0", ...one });
+        return Promise.resolve();
+      },
       send: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
       headers: { get: (name) => request.headers[name]?.toString() ?? null },
     });

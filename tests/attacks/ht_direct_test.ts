@@ -10,6 +10,7 @@ import { createHash } from "node:crypto";
 import { writeConfig } from "../quick_scene.ts";
 import { serveScene } from "../serve_scene.ts";
 import { objectOf } from "../../src/core/json.ts";
+import { joined } from "../../src/io/lines.ts";
 import { paramsFor } from "../kit/json_rpc.ts";
 import type { Served } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
@@ -22,10 +23,14 @@ const UTF_8 = new TextEncoder();
 /** The lines of the head of a call, and its body. */
 function callBytes(
   { url, token }: Pick<Served, "url" | "token">,
-  { args = {}, meta = {} }: { readonly args?: object; readonly meta?: object } = {},
+  { args = {}, meta = {}, id = 1 }: {
+    readonly args?: object;
+    readonly meta?: object;
+    readonly id?: number;
+  } = {},
 ): Uint8Array {
   const params = paramsFor(NEWEST, { name: "s__run", arguments: args, _meta: meta }, {});
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+  const body = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params });
   const lines = [
     "POST /mcp HTTP/1.1",
     `Host: ${new URL(url).host}`,
@@ -56,10 +61,16 @@ class Line implements Disposable {
     for (let at = 0; at < bytes.length;) at += await this.#connection.write(bytes.subarray(at));
   }
 
-  /** Reads what comes first. */
-  async read(): Promise<string> {
+  /** Reads until something came, or until the other side closes it. */
+  async read(until = /./): Promise<string> {
     const buffer = new Uint8Array(65_536);
-    return new TextDecoder().decode(buffer.subarray(0, await this.#connection.read(buffer) ?? 0));
+    let text = "";
+    while (!until.test(text)) {
+      const size = await this.#connection.read(buffer).catch(() => null);
+      if (size === null) break;
+      text += new TextDecoder().decode(buffer.subarray(0, size));
+    }
+    return text;
   }
 
   [Symbol.dispose](): void {
@@ -151,4 +162,32 @@ Deno.test("A token that is revoked while the body of its request comes lets noth
   await line.write(bytes.subarray(-5));
   assert.match(await line.read(), /^HTTP\/1\.1 401 /);
   assert.doesNotMatch((await all.ledger()).join(), /late/);
+});
+
+Deno.test("HT13: requests that do not wait for answers are answered in turn, and end with their connection", async () => {
+  await using all = await serveScene();
+  const said = async (word: string) =>
+    (await all.ledger()).filter((one) => one.includes(word)).length;
+  const bytes = (args: readonly object[]) =>
+    joined(args.map((args, id) => callBytes(all.served, { args, id })));
+  {
+    using line = await Line.open(all.served);
+    await line.write(bytes([{ steps: [{ wait: 200 }] }, {}, {}]));
+    const text = await line.read(/"id":2\}/);
+    assert.deepEqual(text.match(/"id":\d\}/g), [0, 1, 2].map((id) => `"id":${id}}`));
+  }
+  const long = { steps: [{ wait: 20_000 }], mark: "long" };
+  {
+    using line = await Line.open(all.served);
+    await line.write(bytes([long, { mark: "next" }]));
+    await until(async () => await said("long") === 1);
+  }
+  await until(async () => await said("cancelled") === 1);
+  // Nobody has to keep what cannot be answered yet.
+  using line = await Line.open(all.served);
+  await line.write(bytes([long, ...Array(101).fill({ mark: "next" })]));
+  assert.equal(await line.read(), "");
+  await until(async () => await said("cancelled") === 2);
+  assert.match(JSON.stringify(await all.call()), /"done"/);
+  assert.equal(await said("next"), 0);
 });
