@@ -127,6 +127,15 @@ export const DIRECT: readonly Mutant[] = [
       "HT15: who does not read the events of a call loses it, and its server goes on for others",
   },
   {
+    name: "direct-http-waits",
+    guard: "An answer that nobody reads is counted, and its connection closed",
+    file: "_http_answer.ts",
+    find: "isLarge ? UTF_8.encode(text) : text",
+    put: "text",
+    test: "tests/attacks/ht_load_test.ts",
+    filter: "HT15: who does not read an answer loses the connection when too much waits",
+  },
+  {
     name: "direct-http-revoked",
     guard: "A token that counts no more when the body of its request is there has nothing answered",
     file: "http.ts",
