@@ -6,9 +6,10 @@
  */
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exportedIn } from "../src/app/saved_capability.ts";
+import { sha256 } from "../src/core/hash.ts";
 import { parseModuleMeta } from "../src/core/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
@@ -153,6 +154,45 @@ Deno.test("A second capability of a namespace is asked about, and nothing has to
     assert.match(await called(pml, "fs:read_json", { path: "x" }), /"read_json":"x"/);
     assert.match(await called(pml, "fs:count", { path: "y" }), /"count":"y"/);
     assert.equal((await pml.close()).code, 0);
+  }
+});
+
+/** Makes the cached catalogs older. */
+async function age(ws: Workspace, ms: number): Promise<void> {
+  const folder = join(ws.home, "cache");
+  for await (const { name } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    const text = await readFile(path, "utf8");
+    if (!text.includes('"rows":')) continue;
+    const body = text.slice(64).replace(/"at":(\d+)/, (_, at) => `"at":${Number(at) - ms}`);
+    await writeFile(path, sha256(body) + body);
+  }
+}
+
+Deno.test("A capability that was published since is called by its name, and no registry is told a name", async () => {
+  const first = await moduleEntry("fs:read_json", entry("read_json", "Read"));
+  await using registry = await FakeRegistry.open([first]);
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["fs:*"] } },
+    env: { PML_REGISTRIES: registry.url },
+  });
+  for (const isOld of [false, true]) {
+    await using pml = new RawStdio(ws, { capabilities: {} });
+    await pml.open();
+    assert.match(await called(pml, "fs:read_json", { path: "x" }), /"read_json":"x"/);
+    const asked = registry.asked.length;
+    for (const tool of ["fs:secret_word", "fs:secret_word_2"]) {
+      assert.match(await called(pml, tool), /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
+    }
+    const said = await called(pml, "fs:count", { path: "y" });
+    if (isOld) assert.match(said, /"count":"y"/);
+    else assert.match(said, /APPROVAL_REQUIRED|UNKNOWN_TOOL/);
+    const paths = registry.paths.slice(asked);
+    assert.equal(paths.filter((path) => /^\/mcp\?/.test(path)).length, 1, `${paths}`);
+    assert.ok(paths.every((path) => !path.includes("secret")), `${paths}`);
+    assert.equal((await pml.close()).code, 0);
+    registry.publish([first, await moduleEntry("fs:count", entry("count", "Count lines"))]);
+    await age(ws, 60_000);
   }
 });
 

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { makeScenery } from "./attacks/stage.ts";
-import { DoorClient, type DoorClientOptions } from "./kit/door_client.ts";
 import type { Json, Message } from "./kit/json_rpc.ts";
-import { repoFile } from "./kit/pml_command.ts";
-import { servePml } from "./kit/pml_serve.ts";
 import { until } from "./kit/wait.ts";
-import { answers, bare, type Said, scriptServer } from "./quick_scene.ts";
+import { answers, bare, type Said } from "./quick_scene.ts";
+import { serveScene } from "./serve_scene.ts";
 
 const NEWEST = "2026-07-28";
 /** What a request has that always passes the gates. */
@@ -27,40 +22,8 @@ const TELL = (progress: number) => ({
     `"params":{"progressToken":$TOKEN,"progress":${progress}}}`,
 });
 
-/** Serves the script server, and shows which calls ran at once. */
-async function scene() {
-  const mcpServers = { s: scriptServer() };
-  const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
-  const ws = await makeScenery({ pml });
-  const file = join(ws.root, "quick");
-  await writeFile(file, "");
-  const served = await servePml(ws, [], {
-    preload: repoFile("tests/kit/quick_watch.ts"),
-    env: { QUICK_FILE: file },
-  });
-  const open = (options: DoorClientOptions = {}) =>
-    DoorClient.open(served, { era: NEWEST, ...options });
-  const client = await open();
-  const ways = () => readFile(file, "utf8");
-  const call = (said: Said = {}, more: object = {}) =>
-    client.request("tools/call", { name: "s__run", arguments: said, ...more });
-  await until(async () => {
-    const before = await ways();
-    await call();
-    return (await ways()).slice(before.length) === "+";
-  });
-  return {
-    ...{ served, client, open, ways, call },
-    ledger: async () => (await readFile(ws.file("ledger"), "utf8")).split("\n").filter(Boolean),
-    [Symbol.asyncDispose]: async () => {
-      await served[Symbol.asyncDispose]();
-      await ws[Symbol.asyncDispose]();
-    },
-  };
-}
-
 Deno.test("A call over HTTP that runs at once is answered as the gates answer it", async () => {
-  await using all = await scene();
+  await using all = await serveScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
   const said = [
     ...[`"result":{"content":[]}`, `"result":{${large}}`, `"result":5`, `"x":1`],
@@ -78,7 +41,7 @@ Deno.test("A call over HTTP that runs at once is answered as the gates answer it
 });
 
 Deno.test("What a server tells during a call over HTTP comes before the answer, as events", async () => {
-  await using all = await scene();
+  await using all = await serveScene();
   const seen = async (more: object) => {
     const _meta = { progressToken: "p", ...more };
     const said = { steps: [TELL(1), TELL(2)] };
@@ -97,14 +60,10 @@ Deno.test("What a server tells during a call over HTTP comes before the answer, 
 });
 
 Deno.test("A question of a server during a call over HTTP is answered, and the call goes on", async () => {
-  await using all = await scene();
+  await using all = await serveScene();
   const able = await all.open({ capabilities: FORM });
   // The server is started again for a client that can be asked.
-  await until(async () => {
-    const before = await all.ways();
-    await able.request("tools/call", { name: "s__run", arguments: {} });
-    return (await all.ways()).slice(before.length) === "+";
-  });
+  await all.warm(able);
   const calls = async () => (await all.ledger()).filter((line) => /^call run/.test(line)).length;
   const before = await calls();
   const params = { name: "s__run", arguments: ASK };
@@ -122,7 +81,7 @@ Deno.test("A question of a server during a call over HTTP is answered, and the c
 });
 
 Deno.test("Clients over HTTP that call at the same time get each its own answer", async () => {
-  await using all = await scene();
+  await using all = await serveScene();
   const others = await Promise.all([1, 2, 3, 4].map(() => all.open()));
   await Promise.all(Array.from({ length: 60 }, async (_, at) => {
     const text = `answer ${at}`;
@@ -134,7 +93,7 @@ Deno.test("Clients over HTTP that call at the same time get each its own answer"
 });
 
 Deno.test("A client over HTTP that leaves cancels its call", async () => {
-  await using all = await scene();
+  await using all = await serveScene();
   for (const more of [{}, GATES]) {
     const before = (await all.ledger()).length;
     const gone = new AbortController();

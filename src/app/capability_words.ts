@@ -5,6 +5,7 @@
  */
 
 import { quoted } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 export { unhidden } from "../permissions/trust_gate.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { Capability } from "../workflow/capability.ts";
@@ -20,7 +21,7 @@ export async function assertRuns(
     const { metaTools } = await import("../gateway/meta_tools.ts");
     const { strict } = await import("../gateway/meta_calls.ts");
     const schemas = await app.schemas();
-    const plan = JSON.parse(capability.text);
+    const plan = parseJson(capability.text);
     const { execute_workflow: workflow } = metaTools("", 1);
     await schemas.assertArguments(strict(workflow), { plan }, {
       name: "the plan",

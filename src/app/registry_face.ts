@@ -15,10 +15,12 @@
 
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
+export { parseJson } from "../core/parse_json.ts";
 
 export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
@@ -58,7 +60,7 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("./saved_capability.ts");
   const { parseCapability } = await import("../workflow/capability.ts");
-  const said: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(code));
+  const said: unknown = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(code));
   const saved = savedIn(parseCapability(said));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
   throw new TypeError("it is not in its canonical form");

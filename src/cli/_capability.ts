@@ -11,6 +11,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { memberOf } from "../core/member.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
@@ -108,7 +109,7 @@ async function show(at: At): Promise<Shown> {
   const { stale, facts } = await saving.told(whole);
   const { calls: _, ...about } = await told(at, id);
   const { kind, text, parameters, toolsUsed } = whole;
-  const content = { [kind]: kind === "plan" ? JSON.parse(text) : text };
+  const content = { [kind]: kind === "plan" ? parseJson(text) : text };
   return {
     value: { ...about, ...content, parameters, tools_used: toolsUsed, stale },
     text: [
@@ -203,7 +204,7 @@ function textOf(file: string): string {
 function parsed(text: string, file: string): Record<string, Json> {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     // Told below.
   }

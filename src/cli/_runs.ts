@@ -6,21 +6,15 @@
  */
 
 import { approve } from "./_approve.ts";
-import { audit } from "./_audit.ts";
 import { call } from "./_call.ts";
-import { check } from "./_check.ts";
 import { inContext, type Typed } from "./_command_context.ts";
 import { COMMANDS } from "./_commands.ts";
-import { completions } from "./_completions.ts";
 import { search, tools, why } from "./_find.ts";
 import { install } from "./_install.ts";
 import { lock } from "./_lock.ts";
 import { login, logout } from "./_login.ts";
 import { logs } from "./_logs.ts";
 import { memory } from "./_memory.ts";
-import { registry } from "./_registry.ts";
-import { serve } from "./_serve.ts";
-import { stdio } from "./_stdio.ts";
 import { trust } from "./_trust.ts";
 import { update } from "./_update.ts";
 
@@ -71,14 +65,15 @@ const USUAL: Readonly<Record<string, Command>> = {
 export const RUNS: Readonly<Record<string, Run>> = {
   ...Object.fromEntries(Object.entries(USUAL).map(([name, run]) => [name, inContext(run)])),
   "": inContext(setup("status"), BROKEN),
-  audit,
-  check: inContext(check, BROKEN),
-  completions: (typed) => completions(Object.values(COMMANDS).flat(), typed),
+  audit: async (typed) => (await import("./_audit.ts")).audit(typed),
+  check: inContext(later(() => import("./_check.ts"))("check"), BROKEN),
+  completions: async (typed) =>
+    (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),
   doctor: inContext(setup("doctor"), BROKEN),
   publish: async ({ words }) => await (await import("../app/publish.ts")).publish(words),
-  registry,
-  serve,
-  stdio,
+  registry: async (typed) => (await import("./_registry.ts")).registry(typed),
+  serve: async (typed) => (await import("./_serve.ts")).serve(typed),
+  stdio: async () => (await import("./_stdio.ts")).stdio(),
   trust: inContext(trust, { tellsTrust: true }),
   uninstall: inContext(setup("uninstall"), BROKEN),
 };

@@ -38,7 +38,7 @@ export interface DocumentOptions<T> {
   readonly report: Report;
   /** Which file it is: the name of its schema. */
   readonly kind: "workspace" | "person" | "policy";
-  readonly parse: (text: string, note: Note) => Promise<Syntax | undefined>;
+  readonly parse: (text: string, note: Note) => Promise<Syntax | undefined> | Syntax | undefined;
   /** Returns the schema. The schema library is loaded only if there is a file. */
   readonly schema: (zod: Zod) => Promise<z.ZodType<T>>;
 }

@@ -5,9 +5,9 @@
  */
 
 import type { Permissions } from "../core/tool.ts";
-import { readDocument } from "./_document.ts";
+import { type DocumentOptions, readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { parseJsonc } from "./_syntax.ts";
+import { parsePlain } from "./_plain.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
@@ -51,10 +51,24 @@ export async function readWorkspaceFile(
   path: string,
   report: Report,
 ): Promise<WorkspaceFile | undefined> {
+  const { problems, warnings } = report;
+  const [before, warned] = [problems.length, warnings.length];
+  const file = await readWith(parsePlain, path, report);
+  if (problems.length === before) return file;
+  problems.length = before;
+  warnings.length = warned;
+  return await readWith((await import("./_syntax.ts")).parseJsonc, path, report);
+}
+
+async function readWith(
+  parse: DocumentOptions<unknown>["parse"],
+  path: string,
+  report: Report,
+): Promise<WorkspaceFile | undefined> {
   const read = await readDocument(path, {
     report,
     kind: "workspace",
-    parse: parseJsonc,
+    parse,
     schema: async (zod) => (await import("./_schema.ts")).workspaceSchema(zod),
   });
   if (read === undefined) return undefined;

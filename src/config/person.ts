@@ -8,7 +8,6 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import { parseYaml } from "./_syntax.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
@@ -79,7 +78,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
   const read = await readDocument(path, {
     report,
     kind: "person",
-    parse: parseYaml,
+    parse: async (text, note) => await (await import("./_syntax.ts")).parseYaml(text, note),
     schema: async (zod) => (await import("./_schema.ts")).personSchema(zod),
   });
   const warn = (said: string) => read?.warn(said);

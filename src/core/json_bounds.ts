@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "./errors.ts";
+import { parseJson } from "./parse_json.ts";
 
 /** The most JSON values in a text. This many take some 50 MB and at worst a fifth of a second. */
 export const VALUES_MAX = 500_000;
@@ -116,7 +117,10 @@ function isName(bytes: Uint8Array, end: number): boolean {
 }
 
 /** Parses JSON that passed `excessOf`; undefined if it is not valid. */
-export function parsedJson(bytes: Uint8Array, parse = JSON.parse): unknown {
+export function parsedJson(
+  bytes: Uint8Array,
+  parse: (text: string) => unknown = parseJson,
+): unknown {
   try {
     return parse(UTF_8.decode(bytes));
   } catch {

@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "./json.ts";
+import { parseJson } from "./parse_json.ts";
 
 /** The text of a shorter result is made again in no time. */
 const LARGE = 4_096;
@@ -19,22 +20,22 @@ const texts = new WeakMap<object, string>();
 
 /** Parses a message, and remembers the text of its result if that is large. Throws as `JSON.parse`. */
 export function parseMessage(text: string): unknown {
-  if (text.length < LARGE) return JSON.parse(text);
+  if (text.length < LARGE) return parseJson(text);
   const [head = FIRST] = HEAD.exec(text.slice(0, AROUND)) ?? [];
   const [tail = "}"] = head === FIRST ? TAIL.exec(text.slice(-AROUND)) ?? [] : [];
   const said = text.slice(head.length, -tail.length);
   try {
     // What parses by itself is one value, so what is around it are the other members.
-    const result: unknown = JSON.parse(said);
-    const message = JSON.parse(`${head}null${tail}`);
+    const result: unknown = parseJson(said);
+    const message = parseJson(`${head}null${tail}`);
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {
-      return JSON.parse(text);
+      return parseJson(text);
     }
     // Some clients take a carriage return for the end of a line, and what follows for a message.
     if (!said.includes("\r")) texts.set(result, said);
     return { ...message, result };
   } catch {
-    return JSON.parse(text);
+    return parseJson(text);
   }
 }
 

@@ -6,6 +6,7 @@
 
 import type { ToolResult } from "./call.ts";
 import { isObject, type Json } from "./json.ts";
+import { parseJson } from "./parse_json.ts";
 
 /**
  * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
@@ -27,7 +28,7 @@ export function outputOf({ structuredContent, content }: ToolResult): Json {
 function jsonIn(text: string): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isObject(value) || Array.isArray(value) ? value as Json : undefined;
   } catch {
     return undefined;

@@ -9,6 +9,7 @@ import { nodePath } from "./builtin.ts";
 import { PmlError } from "./errors.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
+import { parseJson } from "./parse_json.ts";
 
 /** The parts of MCP, beside tools, that a rule can name. */
 export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
@@ -134,7 +135,7 @@ function read(text: string): Pattern | undefined {
 
 function withArguments(named: NamedTool, json: string): Pattern | undefined {
   try {
-    const value: unknown = JSON.parse(json);
+    const value: unknown = parseJson(json);
     if (!isObject(value)) return undefined;
     return { ...named, kind: "arguments", canonical: canonical(value as JsonObject) };
   } catch {

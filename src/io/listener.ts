@@ -60,16 +60,14 @@ const CAPS: ServerOptions = {
   keepAliveTimeout: 60 * SECOND,
 };
 const CONNECTIONS = 256;
+/** How many requests may wait for the answers before theirs, on one connection. */
+const WAITING = 100;
 
 /** Begins to listen. Throws USAGE if it cannot. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const { host, port, what, tls, connections = CONNECTIONS, silentMs = 0 } = options;
-  const busy = new WeakSet<Duplex>();
-  const answer: ListenerOptions["answer"] = (request, response) => {
-    busy.add(request.socket);
-    response.once("close", () => busy.delete(request.socket));
-    options.answer(request, response);
-  };
+  const busy: Busy = new WeakMap();
+  const answer = inTurn(options.answer, busy);
   const server = tls === undefined
     ? createServer(CAPS, answer)
     : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
@@ -103,6 +101,30 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
 }
 
+/** What waits on each connection on which something is answered. */
+type Busy = WeakMap<Duplex, (() => void)[]>;
+
+/**
+ * Has the requests of a connection answered in turn. What would wait for the answers before it could
+ * not be limited, and would not be cancelled with its connection.
+ */
+function inTurn(answer: ListenerOptions["answer"], busy: Busy): ListenerOptions["answer"] {
+  return (request, response) => {
+    const { socket } = request;
+    const begin = () => answer(request, response);
+    response.once("close", () => {
+      const next = busy.get(socket)?.shift();
+      if (next === undefined) busy.delete(socket);
+      else if (!socket.destroyed) next();
+    });
+    const waiting = busy.get(socket);
+    if (waiting === undefined) {
+      busy.set(socket, []);
+      begin();
+    } else if (waiting.push(begin) > WAITING) socket.destroy();
+  };
+}
+
 /** The statuses of requests that `node:http` cannot read, and why, by its codes. */
 const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
   HPE_HEADER_OVERFLOW: [431, "its headers are too large"],
@@ -113,7 +135,7 @@ const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
 function refuseBroken(
   error: Error & { readonly code?: string },
   { onRefused, busy, socket }: Pick<ListenerOptions, "onRefused"> & {
-    readonly busy: WeakSet<Duplex>;
+    readonly busy: Busy;
     readonly socket: Duplex;
   },
 ): void {

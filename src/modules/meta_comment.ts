@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { unloadable } from "./module_files.ts";
 
 /** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
@@ -20,7 +21,7 @@ export function metaComment(text: string, path: string): unknown {
 
 function parse(said: string, path: string): unknown {
   try {
-    return JSON.parse(said);
+    return parseJson(said);
   } catch (cause) {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
     throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });

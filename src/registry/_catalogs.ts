@@ -42,6 +42,11 @@ export interface CatalogLook {
   readonly signal: AbortSignal;
 }
 
+type Known = Pick<KeptCatalog, "at" | "rows">;
+
+/** How old a catalog must be to be loaded anew for a capability that it lacks, in milliseconds. */
+const AGAIN_MS = 10_000;
+
 /** The catalogs of all registries, in their order. */
 export class Catalogs {
   readonly #places: readonly Place[];
@@ -82,7 +87,7 @@ export class Catalogs {
    * once. Throws REGISTRY_OFFLINE if the registry cannot be reached.
    */
   async has(name: string, looking: CatalogLook): Promise<boolean> {
-    const rows = await this.#rows(looking);
+    const { rows } = await this.#known(looking);
     return rows.some(([fqdn]) => fqdn === name || fqdn.split(":", 1)[0] === name);
   }
 
@@ -94,21 +99,35 @@ export class Catalogs {
     { name: server, action: tool = "" }: Fqdn,
     looking: CatalogLook,
   ): Promise<string | undefined> {
-    const rows = await this.#rows(looking);
     const whole = `${server}:${tool}`;
-    const own = rows.find(([fqdn]) => fqdn === server);
-    if (own?.[5].includes(tool)) return server;
-    if (rows.some(([fqdn]) => fqdn === whole)) return whole;
-    return own && server;
+    const find = ({ rows }: Known) => {
+      const own = rows.find(([fqdn]) => fqdn === server);
+      if (own?.[5].includes(tool)) return server;
+      return rows.some(([fqdn]) => fqdn === whole) ? whole : own && server;
+    };
+    const known = await this.#known(looking);
+    const found = find(known);
+    const isOfSpace = known.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
+    // A capability may have been published since.
+    return isOfSpace && found !== whole ? find(await this.#again(looking, known)) : found;
   }
 
-  async #rows({ place, signal }: CatalogLook): Promise<KeptCatalog["rows"]> {
+  async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {
+    if (Date.now() - known.at < AGAIN_MS) return known;
+    try {
+      return await inTime(place.briefly(() => this.load(place)), signal);
+    } catch {
+      return known; // it counts as long as the registry cannot be asked
+    }
+  }
+
+  async #known({ place, signal }: CatalogLook): Promise<Known> {
     const known = this.#kept.get(place) ?? keptCatalog(place, this.#options.cache);
     if (known !== undefined) this.#options.onSeen(place, known.at);
-    return (known ?? await this.#first(place, signal)).rows;
+    return known ?? await this.#first(place, signal);
   }
 
-  async #first(place: Place, signal: AbortSignal): Promise<Pick<KeptCatalog, "rows">> {
+  async #first(place: Place, signal: AbortSignal): Promise<Known> {
     try {
       if (!this.#waited.has(place)) {
         return await inTime(place.briefly(() => this.load(place)), signal);
@@ -117,7 +136,7 @@ export class Catalogs {
       if (asPmlError(error).code === "REGISTRY_OFFLINE") throw error;
       this.#waited.add(place);
     }
-    return { rows: [] };
+    return { at: Infinity, rows: [] };
   }
 
   /**

@@ -9,6 +9,7 @@ import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
@@ -188,7 +189,7 @@ export class Folder implements RegistryStore {
 
   async #manifestEntry(read: FileRead): Promise<Entry> {
     const { bytes } = read;
-    const said = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const said = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
     if (!isObject(said)) throw broken("it is no object");
     if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);
@@ -250,7 +251,7 @@ export class Folder implements RegistryStore {
     const path = join(this.#options.path, TAGS);
     try {
       const { bytes } = this.#read(path, stampOf(regular(path, Deno.lstatSync(path))));
-      const said = JSON.parse(new TextDecoder().decode(bytes));
+      const said = parseJson(new TextDecoder().decode(bytes));
       const isTags = isObject(said) &&
         Object.values(said).every((tags) =>
           isObject(tags) && Object.values(tags).every((version) => typeof version === "string")

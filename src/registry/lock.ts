@@ -7,6 +7,7 @@
 
 import type { Pinned } from "../core/server_identity.ts";
 import { PmlError } from "../core/errors.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
@@ -72,7 +73,7 @@ export function parseLock(text: string, file: string): LockEntries {
   }
   let whole: unknown;
   try {
-    whole = JSON.parse(text);
+    whole = parseJson(text);
   } catch (error) {
     throw read.wrong(
       "",

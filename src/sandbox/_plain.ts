@@ -7,6 +7,7 @@
 import type { PmlError } from "../core/errors.ts";
 import { type Json, quoted } from "../core/json.ts";
 import { excessOf, TOO_DEEP, tooLarge } from "../core/json_bounds.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { failure } from "./_failure.ts";
 
 const DEPTH_MAX = 200;
@@ -28,7 +29,7 @@ export function plainJson(bytes: Uint8Array, what: string): Json {
 
 function parsed(text: string, what: string): Json {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw invalid(what, "it is not JSON", cause);
   }

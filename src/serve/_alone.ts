@@ -7,6 +7,7 @@
 
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { failed } from "../gateway/results.ts";
 import { LineReader } from "../io/lines.ts";
 import type { ReadLine } from "./_json_rpc.ts";
@@ -90,7 +91,7 @@ function answerIn(read: ReadLine): JsonObject | undefined {
 
 /** Returns the line that the client gets; undefined for answers to what it did not ask. */
 function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
-  const message: unknown = JSON.parse(new TextDecoder().decode(line));
+  const message: unknown = parseJson(new TextDecoder().decode(line));
   if (!isObject(message)) return lineOf(message);
   const { id, method, params } = message;
   const own = (id: unknown) => `${REPEATED}${JSON.stringify(id)}`;

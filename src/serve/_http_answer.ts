@@ -141,7 +141,8 @@ export class Answers {
     // The client may have gone before its answer was begun.
     if (to.destroyed) {
       await reader?.cancel().catch(() => {});
-      wasSent(answer);
+      // What is broken off and ended would seem to be finished.
+      return wasSent(answer);
     }
     to.end();
   }
@@ -149,9 +150,10 @@ export class Answers {
   #sendText(to: ServerResponse, { status, text }: TextAnswer): void {
     to.statusCode = status;
     to.setHeader("content-type", JSON_TYPE);
-    // In one piece with its headers, of which one is its length.
-    to.end(text);
-    if (to.writableLength > to.writableHighWaterMark) this.#watched(to)();
+    const isLarge = text.length > to.writableHighWaterMark;
+    // In one piece with its headers, of which one is its length. Deno counts only bytes that wait.
+    to.end(isLarge ? UTF_8.encode(text) : text);
+    if (isLarge) this.#watched(to)();
   }
 
   /** Returns a function that watches a client which does not read as fast as it is sent to. */

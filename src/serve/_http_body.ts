@@ -6,6 +6,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { excessOf } from "../core/json_bounds.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { joined } from "../io/lines.ts";
 
 /** A body that was read, or why the request is refused. */
@@ -53,7 +54,7 @@ function parsed(bytes: Uint8Array): Body {
   const excess = excessOf(bytes);
   if (excess !== undefined) return refused(400, excess, -32600);
   try {
-    return { json: JSON.parse(UTF_8.decode(bytes)) };
+    return { json: parseJson(UTF_8.decode(bytes)) };
   } catch {
     return refused(400, "it is not JSON in UTF-8", -32700);
   }

@@ -41,6 +41,8 @@ interface Plain extends UsualRequest {
 
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
+/** What a request has. */
+const MEMBERS = ["jsonrpc", "id", "method", "params"];
 /** What names work that another process may have begun. */
 const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
 /** The status of an answer that nobody waits for. */
@@ -118,7 +120,8 @@ function plainOf({ headers, signal }: PostRequest, body: unknown): Plain | undef
   const { id, message } = read;
   const { method } = message;
   const params = objectOf(message.params);
-  const isPlain = isUsual(method, "modern") && eraOf(params) === "modern" && hasFitToken(params) &&
+  const isPlain = Object.keys(message).every((key) => MEMBERS.includes(key)) &&
+    isUsual(method, "modern") && eraOf(params) === "modern" && hasFitToken(params) &&
     headers["mcp-protocol-version"] === revisionOf(params) && headers["mcp-method"] === method &&
     namesSame(headers["mcp-name"], method, params) && takesBoth(headers.accept) &&
     ELSEWHERE.every((key) => !(key in params)) && headers["mcp-session-id"] === undefined;
@@ -128,6 +131,8 @@ function plainOf({ headers, signal }: PostRequest, body: unknown): Plain | undef
 /** Returns whether the header names what the body names; it may be missing if that does not. */
 function namesSame(said: unknown, method: string, { name, uri }: JsonObject): boolean {
   if (method.endsWith("/list") || method === "completion/complete") return true;
+  // What is encoded names something else than it says.
+  if (String(said).startsWith("=?")) return false;
   return said === (method === "resources/read" ? uri : name);
 }
 
@@ -155,17 +160,23 @@ class Answer {
   /** Ends it with a message, as JSON, or without one. */
   end(said?: string): void {
     if (this.#isOver) return;
-    this.#isOver = true;
-    clearInterval(this.#alive);
+    this.#over();
     if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
     if (said !== undefined) this.#stream.enqueue(frameOf(JSON.parse(said)));
     this.#stream.close();
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    clearInterval(this.#alive);
   }
 
   #opened(): ReadableStreamDefaultController<Uint8Array> {
     if (this.#stream !== undefined) return this.#stream;
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => void (this.#stream = stream),
+      // Nothing can be written to it then, not even its end.
+      cancel: () => this.#over(),
     });
     this.#made.resolve(new Response(body, { headers: STREAM }));
     this.#alive = setInterval(() => this.#stream?.enqueue(ALIVE), ALIVE_MS);

@@ -52,13 +52,20 @@ async function seen(made: Response | TextAnswer) {
   return { status: made.status, type, said };
 }
 
+/** What may stand beside the members of a request, which the SDK refuses. */
+const beside = fc.constantFrom({}, {}, {}, {}, {}, {}, { result: {} }, { extra: 1 });
 const request = fc.record({
   method: methods,
   id: fc.constantFrom<unknown>(1, "1", 0, null, 1.5),
+  beside,
   params: fc.tuple(
     params,
     fc.oneof({ arbitrary: envelope, weight: 9 }, fc.constant(undefined)),
-    fc.record({ tells: fc.constantFrom(1, 3), uri: fc.constant("a:b") }, { requiredKeys: [] }),
+    fc.record({
+      tells: fc.constantFrom(1, 3),
+      uri: fc.constant("a:b"),
+      name: fc.constantFrom("echo", "=?base64?YQ==?=", "=?x"),
+    }, { requiredKeys: [] }),
     fc.constantFrom("plain", "plain", "plain", "odd"),
   ).map(([given, _meta, more, kind]) => {
     const all = { ...given, ...more, _meta };
@@ -106,9 +113,9 @@ Deno.test("What is served over HTTP without the SDK is answered as the SDK answe
   );
   const count = { direct: 0, streams: 0 };
   await fc.assert(
-    fc.asyncProperty(request, async ({ headers: own, ...spoken }) => {
+    fc.asyncProperty(request, async ({ headers: own, beside, ...spoken }) => {
       const headers = headersOf({ headers: own, ...spoken });
-      const body = { jsonrpc: "2.0", ...spoken };
+      const body = { jsonrpc: "2.0", ...spoken, ...beside };
       const { signal } = new AbortController();
       const made = direct.answer({ headers, signal }, structuredClone(body));
       if (made === undefined) return;
@@ -121,10 +128,29 @@ Deno.test("What is served over HTTP without the SDK is answered as the SDK answe
       count.direct++;
       if (here.type === "text/event-stream") count.streams++;
     }),
-    { numRuns: 4_000, seed: 7 },
+    { numRuns: 6_000, seed: 7 },
   );
   assert.ok(count.direct > 250 && count.streams > 50, JSON.stringify(count));
 });
+
+const OF_CALL = {
+  "mcp-protocol-version": "2026-07-28",
+  "mcp-method": "tools/call",
+  "mcp-name": "x",
+  accept: "application/json, text/event-stream",
+};
+const CALL = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: {
+    name: "x",
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    },
+  },
+};
 
 Deno.test("A request over HTTP whose client has gone is given up", async () => {
   const aborted: unknown[] = [];
@@ -144,23 +170,12 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
     hello,
     declares() {},
   });
-  const headers = {
-    "mcp-protocol-version": "2026-07-28",
-    "mcp-method": "tools/call",
-    "mcp-name": "x",
-    accept: "application/json, text/event-stream",
-  };
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
-  const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "x", _meta } };
   const gone = new AbortController();
-  const made = direct.answer({ headers, signal: gone.signal }, body);
+  const made = direct.answer({ headers: OF_CALL, signal: gone.signal }, CALL);
   await turn();
   gone.abort();
   assert.equal((await made as Response).status, 499);
-  const other = direct.answer({ headers, signal: new AbortController().signal }, body);
+  const other = direct.answer({ headers: OF_CALL, signal: new AbortController().signal }, CALL);
   await turn();
   direct[Symbol.dispose]();
   assert.equal((await other as Response).status, 499);
@@ -168,4 +183,36 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
     ["Error: Connection closed", "Error: Connection closed"],
     ["closed", "closed"],
   ]);
+});
+
+Deno.test("A request whose events nobody reads any more tells nothing, and ends with its connection", async () => {
+  const ends: string[] = [];
+  let tell = () => Promise.resolve();
+  const direct = new HttpDirect({
+    connect: () => ({
+      ...connection(),
+      serve: (_, { mcpReq: { signal, notify } }) =>
+        new Promise((resolve) => {
+          tell = () => notify({ method: "notifications/progress", params: {} as never });
+          signal.addEventListener("abort", () => {
+            ends.push("aborted");
+            resolve({});
+          });
+        }),
+      close: () => void ends.push("closed"),
+    }),
+    hello,
+    declares() {},
+  });
+  const gone = new AbortController();
+  const made = direct.answer({ headers: OF_CALL, signal: gone.signal }, CALL);
+  await turn();
+  await tell();
+  const { body } = await made as Response;
+  await body?.cancel();
+  await assert.doesNotReject(async () => await tell());
+  // Its connection ends later.
+  gone.abort();
+  direct[Symbol.dispose]();
+  assert.deepEqual(ends, ["aborted", "closed"]);
 });

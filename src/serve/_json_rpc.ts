@@ -7,6 +7,7 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { Line } from "../io/lines.ts";
 
 /** An error response that PML sends itself. */
@@ -49,7 +50,7 @@ export function readMessage(line: Line): ReadLine | undefined {
   try {
     const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();
     if (text === "") return undefined;
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch {
     return refusal(-32700, "Parse error: the line is not JSON in UTF-8");
   }

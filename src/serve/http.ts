@@ -110,11 +110,14 @@ class Door {
       const { status, why, code } = read.refused;
       return this.#refuse(status, why, { code });
     }
+    // It may have come slowly.
+    if (face.isOver) return this.#refuse(401, "its token counts no more");
     const direct = method === "POST"
       ? face.direct({ headers: request.headers, signal }, read.json)
       : undefined;
     const made = await (direct ?? this.#bySdk(request, { face, signal, body: read.json }));
-    if (made.status >= 400) {
+    // What was given up was not refused.
+    if (made.status >= 400 && !signal.aborted && !face.isOver) {
       const why = made instanceof TextAnswer ? "" : made.statusText;
       this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
     }

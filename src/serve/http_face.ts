@@ -57,6 +57,7 @@ export class HttpFace implements AsyncDisposable {
   readonly #sessions: Sessions;
   readonly #direct: HttpDirect;
   readonly #together: Able;
+  #isOver = false;
 
   /** Takes what answers, and the limits. */
   constructor(options: FaceOptions & FaceLimits) {
@@ -71,6 +72,11 @@ export class HttpFace implements AsyncDisposable {
     this.#sessions = new Sessions(factory, { ...options, most: connections });
     this.#direct = new HttpDirect({ ...options, declares: (able) => this.declares(able) });
     this.#together = new Able(options.onAble);
+  }
+
+  /** Whether it has ended, and answers nothing more. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** Tells the clients of the newest revision which listen for it what has changed. */
@@ -109,6 +115,7 @@ export class HttpFace implements AsyncDisposable {
 
   /** Ends all sessions and streams. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
     this.#direct[Symbol.dispose]();
     await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
   }

@@ -8,6 +8,7 @@
 import type { Socket } from "node:net";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { NOT_BEGUN } from "../core/window.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { endsOf, joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
 import { type ReadLine, readMessage, refusalMessage } from "./_json_rpc.ts";
@@ -153,7 +154,7 @@ class Window {
       if (id !== undefined) this.#waiting.delete(JSON.stringify(JSON.parse(id)));
       return true;
     }
-    const { id, method, params } = objectOf(JSON.parse(UTF_8.decode(line)));
+    const { id, method, params } = objectOf(parseJson(UTF_8.decode(line)));
     if (method === undefined) this.#waiting.delete(JSON.stringify(id));
     if (method !== NOT_BEGUN) return true;
     // It is asked again when the connection has ended.

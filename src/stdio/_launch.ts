@@ -20,7 +20,10 @@ import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
 import { type InstalledPackage, Installs, type PresentPackage } from "./installs.ts";
 import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
-import type { StdioWireOptions } from "./stdio_wire.ts";
+import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
+
+// What starts a program also talks to it.
+export { StdioWire };
 
 /** The program of a server, and functions that explain a failed start or a denied access. */
 export type LaunchedProgram = Pick<StdioWireOptions, "program" | "hint" | "denied">;

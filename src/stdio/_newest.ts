@@ -6,6 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { causeIn } from "./_cause.ts";
 import { EXACT } from "./installed.ts";
@@ -58,7 +59,7 @@ export async function newestVersion(
 /** Reads what npm prints: a version, with what else it says of itself; or a list for a range. */
 function lastOf(stdout: string): Omit<NewestVersion, "named"> | undefined {
   try {
-    const last: unknown = [JSON.parse(stdout)].flat().at(-1);
+    const last: unknown = [parseJson(stdout)].flat().at(-1);
     const { version, changes } = isObject(last) ? last : { version: last };
     if (typeof version !== "string" || !EXACT.test(version)) return undefined;
     return { newest: version, ...(typeof changes === "string" && { changes }) };

@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { npmPackage } from "./_package_command.ts";
 import type { Installer } from "./installs.ts";
@@ -58,7 +59,7 @@ export const npm: Installer = {
   foreign: (folder, [, , settings = ""]) => {
     const packages = packagesIn(folder);
     if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
-    const registries = registriesIn(objectOf(JSON.parse(settings)));
+    const registries = registriesIn(objectOf(parseJson(settings)));
     for (const [path, said] of packages) {
       const { resolved, integrity, inBundle } = said;
       // A package that came in the archive of another is covered by that archive's hash.
@@ -98,13 +99,13 @@ export const npm: Installer = {
 
 /** Returns what the lock file says of each package, by its path. */
 function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
-  const lock: unknown = JSON.parse(readRegularText(join(folder, "package-lock.json")));
+  const lock: unknown = parseJson(readRegularText(join(folder, "package-lock.json")));
   return Object.entries(objectOf(objectOf(lock).packages))
     .map(([path, said]) => [path, objectOf(said)]);
 }
 
 function packageIn(folder: string, name: string): JsonObject {
-  return objectOf(JSON.parse(readRegularText(join(folder, "node_modules", name, "package.json"))));
+  return objectOf(parseJson(readRegularText(join(folder, "node_modules", name, "package.json"))));
 }
 
 /** Returns the files of a package's programs by their names. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { Installing } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
@@ -160,7 +161,7 @@ async function scriptProgram(
   if (layer.kind === "none") return program;
   const listing = { file, args: ["config", "list", "--json", "--loglevel=silent"], cwd, env: all };
   const { stdout } = await runProgram(listing, { ...run, maxBytes: KEPT });
-  const settings = Object.entries(objectOf(JSON.parse(stdout || "{}")))
+  const settings = Object.entries(objectOf(parseJson(stdout || "{}")))
     .filter(([key, value]) => CARRIED.test(key) && value !== null && value !== "")
     .map(([key, value]) => [`npm_config_${key.replaceAll("-", "_")}`, String(value)] as const);
   const { NPM_CONFIG_USERCONFIG: ___, ...rest } = env;
@@ -189,7 +190,7 @@ export function scriptsHint(
 
 function objectIn(...path: readonly string[]): JsonObject | undefined {
   try {
-    return objectOf(JSON.parse(readRegularText(join(...path))));
+    return objectOf(parseJson(readRegularText(join(...path))));
   } catch {
     return undefined; // it does not exist, or is not JSON
   }

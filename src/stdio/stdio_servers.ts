@@ -10,11 +10,11 @@ import type { UpstreamServer, UpstreamsOptions } from "../mcp_client/upstreams.t
 import type { Grants } from "../permissions/grants.ts";
 import type { OsLayerChoice } from "../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";
-import { Launch, type NamedPackage, type NewestPackage, type ServerScripts } from "./_launch.ts";
+import type { Launch, NamedPackage, NewestPackage, ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./installs.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
-import { StdioWire, type StdioWireOptions } from "./stdio_wire.ts";
+import type { StdioWireOptions } from "./stdio_wire.ts";
 
 /** The values that a server is started with. Variables are replaced by their values. */
 export interface StdioValues {
@@ -82,15 +82,17 @@ export class StdioServers {
    * run.
    */
   async scriptsOf(server: StdioValues, closing: AbortSignal): Promise<ServerScripts> {
-    return await this.#launching(closing).scriptsOf(server);
+    return await (await this.#launching(closing)).scriptsOf(server);
   }
 
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: NamedPackage, closing: AbortSignal): Promise<NewestPackage | undefined> {
-    return await this.#launching(closing).newestOf(server);
+    return await (await this.#launching(closing)).newestOf(server);
   }
 
-  #launching(closing: AbortSignal): Launch {
+  /** Loads what finds and installs programs, which calls of modules do not need. */
+  async #launching(closing: AbortSignal): Promise<Launch> {
+    const { Launch } = await import("./_launch.ts");
     return this.#launch ??= new Launch(this.#options, closing);
   }
 
@@ -108,7 +110,8 @@ export class StdioServers {
       version: () => key + (confine ? JSON.stringify(grants(name) ?? null) : ""),
       way: async (closing) => {
         const own = { name, groups, room, withoutSecrets };
-        const launched = await this.#launching(closing).programOf(server);
+        const launched = await (await this.#launching(closing)).programOf(server);
+        const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
           const kept = new ServerLog(home, name);
           return new StdioWire({ ...own, ...launched, kept, limits: limits() }, ends);

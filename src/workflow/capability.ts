@@ -10,6 +10,7 @@ import { sha256 } from "../core/hash.ts";
 import { canonical, defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
+import { parseJson } from "../core/parse_json.ts";
 
 /** A capability without its name: what its hash covers. */
 export interface Capability {
@@ -55,7 +56,7 @@ export function fileForm(
   return {
     version: FORMAT,
     kind,
-    ...(kind === "code" ? { code: text } : { plan: JSON.parse(text) as Json }),
+    ...(kind === "code" ? { code: text } : { plan: parseJson(text) as Json }),
     ...defined({ description }),
     parameters,
     tools_used: toolsUsed,

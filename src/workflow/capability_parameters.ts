@@ -7,6 +7,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { Capability } from "./capability.ts";
 
 /** What is made of code or a plan. */
@@ -197,12 +198,12 @@ function inPlan(text: string, nameOf: NameOf): Found {
     ),
   });
   const tasks = tasksOf(text).map((task) => within(task, ["arguments", "for_each", "when"]));
-  const plan = { ...JSON.parse(text), tasks };
+  const plan = { ...parseJson(text), tasks };
   return { text: JSON.stringify(plan, null, 2), counts, read, left };
 }
 
 function tasksOf(text: string): readonly JsonObject[] {
-  const { tasks }: { readonly tasks?: unknown } = JSON.parse(text);
+  const { tasks }: { readonly tasks?: unknown } = parseJson(text);
   return Array.isArray(tasks) ? tasks.filter(isObject) as JsonObject[] : [];
 }
 

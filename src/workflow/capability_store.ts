@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { parseJson } from "../core/parse_json.ts";
 import {
   locked,
   readPlain,
@@ -171,5 +172,5 @@ function parseIndex(json: unknown): Approved {
 /** Reads a file of JSON; undefined if there is none. */
 function read(path: string): unknown {
   const plain = readPlain(path, FILE_MAX);
-  return plain && JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(plain.bytes));
+  return plain && parseJson(new TextDecoder("utf-8", { fatal: true }).decode(plain.bytes));
 }

@@ -8,6 +8,7 @@ import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "./capability.ts";
@@ -68,7 +69,7 @@ export class Workflow {
   /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
   async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
-      parsePlan(JSON.parse(text), { most: this.#options.limits().planTasks, params: {} });
+      parsePlan(parseJson(text), { most: this.#options.limits().planTasks, params: {} });
       return;
     }
     const { signal } = new AbortController();

@@ -10,6 +10,9 @@ const HANDLES = "tests/attacks/ht_handles_test.ts";
 const LOAD = "tests/attacks/ht_load_test.ts";
 const STARTS = "tests/attacks/ht_starts_test.ts";
 const DOOR = "tests/attacks/ht_test.ts";
+const DIRECT = "tests/attacks/ht_direct_test.ts";
+const IN_TURN =
+  "HT13: requests that do not wait for answers are answered in turn, and end with their connection";
 const TASKS = "A task is told, shown and cancelled to the party that began it alone (HT17)";
 
 /** The guards. */
@@ -78,6 +81,34 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     put: "",
     test: LOAD,
     filter: "Of more connections than limits.connections the last are closed",
+  },
+  {
+    name: "door-turns",
+    guard: "The requests of a connection are answered in turn",
+    file: "listener.ts",
+    find: "if (waiting === undefined) {",
+    put: "if (waiting === undefined || waiting.length === 0) {",
+    test: DIRECT,
+    filter: IN_TURN,
+  },
+  {
+    name: "door-turns-end",
+    guard: "What waits for the answers before its own ends with its connection",
+    file: "listener.ts",
+    find: "else if (!socket.destroyed) next();",
+    put: "else next();",
+    test: DIRECT,
+    filter: IN_TURN,
+    isTwice: true,
+  },
+  {
+    name: "door-turns-most",
+    guard: "Few requests wait for the answers before theirs",
+    file: "listener.ts",
+    find: "else if (waiting.push(begin) > WAITING) socket.destroy();",
+    put: "else waiting.push(begin);",
+    test: DIRECT,
+    filter: IN_TURN,
   },
   {
     name: "door-slow",

@@ -19,6 +19,15 @@ const SAME = `What a server answers at once is what the gates give, ${ON}`;
 /** Guards of calls that run at once. */
 export const QUICK: readonly Mutant[] = [
   {
+    name: "quick-names",
+    guard: "A name that is written with an escape is read as it is written",
+    file: "parse_json.ts",
+    find: "if (!hasEscapedName(text)) return JSON.parse(text);",
+    put: 'if (!hasEscapedName("")) return JSON.parse(text);',
+    test: RESULTS,
+    filter: `No name of a member comes to a client otherwise than PML read it, ${ON}`,
+  },
+  {
     name: "quick-version",
     guard: "A call that runs at once was found to be one under what holds now",
     file: "quick_calls.ts",

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, PmlError, quoted, textOf, visible } from "@casys/pml/registry";
+import { isObject, parseJson, PmlError, quoted, textOf, visible } from "@casys/pml/registry";
 
 /** A hub that is written to. */
 export interface Target {
@@ -118,7 +118,7 @@ async function jsonOf(response: Response): Promise<unknown> {
       if (length > MOST) return undefined;
       parts.push(part);
     }
-    return JSON.parse(await new Blob(parts).text());
+    return parseJson(await new Blob(parts).text());
   } catch {
     return undefined; // it is cut, or no JSON
   }

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { isObject, PmlError, quoted, readRegular } from "@casys/pml/registry";
+import { isObject, parseJson, PmlError, quoted, readRegular } from "@casys/pml/registry";
 
 /** What a `deno.lock` says about files of other hosts. */
 export interface RemoteLock {
@@ -40,7 +40,7 @@ export function lockOf(folder: string): RemoteLock {
 
 function jsonAt(path: string): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(readRegular(path, { most: MOST }).bytes));
+    return parseJson(new TextDecoder().decode(readRegular(path, { most: MOST }).bytes));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw broken(path);

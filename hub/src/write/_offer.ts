@@ -12,6 +12,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  parseJson,
   quoted,
   textOf,
   visible,
@@ -77,7 +78,7 @@ export async function offeredIn(
 /** Parses a body. Throws `Unfit` if it is no JSON. */
 export function jsonOf(body: Uint8Array): Json {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
     throw new Unfit("the body is no JSON in UTF-8");
   }

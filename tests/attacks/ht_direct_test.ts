@@ -1,0 +1,193 @@
+/**
+ * Clients of the newest revision that try to harm what is served over HTTP without the SDK: they
+ * read nothing, leave at any moment, say two things at once, or come when they may not any more.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { writeConfig } from "../quick_scene.ts";
+import { serveScene } from "../serve_scene.ts";
+import { objectOf } from "../../src/core/json.ts";
+import { joined } from "../../src/io/lines.ts";
+import { paramsFor } from "../kit/json_rpc.ts";
+import type { Served } from "../kit/pml_serve.ts";
+import { until } from "../kit/wait.ts";
+import { assertPaired, journalOf, ofKind } from "./oracles.ts";
+
+const NEWEST = "2026-07-28";
+const OTHER = "token-of-another-0001";
+const UTF_8 = new TextEncoder();
+
+/** The lines of the head of a call, and its body. */
+function callBytes(
+  { url, token }: Pick<Served, "url" | "token">,
+  { args = {}, meta = {}, id = 1 }: {
+    readonly args?: object;
+    readonly meta?: object;
+    readonly id?: number;
+  } = {},
+): Uint8Array {
+  const params = paramsFor(NEWEST, { name: "s__run", arguments: args, _meta: meta }, {});
+  const body = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params });
+  const lines = [
+    "POST /mcp HTTP/1.1",
+    `Host: ${new URL(url).host}`,
+    `Authorization: Bearer ${token}`,
+    "Content-Type: application/json",
+    "Accept: application/json, text/event-stream",
+    `Mcp-Protocol-Version: ${NEWEST}`,
+    "Mcp-Method: tools/call",
+    "Mcp-Name: s__run",
+    `Content-Length: ${body.length}`,
+  ];
+  return UTF_8.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** A connection to a server. */
+class Line implements Disposable {
+  readonly #connection: Deno.TcpConn;
+
+  private constructor(connection: Deno.TcpConn) {
+    this.#connection = connection;
+  }
+
+  static async open({ url }: Pick<Served, "url">): Promise<Line> {
+    return new Line(await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) }));
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) at += await this.#connection.write(bytes.subarray(at));
+  }
+
+  /** Reads until something came, or until the other side closes it. */
+  async read(until = /./): Promise<string> {
+    const buffer = new Uint8Array(65_536);
+    let text = "";
+    while (!until.test(text)) {
+      const size = await this.#connection.read(buffer).catch(() => null);
+      if (size === null) break;
+      text += new TextDecoder().decode(buffer.subarray(0, size));
+    }
+    return text;
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection.close();
+  }
+}
+
+function told(progress: number, message = ""): { readonly write: string } {
+  const params = `"progressToken":$TOKEN,"progress":${progress},"message":"${message}"`;
+  return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
+}
+
+Deno.test("HT15: who does not read the events of a call loses it, and its server goes on for others", async () => {
+  for (const meta of [{}, { "x/gates": 1 }]) {
+    await using all = await serveScene({
+      limits: { queued_bytes: 500_000, unread_ms: 600_000 },
+    });
+    using line = await Line.open(all.served);
+    // More than the buffers of both sides hold.
+    const steps = Array.from({ length: 40 }, (_, at) => told(at, "x".repeat(180_000)));
+    const args = { steps: [...steps, { wait: 60_000 }] };
+    await line.write(callBytes(all.served, { args, meta: { progressToken: "p", ...meta } }));
+    const said = async (word: string) =>
+      (await all.ledger()).filter((one) => one.startsWith(word)).length;
+    await until(async () => await said("cancelled") + await said("start") > 1);
+    assert.match(JSON.stringify(await all.call()), /"done"/);
+    assert.deepEqual([await said("start"), await said("cancelled")], [1, 1]);
+    assert.doesNotMatch(all.served.stderr, / (?:warn|error) /);
+  }
+});
+
+Deno.test("HT14: progress of many calls at once comes to the stream of each, whatever their tokens are", async () => {
+  await using all = await serveScene({ limits: { concurrent_calls: 64 } });
+  await Promise.all(Array.from({ length: 50 }, async (_, at) => {
+    const own = [1, 2, 3].map((progress) => told(progress, `of ${at}`));
+    const steps = own.flatMap((one) => [one, { wait: at % 7 }]);
+    const params = { name: "s__run", arguments: { steps }, _meta: { progressToken: "same" } };
+    await using reading = await (await all.open()).begin("tools/call", params);
+    await reading.over;
+    assert.deepEqual(reading.messages.map(({ params }) => params?.message), [
+      ...Array(3).fill(`of ${at}`),
+      undefined,
+    ]);
+  }));
+});
+
+Deno.test("HT12: clients that leave at any moment leave no call behind, and were refused nothing", async () => {
+  const limits = { concurrent_calls: 8, queued_calls: 0 };
+  await using all = await serveScene({ limits });
+  for (let at = 0; at < 60; at++) {
+    const steps = [told(1), { wait: at % 2 === 0 ? 60_000 : at % 11 }, told(2)];
+    const meta = { progressToken: 1, ...(at % 3 === 0 && { "x/gates": 1 }) };
+    using line = await Line.open(all.served);
+    await line.write(callBytes(all.served, { args: { steps }, meta }));
+    if (at % 5 === 0) await line.read();
+    else await new Promise((resolve) => setTimeout(resolve, at % 13));
+  }
+  await until(async () => {
+    const lines = await journalOf(all.ws);
+    return ofKind(lines, "start").length === ofKind(lines, "end").length;
+  });
+  // All places are free again.
+  const wait = { steps: [{ wait: 50 }] };
+  const answers = await Promise.all(Array.from({ length: 8 }, () => all.call(wait)));
+  assert.ok(answers.every((one) => JSON.stringify(one).includes('"done"')));
+  const lines = await journalOf(all.ws);
+  assertPaired(lines);
+  // A body that broke off is another thing.
+  assert.deepEqual(lines.filter(({ about }) => objectOf(about).status === 499), []);
+});
+
+Deno.test("A token that is revoked while the body of its request comes lets nothing be answered", async () => {
+  const token = createHash("sha256").update(OTHER).digest("hex");
+  const identities = { other: { token, permissions: { allow: ["s:*"] } } };
+  await using all = await serveScene({ config: { identities } });
+  const other = await all.open({ token: OTHER });
+  await until(async () => {
+    const said = await other.request("tools/call", { name: "s__run", arguments: {} });
+    return JSON.stringify(said).includes('"done"');
+  });
+  using line = await Line.open(all.served);
+  const bytes = callBytes({ ...all.served, token: OTHER }, { args: { late: true } });
+  await line.write(bytes.subarray(0, -5));
+  await writeConfig(all.ws, { identities: {} });
+  await until(async () => {
+    await using reading = await other.begin("tools/list");
+    return reading.status === 401;
+  });
+  await line.write(bytes.subarray(-5));
+  assert.match(await line.read(), /^HTTP\/1\.1 401 /);
+  assert.doesNotMatch((await all.ledger()).join(), /late/);
+});
+
+Deno.test("HT13: requests that do not wait for answers are answered in turn, and end with their connection", async () => {
+  await using all = await serveScene();
+  const said = async (word: string) =>
+    (await all.ledger()).filter((one) => one.includes(word)).length;
+  const bytes = (args: readonly object[]) =>
+    joined(args.map((args, id) => callBytes(all.served, { args, id })));
+  {
+    using line = await Line.open(all.served);
+    await line.write(bytes([{ steps: [{ wait: 200 }] }, {}, {}]));
+    const text = await line.read(/"id":2\}/);
+    assert.deepEqual(text.match(/"id":\d\}/g), [0, 1, 2].map((id) => `"id":${id}}`));
+  }
+  const long = { steps: [{ wait: 20_000 }], mark: "long" };
+  {
+    using line = await Line.open(all.served);
+    await line.write(bytes([long, { mark: "next" }]));
+    await until(async () => await said("long") === 1);
+  }
+  await until(async () => await said("cancelled") === 1);
+  // Nobody has to keep what cannot be answered yet.
+  using line = await Line.open(all.served);
+  await line.write(bytes([long, ...Array(101).fill({ mark: "next" })]));
+  assert.equal(await line.read(), "");
+  await until(async () => await said("cancelled") === 2);
+  assert.match(JSON.stringify(await all.call()), /"done"/);
+  assert.equal(await said("next"), 0);
+});
