@@ -51,7 +51,8 @@ Deno.test("pml stdio loads neither the SDK for a usual call nor what only people
   const path = `${ws.root}/tmp/deno.json`;
   await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));
   const command = [Deno.execPath(), "run", "-A", "--config", path, repoFile("mod.ts")] as const;
-  assert.equal((await runPml(ws, ["--help"], { command })).code, 1);
+  assert.equal((await runPml(ws, ["--help"], { command })).code, 0, "the help needs none of them");
+  assert.equal((await runPml(ws, ["help"], { command })).code, 1);
   await using client = new RawStdio(ws, { command: [...command, "stdio"] });
   await client.open();
   const call = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
