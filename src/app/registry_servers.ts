@@ -5,13 +5,12 @@
  * @module
  */
 
-import { quoted } from "../core/json.ts";
+import { memberOf, quoted } from "../core/json.ts";
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
-import { memberOf } from "../core/member.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";

@@ -8,8 +8,7 @@
 import type { App } from "../app/app.ts";
 import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/capability_words.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { defined, isObject, type Json, memberOf, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";

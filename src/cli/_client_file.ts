@@ -7,8 +7,7 @@
 import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node, ParseError } from "jsonc-parser";
-import { isObject, objectOf } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { isObject, memberOf, objectOf } from "../core/json.ts";
 import { refused } from "./_files.ts";
 import { isAdded } from "./_yaml_text.ts";
 

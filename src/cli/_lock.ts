@@ -7,8 +7,7 @@
 import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { memberOf, quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownSubcommand, usage } from "./_failure.ts";

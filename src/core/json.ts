@@ -91,3 +91,8 @@ function shortened(text: string, max: number): string {
 export function quoted(text: string, max = 80): string {
   return `"${visible(text, max)}"`;
 }
+
+/** Returns an object's own member; undefined for what it inherits, such as `constructor`. */
+export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}

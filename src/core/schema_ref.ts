@@ -4,8 +4,7 @@
  * @module
  */
 
-import { isObject } from "./json.ts";
-import { memberOf } from "./member.ts";
+import { isObject, memberOf } from "./json.ts";
 
 const DEEPEST = 8;
 

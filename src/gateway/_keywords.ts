@@ -4,7 +4,7 @@
  * @module
  */
 
-import { memberOf } from "../core/member.ts";
+import { memberOf } from "../core/json.ts";
 import { FORMATS } from "./_formats.ts";
 import type { Rule, SchemaReader, Spot } from "./_json_schema.ts";
 import { limits } from "./_limits.ts";

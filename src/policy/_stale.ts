@@ -5,8 +5,7 @@
  */
 
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
-import { quoted } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { memberOf, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { type LockEntry, pinnedChanges } from "../registry/lock.ts";

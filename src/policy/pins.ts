@@ -6,9 +6,9 @@
  * @module
  */
 
+import { memberOf } from "../core/json.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ServerDefinition } from "../config/servers.ts";
-import { memberOf } from "../core/member.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { unhidden } from "../permissions/trust_gate.ts";

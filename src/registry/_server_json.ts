@@ -5,8 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { isObject, type JsonObject, memberOf, objectOf, quoted, textOf } from "../core/json.ts";
 
 /** The result of converting a `server.json`. */
 export type Offer =

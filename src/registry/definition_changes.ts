@@ -4,8 +4,7 @@
  * @module
  */
 
-import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { canonical, type Json, type JsonObject, memberOf, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /**

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { defined, isObject, type Json, type JsonObject, textOf } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { defined, isObject, type Json, type JsonObject, memberOf, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 import { integrityOf } from "./integrity.ts";
 import { CAPABILITY } from "./manifest.ts";

@@ -5,8 +5,7 @@
  * @module
  */
 
-import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { canonical, isObject, type Json, type JsonObject, memberOf } from "../core/json.ts";
 
 /** How long the capabilities of a client count after its last request that declares them. */
 const KEPT_MS = 10 * 60_000;

@@ -6,8 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { isObject, type Json, type JsonObject, memberOf, quoted } from "../core/json.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
 /** What a reference takes: a part of the output of a task, or of another source. */

@@ -5,8 +5,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { isObject, type Json, type JsonObject, memberOf } from "../core/json.ts";
 
 /** A JSON Schema that says nothing but types. */
 export interface Shape {

@@ -5,8 +5,7 @@
  * @module
  */
 
-import { isObject, visible } from "../core/json.ts";
-import { memberOf } from "../core/member.ts";
+import { isObject, memberOf, visible } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
 /** How types are written. */
