@@ -100,16 +100,17 @@ export class Catalogs {
     looking: CatalogLook,
   ): Promise<string | undefined> {
     const whole = `${server}:${tool}`;
-    const find = ({ rows }: Known) => {
-      const own = rows.find(([fqdn]) => fqdn === server);
-      if (own?.[5].includes(tool)) return server;
-      return rows.some(([fqdn]) => fqdn === whole) ? whole : own && server;
-    };
-    const known = await this.#known(looking);
-    const found = find(known);
+    const isListed = ({ rows }: Known) =>
+      rows.some(([fqdn, , , , , tools]) =>
+        fqdn === whole || fqdn === server && tools.includes(tool)
+      );
+    let known = await this.#known(looking);
     const isOfSpace = known.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
     // A capability may have been published since.
-    return isOfSpace && found !== whole ? find(await this.#again(looking, known)) : found;
+    if (isOfSpace && !isListed(known)) known = await this.#again(looking, known);
+    const own = known.rows.find(([fqdn]) => fqdn === server);
+    if (own?.[5].includes(tool)) return server;
+    return known.rows.some(([fqdn]) => fqdn === whole) ? whole : own && server;
   }
 
   async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {

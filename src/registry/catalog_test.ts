@@ -118,3 +118,33 @@ Deno.test("Registries bounds a catalog that has no end, or is too much", async (
   assert.equal(big?.error?.code, "REGISTRY_BAD_RESPONSE");
   assert.equal(scene.registries.catalog()[0]?.fqdn, "big", "what was known stays");
 });
+
+Deno.test("Registries.entryOf() loads an old catalog again for a capability that it lacks, and for nothing else", async () => {
+  using home = new Folder();
+  const tools = [{ name: "read", inputSchema: {} }];
+  const items = [{ fqdn: "fs", type: "deno", tools }, { fqdn: "fs:count", type: "deno" }];
+  await using registry = new ScriptedRegistry(() => json({ items }));
+  const { registries } = new Scene(home, [registry]);
+  await registries.refreshCatalog(never);
+  const loads = registry.asked.length;
+  const entryOf = async (action: string, name = "fs") =>
+    await registries.entryOf({ name, action, version: undefined }, never);
+  const { now } = Date;
+  try {
+    assert.equal(await entryOf("new"), "fs");
+    assert.equal(registry.asked.length, loads, "it was loaded just now");
+    Date.now = () => now() + 60_000;
+    assert.deepEqual(
+      await Promise.all([entryOf("read"), entryOf("count"), entryOf("x", "other")]),
+      [
+        ...["fs", "fs:count", undefined],
+      ],
+    );
+    assert.equal(registry.asked.length, loads, "what is listed, or of no such namespace");
+    items.push({ fqdn: "fs:new", type: "deno" });
+    assert.equal(await entryOf("new"), "fs:new");
+    assert.equal(registry.asked.length, loads + 1);
+  } finally {
+    Date.now = now;
+  }
+});

@@ -63,9 +63,10 @@ export function statusOf(error: unknown): number {
   return isObject(error) ? STATUSES[Number(error.code)] ?? 200 : 200;
 }
 
-/** Returns the event of a stream that carries a message. */
-export function frameOf(message: unknown): Uint8Array {
-  return UTF_8.encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+/** Returns the event of a stream that carries a message, which is JSON. */
+export function frameOf(message: string): Uint8Array {
+  // Between the parts of a text that came from elsewhere there may be line ends.
+  return UTF_8.encode(`event: message\ndata: ${message.replace(/[\r\n]+/g, " ")}\n\n`);
 }
 
 /** Returns an answer of the newest revision with the status that its error has there. */

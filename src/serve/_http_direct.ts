@@ -154,7 +154,7 @@ class Answer {
 
   /** Sends a notification. */
   tell(message: object): void {
-    if (!this.#isOver) this.#opened().enqueue(frameOf(message));
+    if (!this.#isOver) this.#opened().enqueue(frameOf(JSON.stringify(message)));
   }
 
   /** Ends it with a message, as JSON, or without one. */
@@ -162,7 +162,7 @@ class Answer {
     if (this.#isOver) return;
     this.#over();
     if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
-    if (said !== undefined) this.#stream.enqueue(frameOf(JSON.parse(said)));
+    if (said !== undefined) this.#stream.enqueue(frameOf(said));
     this.#stream.close();
   }
 

@@ -8,7 +8,7 @@ import type { Connection, RequestContext } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
 import { RpcError } from "../gateway/results.ts";
 import { turn } from "../io/waiting.ts";
-import { TextAnswer, withStatus } from "./_http_answer.ts";
+import { frameOf, TextAnswer, withStatus } from "./_http_answer.ts";
 import { HttpDirect } from "./_http_direct.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
@@ -215,4 +215,9 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
   gone.abort();
   direct[Symbol.dispose]();
   assert.deepEqual(ends, ["aborted", "closed"]);
+});
+
+Deno.test("frameOf() makes one event of a text with line ends", () => {
+  const frame = new TextDecoder().decode(frameOf('{"a":\r\n[1,\n\n2]}'));
+  assert.equal(frame, 'event: message\ndata: {"a": [1, 2]}\n\n');
 });

@@ -70,7 +70,7 @@ export function listened(response: Response, options: ListenedOptions): Response
     start: (stream) => {
       const send = (said: unknown) => {
         if (listener === undefined) return;
-        if ((stream.desiredSize ?? 0) > -queuedBytes) stream.enqueue(frameOf(said));
+        if ((stream.desiredSize ?? 0) > -queuedBytes) stream.enqueue(frameOf(JSON.stringify(said)));
         else end();
       };
       const end = () => {
@@ -111,7 +111,9 @@ async function pass(
       const { done, value } = await reader.read();
       if (done) return stream.close();
       const said = isFirst ? /^data: (.*)$/m.exec(new TextDecoder().decode(value))?.[1] : undefined;
-      const frames = said === undefined ? [value] : acknowledged(JSON.parse(said)).map(frameOf);
+      const frames = said === undefined
+        ? [value]
+        : acknowledged(JSON.parse(said)).map((one) => frameOf(JSON.stringify(one)));
       for (const frame of frames) stream.enqueue(frame);
     }
   } catch (error) {

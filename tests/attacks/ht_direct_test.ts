@@ -11,38 +11,23 @@ import { writeConfig } from "../quick_scene.ts";
 import { serveScene } from "../serve_scene.ts";
 import { objectOf } from "../../src/core/json.ts";
 import { joined } from "../../src/io/lines.ts";
-import { paramsFor } from "../kit/json_rpc.ts";
+import { callBytes } from "../kit/call_bytes.ts";
 import type { Served } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
 import { assertPaired, journalOf, ofKind } from "./oracles.ts";
 
-const NEWEST = "2026-07-28";
 const OTHER = "token-of-another-0001";
-const UTF_8 = new TextEncoder();
 
-/** The lines of the head of a call, and its body. */
-function callBytes(
-  { url, token }: Pick<Served, "url" | "token">,
+/** The bytes of a call of the tool `run`. */
+function callOf(
+  served: Pick<Served, "url" | "token">,
   { args = {}, meta = {}, id = 1 }: {
     readonly args?: object;
     readonly meta?: object;
     readonly id?: number;
   } = {},
 ): Uint8Array {
-  const params = paramsFor(NEWEST, { name: "s__run", arguments: args, _meta: meta }, {});
-  const body = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params });
-  const lines = [
-    "POST /mcp HTTP/1.1",
-    `Host: ${new URL(url).host}`,
-    `Authorization: Bearer ${token}`,
-    "Content-Type: application/json",
-    "Accept: application/json, text/event-stream",
-    `Mcp-Protocol-Version: ${NEWEST}`,
-    "Mcp-Method: tools/call",
-    "Mcp-Name: s__run",
-    `Content-Length: ${body.length}`,
-  ];
-  return UTF_8.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  return callBytes(served, { name: "s__run", arguments: args, _meta: meta }, { id });
 }
 
 /** A connection to a server. */
@@ -92,7 +77,7 @@ Deno.test("HT15: who does not read the events of a call loses it, and its server
     // More than the buffers of both sides hold.
     const steps = Array.from({ length: 40 }, (_, at) => told(at, "x".repeat(180_000)));
     const args = { steps: [...steps, { wait: 60_000 }] };
-    await line.write(callBytes(all.served, { args, meta: { progressToken: "p", ...meta } }));
+    await line.write(callOf(all.served, { args, meta: { progressToken: "p", ...meta } }));
     const said = async (word: string) =>
       (await all.ledger()).filter((one) => one.startsWith(word)).length;
     await until(async () => await said("cancelled") + await said("start") > 1);
@@ -124,7 +109,7 @@ Deno.test("HT12: clients that leave at any moment leave no call behind, and were
     const steps = [told(1), { wait: at % 2 === 0 ? 60_000 : at % 11 }, told(2)];
     const meta = { progressToken: 1, ...(at % 3 === 0 && { "x/gates": 1 }) };
     using line = await Line.open(all.served);
-    await line.write(callBytes(all.served, { args: { steps }, meta }));
+    await line.write(callOf(all.served, { args: { steps }, meta }));
     if (at % 5 === 0) await line.read();
     else await new Promise((resolve) => setTimeout(resolve, at % 13));
   }
@@ -152,7 +137,7 @@ Deno.test("A token that is revoked while the body of its request comes lets noth
     return JSON.stringify(said).includes('"done"');
   });
   using line = await Line.open(all.served);
-  const bytes = callBytes({ ...all.served, token: OTHER }, { args: { late: true } });
+  const bytes = callOf({ ...all.served, token: OTHER }, { args: { late: true } });
   await line.write(bytes.subarray(0, -5));
   await writeConfig(all.ws, { identities: {} });
   await until(async () => {
@@ -169,7 +154,7 @@ Deno.test("HT13: requests that do not wait for answers are answered in turn, and
   const said = async (word: string) =>
     (await all.ledger()).filter((one) => one.includes(word)).length;
   const bytes = (args: readonly object[]) =>
-    joined(args.map((args, id) => callBytes(all.served, { args, id })));
+    joined(args.map((args, id) => callOf(all.served, { args, id })));
   {
     using line = await Line.open(all.served);
     await line.write(bytes([{ steps: [{ wait: 200 }] }, {}, {}]));

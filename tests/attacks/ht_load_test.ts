@@ -5,8 +5,9 @@
  */
 
 import assert from "node:assert/strict";
+import { callBytes } from "../kit/call_bytes.ts";
 import { DoorClient } from "../kit/door_client.ts";
-import { ERAS, paramsFor } from "../kit/json_rpc.ts";
+import { ERAS } from "../kit/json_rpc.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
@@ -43,24 +44,10 @@ async function answered(connection: Deno.TcpConn): Promise<string> {
   return text;
 }
 
-/** The bytes of a call in the newest revision. */
-function callBytes({ url, token }: Served, tool: string, args: object = {}): Uint8Array {
+/** The bytes of a call of the meta-tool. */
+function callOf(served: Served, tool: string, args: object = {}): Uint8Array {
   const call = { name: "call", arguments: { tool, arguments: args } };
-  const params = paramsFor("2026-07-28", call, {});
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
-  const lines = [
-    "POST /mcp HTTP/1.1",
-    `Host: ${new URL(url).host}`,
-    `Authorization: Bearer ${token}`,
-    "Content-Type: application/json",
-    "Accept: application/json, text/event-stream",
-    "Mcp-Protocol-Version: 2026-07-28",
-    "Connection: close",
-    "Mcp-Method: tools/call",
-    "Mcp-Name: call",
-    `Content-Length: ${body.length}`,
-  ];
-  return UTF_8.encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  return callBytes(served, call, { more: ["Connection: close"] });
 }
 
 const READ = ["filesystem:read_file", { path: "good.txt" }] as const;
@@ -69,7 +56,7 @@ Deno.test("HT11: connections that send nothing, half a head or half a body are c
   const most = 30;
   await using ws = await makeScenery({ limits: { connections: most } });
   await using served = await servePml(ws);
-  const whole = callBytes(served, ...READ);
+  const whole = callOf(served, ...READ);
   const parts = [whole.subarray(0, 0), whole.subarray(0, 60), whole.subarray(0, -5)];
   const slow = await Promise.all(Array.from({ length: most - 2 }, async (_, at) => {
     const connection = await connected(served);
@@ -115,7 +102,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
     const call = { tool: "flood:text", arguments: { size: size / 2 } };
     const said = await reader.request("tools/call", { name: "call", arguments: call });
     assert.equal(textOf(said).length, size / 2);
-    const request = callBytes(served, "flood:text", { size });
+    const request = callOf(served, "flood:text", { size });
     const connections = await Promise.all(Array.from({ length: deaf }, () => connected(served)));
     // Seen before they ask: on a slow machine the first is closed while the last is written to.
     await until(async () => await openOf(served, connections) === deaf);

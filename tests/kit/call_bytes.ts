@@ -1,0 +1,34 @@
+/**
+ * Writes a call of the newest revision as the bytes that go over HTTP, for tests that send a part of
+ * them, several at once, or read nothing of what comes back.
+ *
+ * @module
+ */
+
+import { paramsFor } from "./json_rpc.ts";
+import type { Served } from "./pml_serve.ts";
+
+const NEWEST = "2026-07-28";
+
+/** Returns the head and the body of a call. */
+export function callBytes(
+  { url, token }: Pick<Served, "url" | "token">,
+  call: { readonly name: string; readonly arguments?: object; readonly _meta?: object },
+  { id = 1, more = [] }: { readonly id?: number; readonly more?: readonly string[] } = {},
+): Uint8Array {
+  const params = paramsFor(NEWEST, { ...call }, {});
+  const body = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params });
+  const lines = [
+    "POST /mcp HTTP/1.1",
+    `Host: ${new URL(url).host}`,
+    `Authorization: Bearer ${token}`,
+    "Content-Type: application/json",
+    "Accept: application/json, text/event-stream",
+    `Mcp-Protocol-Version: ${NEWEST}`,
+    "Mcp-Method: tools/call",
+    `Mcp-Name: ${call.name}`,
+    `Content-Length: ${new TextEncoder().encode(body).length}`,
+    ...more,
+  ];
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n${body}`);
+}
