@@ -136,9 +136,7 @@ Deno.test("Registries.entryOf() loads an old catalog again for a capability that
     Date.now = () => now() + 60_000;
     assert.deepEqual(
       await Promise.all([entryOf("read"), entryOf("count"), entryOf("x", "other")]),
-      [
-        ...["fs", "fs:count", undefined],
-      ],
+      ["fs", "fs:count", undefined],
     );
     assert.equal(registry.asked.length, loads, "what is listed, or of no such namespace");
     items.push({ fqdn: "fs:new", type: "deno" });
