@@ -4,12 +4,14 @@
  * @module
  */
 
+import { dirname, resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import type { Schemas } from "../gateway/schemas.ts";
+import { readRegular } from "../io/regular_file.ts";
+import { findImports } from "../modules/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
 import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
 import { describeModule } from "./describing.ts";
-import { localFiles } from "./local_files.ts";
 
 /** The options of the authors' tools. */
 export interface AuthorsOptions {
@@ -44,9 +46,16 @@ export class Authors {
     });
   }
 
-  /** Returns the paths of a module and of the local files that it imports. */
+  /** Returns the path of a module and those of the local files that it imports, directly or not. */
   async filesOf(path: string): Promise<readonly string[]> {
-    return await localFiles(path);
+    const all = new Set([path]);
+    // A set also gives what is added while it is read.
+    for (const file of all) {
+      for (const specifier of await importedBy(file)) {
+        if (/^\.\.?\//.test(specifier)) all.add(resolve(dirname(file), specifier));
+      }
+    }
+    return [...all];
   }
 
   /** Serves a folder as a read-only registry, until the result is disposed. */
@@ -64,5 +73,15 @@ export class Authors {
       describe: (file, code) =>
         describeModule(file, code, { home, limits, signal, workspace: path }),
     });
+  }
+}
+
+async function importedBy(file: string): Promise<readonly string[]> {
+  try {
+    const { bytes } = readRegular(file, { links: true });
+    const { loading, types } = await findImports(new TextDecoder().decode(bytes), file);
+    return [...types, ...loading.map(({ specifier }) => specifier)];
+  } catch {
+    return []; // the check tells why it cannot be read
   }
 }

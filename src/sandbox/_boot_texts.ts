@@ -7,7 +7,8 @@
 
 import confinedCode from "./boot/confined.min.js" with { type: "text" };
 import hostCode from "./boot/host.min.js" with { type: "text" };
+import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
 
-export { confinedCode, hostCode, kernelCode, workerCode };
+export { confinedCode, hostCode, keeperCode, kernelCode, workerCode };

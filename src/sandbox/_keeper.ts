@@ -8,7 +8,7 @@
 
 import { DENO_ALONE, programUrl } from "./alone.ts";
 import type { Program } from "./process.ts";
-import keeperCode from "./boot/keeper.min.js" with { type: "text" };
+import { keeperCode } from "./_boot_texts.ts";
 
 const SHELL = "/bin/sh";
 /**

@@ -10,7 +10,6 @@ import { after } from "../io/waiting.ts";
 import { Calls, type SandboxCall } from "./_calls.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { ModuleFailure } from "./_failure.ts";
-import { assertDenoFloor } from "./_floor.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap } from "./_meter.ts";
 import {
   type ChildOptions,
@@ -291,4 +290,16 @@ export class Sandbox implements AsyncDisposable {
     this.#watch = setTimeout(look, isBusy ? WATCH_BUSY_MS : WATCH_IDLE_MS);
     Deno.unrefTimer(Number(this.#watch));
   }
+}
+
+const FLOOR = "2.9.6";
+
+/** Throws `SANDBOX_DENIED` if this version of Deno has known ways around its permissions. */
+function assertDenoFloor(version: string = Deno.version.deno): void {
+  const floor = FLOOR.split(".").map(Number);
+  const parts = version.split(/[.-]/).map(Number);
+  const differs = floor.findIndex((part, at) => part !== parts[at]);
+  if (differs < 0 || (parts[differs] ?? 0) > (floor[differs] ?? 0)) return;
+  const message = `Cannot run modules: Deno ${version} is older than ${FLOOR}`;
+  throw new PmlError("SANDBOX_DENIED", message, { hint: `Install Deno ${FLOOR} or newer` });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parsePlain } from "./_plain.ts";
+import { parsePlain } from "./file.ts";
 import { parseJsonc, type Syntax } from "./_syntax.ts";
 
 type Parse = typeof parseJsonc | typeof parsePlain;
