@@ -137,15 +137,15 @@ function listing(
 
 /** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
 class Entry implements Server {
-  readonly name!: string;
-  readonly title!: string | undefined;
-  readonly origin!: Server["origin"];
-  readonly kind!: string;
-  readonly definition!: object | undefined;
-  readonly settings!: ToolSettings | undefined;
-  readonly tells!: boolean;
-  readonly checksArguments!: boolean;
-  readonly blocked!: () => string | undefined;
+  declare readonly name: string;
+  declare readonly title: string | undefined;
+  declare readonly origin: Server["origin"];
+  declare readonly kind: string;
+  declare readonly definition: object | undefined;
+  declare readonly settings: ToolSettings | undefined;
+  declare readonly tells: boolean;
+  declare readonly checksArguments: boolean;
+  declare readonly blocked: () => string | undefined;
   readonly #options: DirectoryOptions;
   #opening: Promise<Server> | undefined;
   #server: Server | undefined;

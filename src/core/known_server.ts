@@ -59,35 +59,27 @@ const NO_LINES: readonly string[] = [];
 
 /** A server that has a definition. Each kind implements how it lists and how it runs calls. */
 export abstract class KnownServer implements Server {
-  readonly name: string;
-  readonly title: string | undefined;
-  readonly origin: Server["origin"];
-  readonly kind: string;
-  readonly definition: object | undefined;
-  readonly settings: ToolSettings | undefined;
-  readonly tells: boolean;
-  readonly checksArguments: boolean;
+  declare readonly name: string;
+  declare readonly title: string | undefined;
+  declare readonly origin: Server["origin"];
+  declare readonly kind: string;
+  declare readonly definition: object | undefined;
+  declare readonly settings: ToolSettings | undefined;
+  declare readonly tells: boolean;
+  declare readonly checksArguments: boolean;
+  /** Returns the reason why the server may not run now. */
+  declare readonly blocked: () => string | undefined;
   readonly #options: KnownServerOptions;
 
   /** Takes the options; starts nothing. */
   constructor(options: KnownServerOptions) {
     this.#options = options;
-    const { listing } = options;
-    ({ name: this.name, title: this.title, origin: this.origin, kind: this.kind } = listing);
-    this.definition = listing.definition;
-    this.settings = listing.settings;
-    this.tells = listing.tells;
-    this.checksArguments = listing.checksArguments;
+    Object.assign(this, options.listing);
   }
 
   /** Returns the identity that an approval binds to. */
   identity(): Promise<ServerIdentity | undefined> {
     return this.#options.approval.identity();
-  }
-
-  /** Returns the reason why the server may not run now. */
-  blocked(): string | undefined {
-    return this.#options.listing.blocked();
   }
 
   /** Returns what a call needs and nobody has approved yet. */
