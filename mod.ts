@@ -68,7 +68,7 @@ export type { Identity, Narrowing, Rate } from "./src/config/identities.ts";
 export type { Toolset } from "./src/core/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
-export type { Channel } from "./src/config/person.ts";
+export type { Channel, PersonSettings } from "./src/config/person.ts";
 export type { RuleLine, Rules } from "./src/config/rules.ts";
 export type { NetworkSection } from "./src/config/network.ts";
 export type { SamplingSettings } from "./src/config/sampling.ts";

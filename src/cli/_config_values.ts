@@ -36,7 +36,7 @@ export function valuesOf(app: App): readonly Value[] {
   const { limits } = app.config();
   const said = {
     default: flat(DEFAULT_GATEWAY),
-    person: { ...flat(person.gateway), "search.model": person.model },
+    person: { ...flat(person.gateway), "search.model": person.settings.model },
     file: { ...flat(file?.sections.gateway ?? {}), intent: file?.sections.intent },
   };
   const keys = [...Object.keys(said.default), "search.model", "intent"];

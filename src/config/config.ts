@@ -17,13 +17,9 @@ import { grantsThatHold } from "./_grants.ts";
 import { type Grants, readWorkspaceFile, type Sections, type WorkspaceFile } from "./file.ts";
 import { gatewayFrom, type GatewayOptions } from "./gateway_options.ts";
 import type { Narrowing, Others } from "./identities.ts";
-import type { Limits } from "./limits.ts";
-import type { NetworkSection } from "./network.ts";
-import type { OsLayer } from "./os_layer.ts";
-import { type Channel, type PersonConfig, readPerson } from "./person.ts";
+import { type PersonConfig, type PersonSettings, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
-import type { SamplingSettings } from "./sampling.ts";
 import type { ServerDefinition } from "./servers.ts";
 import {
   exists,
@@ -64,7 +60,7 @@ export interface LoadedConfig {
 }
 
 /** The configuration that holds, as all other rooms see it. It is frozen. */
-export interface Config {
+export interface Config extends PersonSettings {
   /** The PML home, an absolute path. */
   readonly home: string;
   /** The folder that tools may touch, a real path. */
@@ -81,26 +77,8 @@ export interface Config {
   readonly grants: Grants;
   /** The tools that clients see. */
   readonly gateway: GatewayOptions;
-  /** The folder of the embedding model for search, if there is one. */
-  readonly model: string | undefined;
-  /** All limits. */
-  readonly limits: Limits;
-  /** The only channel for questions, if the person chose one. */
-  readonly channel: Channel | undefined;
-  /** The layer of the operating system that confines modules. */
-  readonly osLayer: OsLayer;
-  /** Whether a call needs a journal record to run. */
-  readonly journal: "required" | "best_effort";
-  /** Whether the use of tools is remembered. */
-  readonly memory: boolean;
-  /** The confidence above which a plan that was made of an intent may run at once. */
-  readonly confidence: number;
-  /** The model that answers what servers ask, if the person chose one. */
-  readonly sampling: SamplingSettings | undefined;
   /** By what less holds; undefined if nothing narrows. */
   readonly narrowing: Narrowing | undefined;
-  /** The proxy, if the person has one. */
-  readonly network: NetworkSection | undefined;
   /** The person's description of their work. Lists of tools can be chosen by it. */
   readonly intent: string | undefined;
   /** Whether the workspace file is trusted; false if there is none. */
@@ -158,15 +136,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     cloud,
     grants: grantsThatHold(grants, { person, servers }),
     gateway,
-    model: person.model,
-    limits: person.limits,
-    channel: person.channel,
-    osLayer: person.osLayer,
-    journal: person.journal,
-    memory: person.memory,
-    confidence: person.confidence,
-    sampling: person.sampling,
-    network: person.network,
+    ...person.settings,
     intent,
     narrowing,
     trusted: believed !== undefined,

@@ -6,8 +6,10 @@
 
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import type { z } from "zod";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
+import type { personSchema } from "./_schema.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
@@ -22,15 +24,11 @@ import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";
 
-/** The person's settings for all workspaces. */
-export interface PersonConfig {
-  readonly path: string;
-  /** The hash of the file's bytes; undefined if there is no file. */
-  readonly hash: string | undefined;
-  readonly permissions: Rules;
-  readonly gateway: GatewayOverrides;
-  /** The folder of the embedding model for search, an absolute path. */
+/** What the person alone decides, in every workspace. */
+export interface PersonSettings {
+  /** The folder of the embedding model for search, an absolute path; undefined if there is none. */
   readonly model: string | undefined;
+  /** All limits. */
   readonly limits: Limits;
   /** The only channel for questions, if the person chose one. */
   readonly channel: Channel | undefined;
@@ -42,6 +40,20 @@ export interface PersonConfig {
   readonly memory: boolean;
   /** The confidence above which a plan that was made of an intent may run at once. */
   readonly confidence: number;
+  /** The model that answers what servers ask, if the person chose one. */
+  readonly sampling: SamplingSettings | undefined;
+  /** The proxy, if the person has one. */
+  readonly network: NetworkSection | undefined;
+}
+
+/** The person's configuration for all workspaces. */
+export interface PersonConfig {
+  readonly path: string;
+  /** The hash of the file's bytes; undefined if there is no file. */
+  readonly hash: string | undefined;
+  readonly permissions: Rules;
+  readonly gateway: GatewayOverrides;
+  readonly settings: PersonSettings;
   /** The person's own servers, in every workspace. */
   readonly servers: readonly ServerDefinition[];
   /** The grants of these servers. They are for no server that another file defines. */
@@ -52,18 +64,16 @@ export interface PersonConfig {
   readonly registries: readonly RegistryEntry[] | undefined;
   /** The settings of sign-ins: the address of the person's client id metadata document. */
   readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
-  /** The model that answers what servers ask, if the person chose one. */
-  readonly sampling: SamplingSettings | undefined;
   /** Others who may use this PML over HTTP, and the named sets of tools, as the file says them. */
   readonly others: IdentitySections;
-  /** The proxy, if the person has one. */
-  readonly network: NetworkSection | undefined;
   /**
    * The folders in which reading needs no question although they are large or private; absolute
    * paths.
    */
   readonly workspaces: readonly string[];
 }
+
+type PersonValues = z.infer<ReturnType<typeof personSchema>>;
 
 /** The options of `readPerson`. */
 export interface PersonReport extends Report {
@@ -82,40 +92,39 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     schema: async (zod) => (await import("./_schema.ts")).personSchema(zod),
   });
   const warn = (said: string) => read?.warn(said);
-  const {
-    permissions = {},
-    gateway = {},
-    limits = {},
-    approvals,
-    journal = "required",
-    memory = true,
-    sandbox,
-    registries,
-    search,
-    workspaces = [],
-    workflow,
-    sampling,
-    identities,
-    toolsets,
-    client_toolsets,
-    serve,
-    oauth,
-    network,
-    grants = {},
-    mcpServers: _,
-    ...later
-  } = read?.said ?? {};
+  const said = read?.said ?? {};
+  const { permissions = {}, gateway = {}, registries, workspaces = [], grants = {}, oauth } = said;
+  const { identities, toolsets, client_toolsets, serve, telemetry } = said;
   const pathOf = (said: string) =>
     /^~([\\/]|$)/.test(said)
       ? join(report.userHome ?? homedir(), said.slice(1))
       : resolve(dirname(path), said);
   const servers = read ? serversOf(read) : [];
-  for (const key of Object.keys(later)) warn(`"${key}" is ignored for now`);
+  if (telemetry !== undefined) warn('"telemetry" is ignored for now');
   return {
     path,
     hash: read?.hash,
     permissions: rulesOf(permissions, path),
     gateway: gatewayOf(gateway, warn),
+    settings: await settingsOf(said, pathOf),
+    servers,
+    grants: Object.assign(Object.create(null), grants),
+    disabled: read ? disabledIn(read) : [],
+    registries: registriesOf(registries),
+    oauth,
+    workspaces: workspaces.map(pathOf),
+    others: { identities, toolsets, client_toolsets, serve },
+  };
+}
+
+/** Returns the settings, with defaults. */
+async function settingsOf(
+  said: Partial<PersonValues>,
+  pathOf: (said: string) => string,
+): Promise<PersonSettings> {
+  const { search, limits = {}, approvals, sandbox, journal = "required", memory = true } = said;
+  const { workflow, sampling, network } = said;
+  return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
@@ -123,14 +132,7 @@ export async function readPerson(path: string, report: PersonReport): Promise<Pe
     journal,
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
     confidence: workflow?.confidence ?? 0.8,
-    servers,
-    grants: Object.assign(Object.create(null), grants),
-    disabled: read ? disabledIn(read) : [],
-    registries: registriesOf(registries),
-    oauth,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
-    workspaces: workspaces.map(pathOf),
-    others: { identities, toolsets, client_toolsets, serve },
   };
 }

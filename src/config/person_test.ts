@@ -75,22 +75,22 @@ Deno.test("readPerson() reads what a person may want", async () => {
       "approvals: {channel: terminal}\nsandbox: {os_layer: required}\njournal: best_effort\n",
   );
   assert.equal(error, undefined);
-  assert.deepEqual(person.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
+  assert.deepEqual(person.settings.limits, { ...limitsOf({}), callMs: 1000, heapMb: 64 });
   assert.deepEqual(person.permissions.deny.map(({ pattern }) => pattern.text), ["shell:*"]);
   assert.equal(person.permissions.deny[0]?.source, person.path);
   assert.deepEqual(person.gateway, { exposure: "full_proxy" });
-  assert.equal(person.channel, "terminal");
-  assert.equal(person.osLayer, "required");
-  assert.equal(person.journal, "best_effort");
-  assert.equal((await read("limits: {}\n")).file.journal, "required");
+  assert.equal(person.settings.channel, "terminal");
+  assert.equal(person.settings.osLayer, "required");
+  assert.equal(person.settings.journal, "best_effort");
+  assert.equal((await read("limits: {}\n")).file.settings.journal, "required");
 });
 
 Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {
   const saying = async (said: string) => (await read(`search: {model: ${said}}`)).file;
-  const { path, model } = await saying("models/x");
+  const { path, settings: { model } } = await saying("models/x");
   assert.equal(model, join(dirname(path), "models/x"));
-  assert.equal((await saying("/models/x")).model, "/models/x");
-  assert.equal((await saying("~/x")).model, join(homedir(), "x"));
+  assert.equal((await saying("/models/x")).settings.model, "/models/x");
+  assert.equal((await saying("~/x")).settings.model, join(homedir(), "x"));
   const { error } = await read("search: {model: 'https://x.y/z'}");
   assert.match(error?.message ?? "", /search\.model/);
 });
@@ -99,7 +99,7 @@ Deno.test("readPerson() takes an empty file for nothing said", async () => {
   for (const text of ["", "# only this\n"]) {
     const { file: person, error } = await read(text);
     assert.equal(error, undefined);
-    assert.deepEqual(person.limits, limitsOf({}));
+    assert.deepEqual(person.settings.limits, limitsOf({}));
   }
 });
 
@@ -113,7 +113,7 @@ Deno.test("readPerson() says of keys that come later that they are ignored", asy
 Deno.test("readPerson() takes a model for sampling, with defaults", async () => {
   const { file, error } = await read("sampling: {provider: anthropic, model: m}\n");
   assert.equal(error, undefined);
-  assert.deepEqual(file.sampling, {
+  assert.deepEqual(file.settings.sampling, {
     provider: "anthropic",
     model: "m",
     models: [],
@@ -130,7 +130,7 @@ Deno.test("readPerson() takes a model for sampling, with defaults", async () => 
     tools: [],
   });
   const local = "{provider: openai, model: m, base_url: 'http://127.0.0.1:9/v1/'}";
-  const { file: { sampling } } = await read(`sampling: ${local}\n`);
+  const { file: { settings: { sampling } } } = await read(`sampling: ${local}\n`);
   assert.equal(sampling?.baseUrl, "http://127.0.0.1:9/v1");
   assert.equal(sampling?.isCompatible, true);
 });
