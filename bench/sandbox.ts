@@ -5,7 +5,8 @@
  */
 
 import protectedPaths from "../config/protected-paths.json" with { type: "json" };
-import { Sandbox, SANDBOX_LIMITS } from "../src/sandbox/sandbox.ts";
+import { limitsOf } from "../src/config/limits.ts";
+import { Sandbox } from "../src/sandbox/sandbox.ts";
 import { median } from "./measure.ts";
 
 const WARM_RUNS = 500;
@@ -54,7 +55,7 @@ async function measure(root: string): Promise<SandboxFigures> {
     ...{ workspace: ws, read: [ws], write: [], net: [], run: [], env: {}, environment: {} },
     protection: { ...protectedPaths, paths: [], granted: [] },
     home: `${root}/home`,
-    limits: SANDBOX_LIMITS,
+    limits: limitsOf({}),
   };
   const module = { name: "bench", code: new TextEncoder().encode(MODULE), onLog: () => {} };
   const start = () => Sandbox.start({ ...child, ...module });

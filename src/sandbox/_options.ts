@@ -23,17 +23,6 @@ export interface SandboxLimits {
   readonly startMs: number;
 }
 
-/** The default limits of a child. */
-export const SANDBOX_LIMITS: SandboxLimits = {
-  heapMb: 256,
-  rssMb: 512,
-  frameBytes: 64 * 1024 * 1024,
-  frames: 10_000,
-  resultBytes: 32 * 1024 * 1024,
-  writeBytes: 4 * 1024 ** 3,
-  startMs: 30_000,
-};
-
 /**
  * The options of a child before it has a module. Children with equal options can replace each
  * other.

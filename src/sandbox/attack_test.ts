@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import hostileModule from "../../tests/fixtures/modules/hostile.ts" with { type: "text" };
-import { call, codeOf, errorOf, run, Yard } from "../../tests/fixtures/modules/yard.ts";
+import {
+  call,
+  codeOf,
+  errorOf,
+  run,
+  SANDBOX_LIMITS,
+  Yard,
+} from "../../tests/fixtures/modules/yard.ts";
 import { PmlError } from "../core/errors.ts";
-import { ModuleFailure, Sandbox, SANDBOX_LIMITS } from "./sandbox.ts";
+import { ModuleFailure, Sandbox } from "./sandbox.ts";
 
 Deno.test("Sandbox gives a hostile module nothing to reach for", async () => {
   await using yard = new Yard();

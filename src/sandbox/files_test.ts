@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { codeOf, run, Yard } from "../../tests/fixtures/modules/yard.ts";
-import { SANDBOX_LIMITS } from "./sandbox.ts";
+import { codeOf, run, SANDBOX_LIMITS, Yard } from "../../tests/fixtures/modules/yard.ts";
 
 Deno.test("Sandbox waits for a lock that another has without holding anything else up", async () => {
   await using yard = new Yard();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { call, codeOf, errorOf, Yard } from "../../tests/fixtures/modules/yard.ts";
+import { call, codeOf, errorOf, SANDBOX_LIMITS, Yard } from "../../tests/fixtures/modules/yard.ts";
 import { until } from "../../tests/kit/wait.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { gone, pidsWith, withCommand } from "./_processes_test.ts";
@@ -7,7 +7,7 @@ import type { PathGuard } from "./boot/path_guard.ts";
 import type { HostStart } from "./boot/message.ts";
 import { Programs } from "./boot/programs.ts";
 import { Reaper } from "./reaper.ts";
-import { SANDBOX_LIMITS, type SandboxOptions } from "./sandbox.ts";
+import type { SandboxOptions } from "./sandbox.ts";
 
 const MODULE = `
   export async function exec({ program, args, options = {}, stopAt }, host) {

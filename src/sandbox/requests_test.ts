@@ -1,9 +1,16 @@
 import assert from "node:assert/strict";
-import { call, codeOf, errorOf, isGone, Yard } from "../../tests/fixtures/modules/yard.ts";
+import {
+  call,
+  codeOf,
+  errorOf,
+  isGone,
+  SANDBOX_LIMITS,
+  Yard,
+} from "../../tests/fixtures/modules/yard.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Json } from "../core/json.ts";
 import { aborted, soon } from "../io/waiting.ts";
-import { type OnRequest, type Sandbox, SANDBOX_LIMITS } from "./sandbox.ts";
+import type { OnRequest, Sandbox } from "./sandbox.ts";
 
 /** Asks PML in honest and dishonest ways. */
 const ASKER = `

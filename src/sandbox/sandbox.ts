@@ -11,13 +11,12 @@ import { Calls, type SandboxCall } from "./_calls.ts";
 import { type Child, type ChildStart, startChild } from "./_child.ts";
 import { ModuleFailure } from "./_failure.ts";
 import { levelOf, type LogEntry, type LogLevel, LogTap } from "./_meter.ts";
-import {
-  type ChildOptions,
-  type Groups,
-  type ModuleOptions,
-  SANDBOX_LIMITS,
-  type SandboxLimits,
-  type SandboxOptions,
+import type {
+  ChildOptions,
+  Groups,
+  ModuleOptions,
+  SandboxLimits,
+  SandboxOptions,
 } from "./_options.ts";
 import { osChecks } from "./_os_checks.ts";
 import { type Layer, type OsLayerChoice, OsLayers } from "./_os_layer.ts";
@@ -27,7 +26,7 @@ import { Startup } from "./_startup.ts";
 import { eachPiece, type Frame, frameOf, type Line, LineReader } from "./_wire.ts";
 import type { Protection, Reply } from "./boot/message.ts";
 
-export { assertDenoFloor, ModuleFailure, osChecks, OsLayers, SANDBOX_LIMITS };
+export { assertDenoFloor, ModuleFailure, osChecks, OsLayers };
 export type { ChildOptions, ChildStart, Groups, LogEntry, LogLevel, ModuleOptions };
 export type {
   Layer,
