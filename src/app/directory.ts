@@ -8,10 +8,8 @@
 import type { Redactor } from "../audit/redact.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import type { Call, Outcome } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
 import type { QuickTool } from "../core/quick_tool.ts";
 import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
@@ -193,12 +191,7 @@ class Entry implements Server {
     return this.#by((server) => {
       const why = this.blocked();
       if (why === undefined) return server.list(list);
-      // To read what a server says of itself is to run it.
-      throw new PmlError(
-        "APPROVAL_REQUIRED",
-        `Cannot read the ${list} of ${quoted(this.name)}: ${why}`,
-        { hint: "Call the tool itself: the question to the person comes with it" },
-      );
+      throw unreadable(list, { server: this.name, why });
     });
   }
 

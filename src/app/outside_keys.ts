@@ -11,6 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { readPrivate } from "../io/private_files.ts";
 import { FileTokenStore, type Keyring } from "../oauth/token_store.ts";
+import { unfoundProgram } from "../sandbox/search_path.ts";
 import type { App } from "./app.ts";
 import {
   findOutside,
@@ -74,9 +75,7 @@ export function namesInKeyring(home: string, warn: (message: string) => void): r
 export function programOf(app: App, name: string): string {
   const file = findOutside(app.loaded(), name);
   if (file !== undefined) return file;
-  throw new PmlError("USAGE", `Cannot find the program ${quoted(name)} on PATH`, {
-    hint: "Install it outside the workspace, in a folder that PATH names",
-  });
+  throw unfoundProgram("USAGE", name);
 }
 
 function unfound(name: string, where: string, why: string): PmlError {

@@ -133,13 +133,16 @@ export function boundedJson(bytes: Uint8Array): unknown {
   return excessOf(bytes) === undefined ? parsedJson(bytes) : undefined;
 }
 
+/** What helps where a result is too large. */
+export const ASK_FOR_LESS = "Ask for less: a part, a page or a narrower question";
+
 /** Returns the error of a result that exceeds a limit. */
 export function tooLarge(
   what: string,
   { why, detail }: { readonly why: string; readonly detail?: Record<string, unknown> | undefined },
 ): PmlError {
   return new PmlError("RESULT_TOO_LARGE", `Cannot use ${what}: ${why}`, {
-    hint: "Ask for less: a part, a page or a narrower question",
+    hint: ASK_FOR_LESS,
     ...(detail && { detail }),
   });
 }

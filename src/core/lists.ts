@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Json } from "./json.ts";
+import { PmlError } from "./errors.ts";
+import { type Json, quoted } from "./json.ts";
 import { memoized } from "./memo.ts";
 
 /** A list of a server: the name of the field of the result that holds it. */
@@ -52,3 +53,16 @@ export const externalTools: <T extends object>(tools: readonly T[]) => readonly 
     return shown.length === tools.length ? tools : shown;
   },
 );
+
+/**
+ * Returns the error of a list of a server that may not run: to read what a server says of itself is
+ * to run it.
+ */
+export function unreadable(
+  list: ListName,
+  { server, why }: { readonly server: string; readonly why: string },
+): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot read the ${list} of ${quoted(server)}: ${why}`, {
+    hint: "Call the tool itself: the question to the person comes with it",
+  });
+}

@@ -6,10 +6,10 @@
 
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
-import { canonical, defined, type JsonObject, quoted } from "../core/json.ts";
+import type { PmlError } from "../core/errors.ts";
+import { canonical, defined, type JsonObject } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
@@ -289,11 +289,7 @@ export class Servers implements Disposable {
       if (await this.#lists.load(entry, "tools") && wasAsked) this.#options.onChange("tools");
       return;
     }
-    throw new PmlError(
-      "APPROVAL_REQUIRED",
-      `Cannot read the tools of ${quoted(entry.source.name)}: ${why}`,
-      { hint: "Call the tool itself: the question to the person comes with it" },
-    );
+    throw unreadable("tools", { server: entry.source.name, why });
   }
 
   /** Asks for a list again; true if it is another one. */

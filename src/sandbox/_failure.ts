@@ -6,6 +6,7 @@
 
 import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { isObject, type Json } from "../core/json.ts";
+import { ASK_FOR_LESS } from "../core/json_bounds.ts";
 
 const MESSAGE_MAX = 16_000;
 const PLACE = /^\d{1,7}:\d{1,7}$/;
@@ -15,7 +16,7 @@ const HINTS = {
   PATH_OUTSIDE_WORKSPACE: "Use a path inside the workspace, or grant the folder to the server",
   PATH_PROTECTED: "Only the person can open a protected path, with a grant that names it",
   SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
-  RESULT_TOO_LARGE: "Ask for less: a part, a page or a narrower question",
+  RESULT_TOO_LARGE: ASK_FOR_LESS,
   OUTPUT_INVALID: "The module has to return plain JSON",
 };
 

@@ -5,7 +5,7 @@
  */
 
 import { delimiter, isAbsolute, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isInside, realPathIfAny } from "../io/place.ts";
 
@@ -44,10 +44,15 @@ export function foundPrograms(
   return Object.fromEntries(names.map((name) => {
     const file = findProgram(name, where);
     if (file !== undefined) return [name, file];
-    throw new PmlError("SANDBOX_DENIED", `Cannot find the program ${quoted(name)} on PATH`, {
-      hint: "Install it outside the workspace, in a folder that PATH names",
-    });
+    throw unfoundProgram("SANDBOX_DENIED", name);
   }));
+}
+
+/** Returns the error for a program that is not there. */
+export function unfoundProgram(code: ErrorCode, name: string): PmlError {
+  return new PmlError(code, `Cannot find the program ${quoted(name)} on PATH`, {
+    hint: "Install it outside the workspace, in a folder that PATH names",
+  });
 }
 
 function isProgram(file: string): boolean {
