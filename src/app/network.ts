@@ -10,6 +10,7 @@ import type { Keys } from "../config/keys.ts";
 import type { HttpDefinition } from "../config/servers.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
+import { keyHint } from "../core/key_hint.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Proxy } from "../remote/proxy.ts";
 
@@ -28,7 +29,7 @@ export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | und
     const value = keys.get(name);
     if (value !== undefined) return encodeURIComponent(value);
     throw new PmlError("KEY_MISSING", `Cannot use the proxy: ${name} is not set`, {
-      hint: "Set it in the environment of PML",
+      hint: keyHint(name),
       detail: { missing: [name] },
     });
   });

@@ -11,6 +11,7 @@ import { type Call, type Question, type ServerRequest, waysBack } from "../core/
 import type { Check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { keyHint } from "../core/key_hint.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
@@ -104,7 +105,7 @@ export class Sampler {
     const name = "sampling";
     if (this.#keyOf(key) === undefined) {
       const said = `${model} of ${provider} needs ${key}, which is not set`;
-      return { name, ok: false, said, hint: SET_KEY };
+      return { name, ok: false, said, hint: keyHint(key) };
     }
     try {
       const { tokens } = this.#sampling.today();
@@ -177,7 +178,7 @@ export class Sampler {
     const key = this.#keyOf(name);
     if (key !== undefined) return key;
     const why = `Cannot sample for ${quoted(server)}: ${provider} requires ${name}`;
-    throw new PmlError("KEY_MISSING", why, { hint: SET_KEY });
+    throw new PmlError("KEY_MISSING", why, { hint: keyHint(name) });
   }
 
   // A file of the workspace must not choose whose account gets the person's texts.
@@ -194,8 +195,6 @@ export class Sampler {
     });
   }
 }
-
-const SET_KEY = "Set it in the environment that starts pml, or use a client that can sample";
 
 function tooDeep(server: string, most: number): PmlError {
   const why = `Cannot sample for ${quoted(server)}: ${most} runs wait for this one already`;

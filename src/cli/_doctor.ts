@@ -14,6 +14,7 @@ import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
+import { keyHint } from "../core/key_hint.ts";
 import { VERSION } from "../core/version.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
@@ -94,7 +95,7 @@ function keyCheck({ name, by, isRequired, from }: KeyFound): Check {
     ok: from !== undefined || !isRequired,
     said: `wanted by ${by.map((each) => visible(each)).join(", ")}: ${said}`,
     ...(from === undefined && {
-      hint: `Run \`pml key set ${visible(name)}\`, or set it in the environment that starts pml`,
+      hint: keyHint(visible(name)),
     }),
   };
 }

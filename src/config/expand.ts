@@ -5,6 +5,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { keyHint } from "../core/key_hint.ts";
 import { quoted } from "../core/json.ts";
 
 /** The values of a definition as they were written, by the kind of place where they stand. */
@@ -101,10 +102,9 @@ function missingError(server: string, missing: readonly VariableReference[]): Pm
   const own = names.some((name) => name.startsWith("PML_"))
     ? "; no server gets PML_ variables"
     : "";
-  const how = "Set it in the environment of PML, or in .env of a workspace that is trusted";
   const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
   return new PmlError("KEY_MISSING", said, {
-    hint: `${how}, or write \${NAME:-default} at ${places} in .pml.json${own}`,
+    hint: `${keyHint(names[0])}, or write \${NAME:-default} at ${places}${own}`,
     detail: { missing: names },
   });
 }

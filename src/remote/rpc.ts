@@ -12,6 +12,7 @@ import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
+import { keyHint } from "../core/key_hint.ts";
 import { OF_CAPABILITY } from "../core/known_server.ts";
 import { externalTools } from "../core/lists.ts";
 import type { CloudManifest } from "../core/manifest.ts";
@@ -209,8 +210,7 @@ function undescribed(tool: string): ToolDefinition {
 /** Returns the error of a call that needs PML_API_KEY. */
 export function keyRequired(server: string): PmlError {
   return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
-    hint: `${quoted(server)} runs in the cloud: set PML_API_KEY in the environment that starts ` +
-      "pml, or run `pml init`",
+    hint: keyHint("PML_API_KEY"),
     detail: { server },
   });
 }
@@ -219,7 +219,7 @@ export function keyRequired(server: string): PmlError {
 export function keysMissing(server: string, missing: readonly string[]): PmlError {
   const names = missing.join(", ");
   return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {
-    hint: "Set it in the environment that starts pml, or in .env of a workspace that is trusted",
+    hint: keyHint(missing[0]),
     detail: { missing },
   });
 }

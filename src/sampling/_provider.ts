@@ -9,6 +9,7 @@ import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
+import { keyHint } from "../core/key_hint.ts";
 import { eachEvent, ERROR_BYTES, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
 import { pause } from "../io/waiting.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
@@ -186,8 +187,7 @@ function refusalError({ status, said, waitMs }: Refusal, asking: Asking): PmlErr
   switch (status) {
     case 401:
     case 403: {
-      const hint = `Set ${key} in the environment that starts pml to a key that may use the model`;
-      return fault("KEY_MISSING", `it refuses ${key}`, hint);
+      return fault("KEY_MISSING", `it refuses ${key}`, keyHint(key));
     }
     case 404: {
       const hint = "Look at sampling.model and sampling.base_url in config.yaml";
