@@ -75,7 +75,7 @@ const MOST_SHOWN = 30;
 
 /** Says what is wrong with a whole value. */
 function wrong({ at, run }: Spot, why: string): Grade {
-  return run.fail(at, () => `Instance ${why}`);
+  return run.fail(at, () => `the value ${why}`);
 }
 
 function shown(value: unknown): string {
@@ -98,13 +98,13 @@ function type(said: unknown, { schema, reader }: Around): Rule {
   // A word that is no type of JSON Schema means something to the server.
   const isKnown = all.every((one) => TYPES.some((known) => known === one));
   const cannot = isKnown ? undefined : reader.cannot("type", said);
-  const expected = all.slice(0, MOST_SHOWN).map((one) => `"${one}"`).join(", ");
+  const expected = all.slice(0, MOST_SHOWN).join(" or ");
   return (value, spot) => {
     const found = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
     const isWhole = found === "number" && Number.isInteger(value);
     if (wanted.includes(found) || isWhole && wanted.includes("integer")) return FITS;
     if (value === null && isNullable(schema)) return FITS;
-    return cannot?.(value, spot) ?? wrong(spot, `type "${found}" is invalid. Expected ${expected}`);
+    return cannot?.(value, spot) ?? wrong(spot, `is of type ${found}, not ${expected}`);
   };
 }
 

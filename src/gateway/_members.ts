@@ -74,7 +74,7 @@ function dependent(said: unknown, { node }: Around): Rule | undefined {
   if (!isObject(said)) return undefined;
   const rules = Object.entries(said).map(([name, one]): readonly [string, Rule] => {
     const why = (other: string) =>
-      `Instance has "${brief(name)}" but does not have "${brief(other)}"`;
+      `the value has "${brief(name)}" but does not have "${brief(other)}"`;
     return [name, allOf(one, why) ?? node(one)];
   });
   return ofObject((value, spot) => {
@@ -194,6 +194,6 @@ function restOf(
   { names: { rest }, spot, isClosed }: Look & { readonly isClosed: boolean },
 ): Grade {
   if (rest === undefined) return FITS;
-  if (isClosed) return spot.run.fail(spot.at, () => `Property "${brief(name)}" is unknown`);
+  if (isClosed) return spot.run.fail(spot.at, () => `"${brief(name)}" is unknown`);
   return rest(value[name], within(spot, name));
 }

@@ -178,10 +178,7 @@ async function isResult({ content, ...rest }: ToolResult): Promise<boolean> {
 
 /** Returns the error that tells a model what is wrong with its arguments. */
 export function badArguments(name: string, wrong: string): PmlError {
-  const why = wrong.replace(
-    /(^|; )there is no required property "([^"]*)"/g,
-    "$1Missing argument: $2",
-  );
+  const why = wrong.replace(/there is no required property "([^"]*)"/g, "Missing argument: $1");
   return new PmlError("BAD_ARGUMENTS", `Cannot call "${name}": ${why}`, {
     hint: `Ask \`schema\` for "${name}" and call again with arguments that fit`,
   });
