@@ -36,7 +36,7 @@ export async function status({ app }: CommandContext): Promise<Shown> {
     : isOpen
     ? "pml trust        # shows what the workspace file brings, and asks"
     : connected.length === 0
-    ? "pml init         # connects your client"
+    ? `pml init         # ${found === "default" ? "in your project: " : ""}connects your client`
     : "pml search WORDS # finds a tool by what it does";
   const value = { version: VERSION, ...lines, next: next.replace(/ +#.*/, "") };
   const rows = Object.entries(lines).map(([key, said]) =>

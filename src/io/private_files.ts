@@ -94,7 +94,9 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
       throw refused(
         path,
         `it cannot be written: ${error.message}`,
-        "The file is unchanged. Free disk space",
+        `The file is unchanged. ${
+          error.code === "ENOSPC" ? "Free disk space" : "Make its folder writable"
+        }`,
       );
     });
     if (over instanceof Uint8Array) mustHold(path, over);
@@ -122,9 +124,9 @@ export async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/** Returns undefined if a file does not exist. Throws any other error. */
+/** Returns undefined if a file does not exist, or its folder is a file. Throws any other error. */
 export function unlessGone(error: unknown): undefined {
-  if (!(error instanceof Deno.errors.NotFound)) throw error;
+  if (!["NotFound", "NotADirectory"].includes(Object(error).name)) throw error;
 }
 
 async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> {
