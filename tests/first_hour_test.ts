@@ -15,6 +15,25 @@ import { makeWorkspace } from "./kit/workspace.ts";
 
 const IN_PROJECT = { files: { "package.json": "{}", "README.md": "hello\n" } };
 
+Deno.test("pml init in a project is followed by a question that marks only what is new", async () => {
+  await using ws = await makeWorkspace({
+    files: {
+      ...IN_PROJECT.files,
+      "tool.ts": "export const __meta__ = { name: 'tool', tools: {} };\n",
+    },
+  });
+  const made = await runPml(ws, ["init", "--yes"]);
+  assert.doesNotMatch(made.stderr, /info/);
+  const path = ws.file(".pml.json");
+  const file = JSON.parse(await Deno.readTextFile(path));
+  file.private_mcps = { tool: { type: "deno", path: "./tool.ts" } };
+  await writeFile(path, JSON.stringify(file));
+  const { facts } = JSON.parse((await runPml(ws, ["trust", "--json"])).stdout);
+  const marked = facts.filter((fact: string) => /^[+-] /.test(fact));
+  assert.equal(marked.length, 2, JSON.stringify(facts));
+  assert.ok(marked.every((fact: string) => fact.includes('"tool"')));
+});
+
 Deno.test("A key that is missing is told with the command that keeps it", async () => {
   await using ws = await makeWorkspace({
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp", headers: { X: "${FAR_KEY}" } } } },

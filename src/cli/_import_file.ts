@@ -166,14 +166,18 @@ async function putBack(app: App, { path, found, copy, last }: {
 /** Makes a file that does not exist. A workspace file that PML makes is trusted. */
 export async function make(
   app: App,
-  { path, text, mode = isTrustable(path) ? 0o644 : 0o600 }: {
+  { path, text, shown, mode = isTrustable(path) ? 0o644 : 0o600 }: {
     readonly path: string;
     readonly text: string;
+    /** What a workspace file brings, if the person is told that. */
+    readonly shown?: readonly string[];
     readonly mode?: number;
   },
 ): Promise<void> {
   // Trust comes first, as for every file that PML makes.
-  if (isTrustable(path)) await app.policy.store.trust({ path, hash: sha256(text), servers: {} });
+  if (isTrustable(path)) {
+    await app.policy.store.trust({ path, hash: sha256(text), servers: {}, shown });
+  }
   await place(path, { text, mode });
   await record({ app }, "file written", { path, after: sha256(text) });
 }

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import type { ClientName } from "../config/clients.ts";
 import { DEFAULT_TEXTS } from "../config/rules.ts";
+import { allowedLine } from "../config/shown.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import {
   type Asking,
@@ -36,7 +37,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
   const clients = client === undefined ? ["claude-code" as const] : chosenClients(at.app, client);
   if (!yes && !dry && !isTerminal()) {
-    throw usage("Cannot set up: there is no terminal to ask on", "Take the defaults with --yes");
+    throw usage("Cannot set up: there is no terminal", "Take the defaults with --yes");
   }
   const { root, found } = at.app.loaded().workspace;
   const isProject = found !== "default";
@@ -109,7 +110,10 @@ async function writeWorkspace(app: App, dry: boolean): Promise<Step> {
     return { path, changed: false, said: `is there already${but}` };
   }
   if (dry) return { path, changed: false, said: "would be created with the default rules" };
-  await app.policy.store.whileEditing(path, () => make(app, { path, text: workspaceText() }));
+  // A later question marks what is new since then.
+  const shown = DEFAULT_TEXTS.allow.map(allowedLine);
+  const made = { path, text: workspaceText(), shown };
+  await app.policy.store.whileEditing(path, () => make(app, made));
   return { path, changed: true, said: "created with the default rules, and trusted" };
 }
 

@@ -45,11 +45,16 @@ export function shownLines(
     ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
     ...servers.flatMap(settingLines),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
-    ...(permissions?.allow ?? []).map((rule) => `runs unasked: ${rule.pattern.text}`),
+    ...(permissions?.allow ?? []).map((rule) => allowedLine(rule.pattern.text)),
     ...said.map(([name, value]) =>
       `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
     ),
   ];
+}
+
+/** Returns the line of a rule that lets tools run unasked. */
+export function allowedLine(rule: string): string {
+  return `runs unasked: ${rule}`;
 }
 
 /**
