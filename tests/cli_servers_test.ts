@@ -142,7 +142,7 @@ Deno.test("pml install names the server that it cannot install, and says why", a
 Deno.test("A command that takes a server asks whether the nearest name was meant", async () => {
   const mcpServers = { weather: { command: "node", args: ["server.js"] } };
   await using ws = await makeWorkspace({ pml: { version: 1, mcpServers }, trusted: true });
-  for (const command of ["tools", "logs", "learn", "remove"]) {
+  for (const command of ["tools", "logs", "learn", "remove", "upgrade"]) {
     const { code, stderr } = await runPml(ws, [command, "weathr"]);
     assert.equal(code, 2, stderr);
     assert.match(stderr, /^error: USAGE: .*"weathr".*\n {2}Did you mean "weather"\?\n$/, command);

@@ -5,15 +5,105 @@
  */
 
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { assertError } from "./cli_greeter.ts";
 import { HAS_ACCOUNTS } from "./kit/account.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
-import { runPml } from "./kit/run.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 const IN_PROJECT = { files: { "package.json": "{}", "README.md": "hello\n" } };
+
+Deno.test("What needs a terminal is told as it was typed, ready for a shell", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const rule = "filesystem:write_file(path=it's/**)";
+  const table: readonly (readonly [args: readonly string[], hint: string])[] = [
+    [
+      ["deny", rule, "--workspace"],
+      `pml deny 'filesystem:write_file(path=it'\\''s/**)' --workspace\` yourself on a terminal; \`--json\` only shows it\n`,
+    ],
+    [
+      ["key", "from", "A", "--", "op", "read b"],
+      `pml key from A -- op 'read b'\` yourself on a terminal\n`,
+    ],
+    [["token", "new", "ci"], "pml token new ci` yourself on a terminal\n"],
+  ];
+  for (const [args, hint] of table) {
+    const ran = await runPml(ws, args);
+    assertError(ran, { code: "APPROVAL_REQUIRED", exit: 1 });
+    assert.ok(ran.stderr.includes(`Run \`${hint}`), ran.stderr);
+  }
+  const shown = await runPml(ws, ["deny", rule, "--json"]);
+  const { list, rule: written, diff } = JSON.parse(shown.stdout);
+  assert.deepEqual([list, written], ["deny", rule]);
+  assert.match(diff, /^\+ +- "?filesystem:write_file/m);
+});
+
+Deno.test("pml call and pml why take arguments as pairs and as one JSON object", async () => {
+  await using ws = await makeWorkspace({
+    ...IN_PROJECT,
+    pml: {
+      permissions: { allow: ["filesystem:read_file"], deny: ["filesystem:read_file(path=a)"] },
+    },
+  });
+  const read = await runPml(ws, ["call", "filesystem:read_file", '{"path": "README.md"}']);
+  assert.equal(read.stdout, "hello\n");
+  for (
+    const [said, verdict] of [['{"path":"a"}', "denied"], ["path=a", "denied"], ["path=b", "runs"]]
+  ) {
+    const { stdout } = await runPml(ws, ["why", "filesystem:read_file", said ?? ""]);
+    assert.equal(stdout.split("\n")[0], `filesystem:read_file: ${verdict}`);
+  }
+});
+
+Deno.test("A mistyped tool is told by pml why, and before a rule for it is written", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const why = await runPml(ws, ["why", "filesystem:writ_file"]);
+  assert.match(why.stderr, /"filesystem" lists no tool "writ_file"\. Did you mean "write_file"\?/);
+  const right = await runPml(ws, ["why", "filesystem:write_file"]);
+  assert.equal(right.stderr, "");
+  const rule = await runPmlOnTerminal(ws, ["deny", "filesystem:remove_fil"], {
+    typed: [[/Did\s+you mean "filesystem:remove_file"\?\s+Type "write"/, "no"]],
+  });
+  assert.equal(rule.code, 1);
+});
+
+Deno.test("A mistyped command line names the command whose help there is, or the nearest word", async () => {
+  // Nothing listens there.
+  const env = { PML_REGISTRIES: "http://127.0.0.1:9/mcp" };
+  await using ws = await makeWorkspace({ ...IN_PROJECT, env });
+  const table: readonly (readonly [line: string, says: RegExp])[] = [
+    ["call", /Look at `pml call --help`/],
+    ["cal", /Look at `pml --help`/],
+    [
+      "call filesystem:read_file pth=a",
+      /Missing argument: path; "pth" is unknown\n.*`pml tools filesystem:read_file`/,
+    ],
+    ["call filesystem:read_file path:=5", /path: the value is of type number, not string/],
+    ["key lst", /Did you mean "list"\?/],
+    ["token lst", /Did you mean "list"\?/],
+    ["config shw", /Did you mean "show"\?/],
+    ["config set gateway.tools_exposure all", /none of meta_only, semantic, hybrid, full_proxy/],
+    ["add @scope/package", /Write `pml add npm:@scope\/package`/],
+    ["add https://example.com/mcp", /Write `pml add NAME --url https:\/\/example\.com\/mcp`/],
+    ["remove git", /It comes with PML; `pml deny git`/],
+    ["upgrade git", /Cannot upgrade "git".*\n.*`pml outdated`/],
+    ["learn git", /Cannot try "git": it is no package of npm\n.*`pml list`/],
+    ["logout git", /sign in or out at "git".*\n.*`pml list`/],
+    ["call weather:today", /No server here has this name/],
+  ];
+  for (const [line, says] of table) {
+    const ran = await runPml(ws, line.split(" "));
+    assert.notEqual(ran.code, 0, line);
+    assert.match(ran.stderr, says, line);
+  }
+  const none = await runPml(ws, ["memory", "show", "filesystem:read_file"]);
+  assert.match(none.stderr, /Nothing is remembered of filesystem:read_file yet/);
+});
 
 Deno.test("pml init in a project is followed by a question that marks only what is new", async () => {
   await using ws = await makeWorkspace({
@@ -34,6 +124,22 @@ Deno.test("pml init in a project is followed by a question that marks only what 
   assert.ok(marked.every((fact: string) => fact.includes('"tool"')));
 });
 
+Deno.test("pml init --http takes the place of the entry that PML wrote, and of no other", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  await runPml(ws, ["init", "--yes"]);
+  const http = await runPml(ws, ["init", "--http", "--yes"]);
+  assert.doesNotMatch(http.stderr, /does not start PML/);
+  const entry = async () =>
+    JSON.parse(await Deno.readTextFile(ws.file(".mcp.json"))).mcpServers.pml;
+  assert.equal((await entry()).type, "http");
+  await runPml(ws, ["init", "--yes"]);
+  assert.equal((await entry()).command, "pml");
+  const other = { mcpServers: { pml: { command: "else" } } };
+  await writeFile(ws.file(".mcp.json"), JSON.stringify(other));
+  await runPml(ws, ["init", "--http", "--yes"]);
+  assert.deepEqual(await entry(), other.mcpServers.pml);
+});
+
 Deno.test("A key that is missing is told with the command that keeps it", async () => {
   await using ws = await makeWorkspace({
     pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp", headers: { X: "${FAR_KEY}" } } } },
@@ -41,6 +147,22 @@ Deno.test("A key that is missing is told with the command that keeps it", async 
   const ran = await runPml(ws, ["tools", "far"]);
   assertError(ran, { code: "KEY_MISSING", exit: 1 });
   assert.match(ran.stderr, /`pml key set FAR_KEY`.*headers\.X\n/s);
+});
+
+Deno.test("pml add offers no sign-in where nobody can sign in", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  const server = createServer((_, answer) => void answer.writeHead(401).end());
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const ran = await runPmlOnTerminal(ws, ["add", "far", "--url", `http://127.0.0.1:${port}/`], {
+      typed: [[/Add far.*\[N\] no/, "y"]],
+    });
+    assert.match(ran.stdout, /LOGIN_REQUIRED.*Give it a key/s);
+    assert.doesNotMatch(ran.stdout, /Sign in now/);
+  } finally {
+    server.close();
+  }
 });
 
 Deno.test("pml stands up where its home is a file, and names the project as the place of pml init", async () => {
@@ -65,4 +187,15 @@ Deno.test({
     const ran = await runPml(ws, ["init", "--yes"], { command });
     assert.match(ran.stderr, /Make its folder writable/);
   },
+});
+
+Deno.test("pml outdated ends with 1 where it could not ask", async () => {
+  await using ws = await makeWorkspace(IN_PROJECT);
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    "mcpServers:\n  far: { command: npx, args: [-y, some-package] }\n",
+  );
+  const env = { PATH: dirname(ws.path) };
+  const ran = await runPml(ws, ["outdated"], { env });
+  assert.deepEqual([ran.code, /"npm" is not on PATH/.test(ran.stdout)], [1, true], ran.stdout);
 });

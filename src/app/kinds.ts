@@ -130,11 +130,11 @@ export class Kinds {
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
   async #signInAt(name: string): Promise<OAuthServer> {
     const listing = this.#options.directory.at(name);
-    const cannot = (code: ErrorCode, why: string) =>
-      new PmlError(code, `Cannot sign in at ${quoted(name)}: ${why}`);
+    const cannot = (code: ErrorCode, why: string, hint?: string) =>
+      new PmlError(code, `Cannot sign in or out at ${quoted(name)}: ${why}`, { hint });
     if (listing.kind !== "http") {
       throw this.#options.policy.forbidden(name)?.error ??
-        cannot("USAGE", "no server over HTTP has this name");
+        cannot("USAGE", "no server over HTTP has this name", "See `pml list`");
     }
     const blocked = listing.blocked();
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);

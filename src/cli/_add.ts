@@ -33,6 +33,11 @@ const OF_NPM = "npm:";
 /** Adds a server: of a command, of an address, of npm or of a registry. */
 export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word = "", ...command], url } = typed;
+  const [sign] = /^@|:\/\//.exec(word) ?? [];
+  if (sign !== undefined) {
+    const how = sign === "@" ? `npm:${word}` : `NAME --url ${word}`;
+    throw usage(`Cannot add ${quoted(word)}: it is no name`, `Write \`pml add ${how}\``);
+  }
   const isNpm = word.startsWith(OF_NPM);
   if (!isNpm && command.length === 0 && url === undefined) return await addOffered(at, typed);
   const name = isNpm ? nameOf(word.slice(OF_NPM.length)) : word;
@@ -44,7 +49,7 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   };
   const { change, definition, note } = await additionOf(at, { name, said, ...typed });
   if (typed.json) return { value: definition };
-  needPerson(`Cannot add ${quoted(name)}`, `pml add ${word}`);
+  needPerson(`Cannot add ${quoted(name)}`);
   tell(`${change.path}\n${change.diff}`);
   if (note !== "") tell(note);
   if (await askReply(`Add ${name} and start it?`, at) !== "Yes") return unchanged();
@@ -71,14 +76,14 @@ async function additionOf(
   });
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
-    throw usage(`Cannot add ${quoted(name)}: ${why}`, "`pml add --help` has examples");
+    throw usage(`Cannot add ${quoted(name)}: ${why}`, "See `pml list`, and `pml add --help`");
   }
   const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];
   const change = await changeOf(app, { workspace, settings });
   const open = taken.variables.filter(({ isSet }) => !isSet).map((one) => one.name);
   const lines = [
     serverText(shownDefinition(taken)),
-    ...(open.length > 0 ? [`Set before you use it: ${open.join(", ")}`] : []),
+    ...open.map((one) => `It needs ${one}: \`pml key set ${one}\``),
   ];
   return { change, definition: taken.definition, note: lines.join("\n") };
 }
@@ -90,7 +95,9 @@ async function tried(
 ): Promise<Shown> {
   try {
     await prepare(at, name).catch(async (error) => {
-      const isOpen = asPmlError(error).code === "LOGIN_REQUIRED";
+      const { code, hint = "" } = asPmlError(error);
+      // One that nobody can sign in at wants a key, and its hint says so.
+      const isOpen = code === "LOGIN_REQUIRED" && hint.includes("pml login");
       if (!isOpen || await askReply(`${name} wants you to sign in. Sign in now?`, at) !== "Yes") {
         throw error;
       }
@@ -141,7 +148,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
     );
   }
   if (open !== undefined) {
-    needPerson(`Cannot add ${quoted(name)}`, `pml add ${name}`);
+    needPerson(`Cannot add ${quoted(name)}`, "");
     for (const fact of open.facts) tell(fact);
     if (await askReply(`Use ${name} in this workspace?`, at) !== "Yes") return unchanged();
     await open.accept();
@@ -174,7 +181,9 @@ export async function remove(
   if (change === undefined) {
     throw usage(
       `Cannot remove ${quoted(name)}: no file of yours defines it`,
-      meant(name, { known, otherwise: "`pml list` shows where each is defined" }),
+      app.builtins.has(name)
+        ? `It comes with PML; \`pml deny ${name}\` stops it`
+        : meant(name, { known, otherwise: "See `pml list`" }),
     );
   }
   if (other !== undefined) {
@@ -183,7 +192,7 @@ export async function remove(
       "Take the one of the workspace with --workspace, or your own with --no-workspace",
     );
   }
-  needPerson(`Cannot remove ${quoted(name)}`, `pml remove ${name}`);
+  needPerson(`Cannot remove ${quoted(name)}`, "");
   tell(`${change.path}\n${change.diff}`);
   if (await askReply(`Remove ${name}?`, at) !== "Yes") return unchanged();
   await change.write();

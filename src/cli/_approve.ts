@@ -36,7 +36,7 @@ export async function approve(
   }));
   if (json) return { value };
   if (waiting.length === 0) return { value, text: "No call waits for your approval" };
-  needPerson("Cannot approve a call", "pml approve");
+  needPerson("Cannot approve a call");
   let code = 0;
   for (const each of waiting) {
     if (await decide(each, at) === "left") code = 1;

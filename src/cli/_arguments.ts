@@ -36,6 +36,11 @@ export function parseArguments(
   return Object.fromEntries(given);
 }
 
+/** Takes arguments that are typed as one JSON object out of what is typed; `{}` if there are none. */
+export function takeObject(pairs: string[]): string {
+  return pairs.length === 1 && pairs[0]?.startsWith("{") && pairs.pop() || "{}";
+}
+
 /** Reads arguments that are typed as one JSON object. Throws `USAGE` if they are something else. */
 export function parseObject(text: string): JsonObject {
   const value = parseJson(text);
@@ -51,7 +56,7 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   if (name === undefined || text === undefined) {
     throw usage(
       `Cannot read the argument ${quoted(pair)}: it is not key=value`,
-      "Write key=value, or key:=JSON",
+      "Write key=value, or key:=JSON, or all of them as one JSON object",
     );
   }
   const { properties } = schema;

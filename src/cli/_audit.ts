@@ -10,7 +10,7 @@ import { parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
 import { type CommandContext, inContext, type Shown, type Typed } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import { print, tell } from "./out.ts";
 
 const KINDS = ["start", "end", "event"];
@@ -36,10 +36,7 @@ export function audit(typed: Typed): Promise<number> {
   const command = async (at: CommandContext): Promise<Shown> => {
     if (isCheck) return await verify(at);
     if (what === undefined) return await showJournal(at, typed);
-    throw usage(
-      `Unknown subcommand ${quoted(typed.words.join(" "), 200)}`,
-      "Use `pml audit` or `pml audit verify`",
-    );
+    throw unknownWords("audit", { ...typed, known: ["verify"] });
   };
   // Records are printed as they come, each as one line of JSON.
   return inContext(command, { broken: true })({ ...typed, json: isCheck && json });

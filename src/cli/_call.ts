@@ -8,7 +8,7 @@ import type { Answer, Call, Question, ToolResult } from "../core/call.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { parseArguments, parseId, parseObject } from "./_arguments.ts";
+import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { decide } from "./_approve.ts";
 import { mustBeNew, saveResult, textOf } from "./_result.ts";
@@ -25,7 +25,7 @@ type RequestedCall = Pick<Call, "id" | "arguments">;
 /** Calls a tool and shows its result. The result of a failed tool goes to stderr. */
 export async function call(
   at: CommandContext,
-  { words: [name = "", ...pairs], args = "{}", save }: Typed,
+  { words: [name = "", ...pairs], args = takeObject(pairs), save }: Typed,
 ): Promise<Shown> {
   if (save !== undefined) mustBeNew(save);
   const id = parseId(name, at.app.servers);

@@ -14,7 +14,7 @@ import { parseJson } from "../core/parse_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { unknownSubcommand, usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -50,12 +50,7 @@ export async function capability(at: CommandContext, typed: Typed): Promise<Show
   const [work, count] = memberOf(COMMANDS, what) ?? [];
   const { length } = typed.words;
   if (work === undefined || count === undefined || length > 0 && length <= count) {
-    const known = Object.keys(COMMANDS);
-    if (work === undefined) throw unknownSubcommand("pml capability", { word: what, known });
-    throw usage(
-      `Cannot run \`pml capability ${visible(what)}\`: wanted a name or a file`,
-      `Use one of ${Object.keys(COMMANDS).join(", ")}, as \`--help\` shows`,
-    );
+    throw unknownWords("capability", { ...typed, known: Object.keys(COMMANDS) });
   }
   const open = await at.app.capabilities();
   return await work({ ...at, ...open, typed, first: first as ToolId, second });
@@ -121,7 +116,10 @@ async function show(at: At): Promise<Shown> {
 async function save(at: At): Promise<Shown> {
   const { saving, first: name, typed: { code, plan, parameter = [], description } } = at;
   if ((code === undefined) === (plan === undefined)) {
-    throw usage("Cannot save: wanted a name, and --code FILE or --plan FILE", "See `--help`");
+    throw usage(
+      "Cannot save: wanted a name, and --code FILE or --plan FILE",
+      "Look at `pml capability --help`",
+    );
   }
   const file = code ?? plan ?? "";
   const kind = code === undefined ? "plan" : "code";
@@ -182,7 +180,7 @@ async function agreedTo(
   word: string,
   { value, facts, work, done }: Asked,
 ): Promise<Shown> {
-  needPerson(`Cannot ${word} ${quoted(first, 400)}`, `pml capability ${word}`);
+  needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
   for (const fact of facts) tell(fact);
   const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
   if (await askReply(asked, { signal }) !== "Yes") {

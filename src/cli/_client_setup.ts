@@ -200,7 +200,7 @@ export async function writeSetup(
   if (edit === undefined) return { path, changed: false, said: "has PML already" };
   const { text, before } = edit;
   // Somebody else wrote this entry. PML does not replace it, whatever it starts.
-  if (before !== undefined) {
+  if (before !== undefined && ![ENTRY, HTTP_ENTRY].some((own) => JSON.stringify(own) === before)) {
     const said = `left as it is, because it has another server "pml": ${visible(before, 2_000)}`;
     return { path, changed: false, said, todo: `${todo}, under another name` };
   }
@@ -243,7 +243,7 @@ export async function undoSetups(
   // All are looked at before one is written.
   const found = await Promise.all(edited.map((target) => findUndo(app, target, UNDONE)));
   if (!yes) {
-    needPerson("Cannot undo", "pml init --undo --yes");
+    needPerson("Cannot undo", "; `--yes` asks nothing");
     tell(found.map(({ said }) => said).join("\n"));
     if (await askReply("Continue?", at) !== "Yes") {
       return unchanged();

@@ -32,7 +32,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Tools:": [
     {
       usage: "call <server:tool> [arguments...]",
-      does: "run one tool; arguments are key=value by its schema, or key:=JSON",
+      does: "run one tool; arguments are key=value by its schema, key:=JSON, or one JSON object",
       options: {
         ...JSON_OPTION,
         "--args <json>": "all arguments as a JSON object; - reads it from stdin",
@@ -47,7 +47,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool in full",
       options: { ...JSON_OPTION, "--refresh": "ask the servers again instead of using the cache" },
-      examples: ["pml tools", "pml tools --refresh github", "pml tools filesystem:read_file"],
+      examples: ["pml tools", "pml tools filesystem:read_file"],
     },
     {
       usage: "search <query...>",
@@ -62,26 +62,24 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "install-model [folder]",
       under: "search",
-      does: "let search understand meaning, with a downloaded model or one in a folder",
+      does: "let search understand meaning, with a model",
       options: {
-        "--json": "only show the sizes, as JSON; with --yes, install and show the result",
+        "--json": "only show the sizes, as JSON; with --yes, install",
         "--yes": "install without asking",
-        "--from <url>": "download from this hub, such as a mirror, instead of the default",
+        "--from <url>": "download from this mirror",
       },
       examples: [
         "pml search install-model",
         "pml search install-model ./models/my-encoder",
-        "pml search -- install-model",
       ],
     },
     {
-      usage: "why <server:tool> [arguments]",
-      does:
-        "say whether a tool, or a call with JSON arguments, runs, asks you or is denied, and why",
+      usage: "why <server:tool> [arguments...]",
+      does: "say whether a tool, or a call with arguments, runs, asks you or is denied, and why",
       options: JSON_OPTION,
       examples: [
         "pml why filesystem:write_file",
-        `pml why filesystem:write_file '{"path": "a.txt"}'`,
+        "pml why filesystem:write_file path=a.txt",
         "pml why github:@resources",
       ],
     },
@@ -114,9 +112,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml capability list",
         "pml capability show my:weather",
         "pml capability save my:weather --code weather.ts --parameter city=Paris",
-        "pml capability save my:report --plan report.json --description 'Write the report'",
-        "pml capability rename my:weather my:forecast",
-        "pml capability delete my:weather",
+        "pml capability save my:report --plan report.json",
         "pml capability export my:weather > weather.json",
         "pml capability import weather.json",
       ],
@@ -136,7 +132,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     ...(["allow", "ask", "deny"] as const).map((list) => ({
       usage: `${list} <rule>`,
       does: `${RULE_DOES[list]}: a server, server:tool, or server:tool(name=glob)`,
-      options: { "--workspace": IN_WORKSPACE },
+      options: { "--json": "only show it, as JSON", "--workspace": IN_WORKSPACE },
       examples: [`pml ${list} github`, `pml ${list} github:search_code --workspace`],
     })),
     {
@@ -153,7 +149,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
       options: { "--json": "only list them, as JSON" },
-      examples: ["pml approve", "pml approve 3fa9"],
+      examples: ["pml approve"],
     },
     {
       usage: "install <server>",
@@ -166,7 +162,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       does: "sign in at a server over HTTP, in your browser",
       options: {
         ...JSON_OPTION,
-        "--no-browser": "only print the address; take the one that the browser ends at on stdin",
+        "--no-browser": "only print the address",
         "--scope <scopes>": "ask for these scopes, too, separated by commas",
       },
       examples: ["pml login notion", "pml login --no-browser notion"],

@@ -13,10 +13,9 @@ import { writePreset } from "./_config_preset.ts";
 import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
-import { usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
-const HINT = "Give one of show, set, intent, --preset NAME and --wizard";
 const INTENT_MAX = 2_000;
 /** The length of the longest key, and a space. */
 const WIDTH = 38;
@@ -26,17 +25,14 @@ export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [what, ...more], preset, wizard: asks = false } = typed;
   const ways = [what !== undefined, preset !== undefined, asks].filter(Boolean);
   if (ways.length > 1) {
-    throw usage("Cannot run `pml config`: it is asked for several things", HINT);
+    throw unknownWords("config", { ...typed, known: [] });
   }
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
   if (what === "intent") return await intent(at, typed);
   if (what === "set") return await setValue(at, typed);
   if (what === undefined || what === "show" && more.length === 0) return await showConfig(at);
-  throw usage(
-    `Cannot run ${quoted(`pml config ${[what, ...more].join(" ")}`)}`,
-    HINT,
-  );
+  throw unknownWords("config", { ...typed, known: ["show", "set", "intent"] });
 }
 
 /**
@@ -56,8 +52,7 @@ async function intent(at: CommandContext, { words: [, ...words], json }: Typed):
   const settings = [{ at: ["intent"] as const, entry }];
   const change = await changeOf(at.app, { workspace: true, settings });
   const value = { path: change.path, intent: entry ?? null, diff: change.diff };
-  if (json) return { value };
-  return await agreed(at, { change, value, command: `pml config intent ${quoted(said)}` });
+  return await agreed(at, { change, value, json });
 }
 
 function shownIntent({ app }: CommandContext): Shown {

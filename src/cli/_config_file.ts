@@ -66,20 +66,23 @@ export async function setForPerson(
 /** Shows a change, and writes it if the person types "write". */
 export async function agreed(
   { signal }: CommandContext,
-  { change, command, said = "", value }: {
+  { change, said = "", value, json = false, also }: {
     readonly change: Change;
-    /** The command that a person types to get here again. */
-    readonly command: string;
     /** What else the person has to know before the answer. */
     readonly said?: string;
     readonly value: unknown;
+    /** Whether the value is only shown. */
+    readonly json?: boolean | undefined;
+    /** As `needPerson` takes it. */
+    readonly also?: string;
   },
 ): Promise<Shown> {
+  if (json) return { value };
   const { path, diff, write } = change;
   if (diff === "") {
     return { value, text: said, note: `${path} has this already: nothing was changed` };
   }
-  needPerson(`Cannot write to ${path}`, command);
+  needPerson(`Cannot write to ${path}`, also);
   tell(`${path}\n${diff}`);
   if (said !== "") tell(said);
   if (await askWord('Type "write" and press Enter to write exactly this', signal) !== "write") {

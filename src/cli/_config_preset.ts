@@ -32,9 +32,7 @@ export async function writePreset(
 ): Promise<Shown> {
   const preset = await named(name);
   await prepare(at, undefined);
-  const plan = await planOf(at.app, { preset, workspace });
-  if (json) return { value: plan.value };
-  return await agreed(at, { ...plan, command: `pml config --preset ${preset.name}` });
+  return await agreed(at, { ...await planOf(at.app, { preset, workspace }), json });
 }
 
 /** Returns what a preset would change in a file and in tokens. */

@@ -7,6 +7,7 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { readWorkspaceFile } from "../config/file.ts";
+import { EXPOSURES } from "../config/gateway_options.ts";
 import { readPerson } from "../config/person.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, memberOf, quoted } from "../core/json.ts";
@@ -36,13 +37,17 @@ export async function setValue(
   const other = memberOf(OTHERS, first);
   if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
   const value = valueOf(said.join(" "));
+  if (key === "gateway.tools_exposure" && ![null, ...EXPOSURES].some((one) => one === value)) {
+    throw usage(
+      `Cannot set ${quoted(key)}: it is none of ${EXPOSURES.join(", ")}`,
+      "Use one of them",
+    );
+  }
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];
   const change = await changeOf(at.app, { workspace, settings });
   await mustBeReadable(at.app, { change, workspace, key });
   const shown = { path: change.path, key, value, diff: change.diff };
-  if (json) return { value: shown };
-  const command = `pml config set ${key} ${said.join(" ")}`;
-  return await agreed(at, { change, value: shown, command });
+  return await agreed(at, { change, value: shown, json });
 }
 
 /** Reads a value as JSON, or else as a text. */

@@ -46,7 +46,7 @@ export async function wizard(
 ): Promise<Shown> {
   const { app } = at;
   if (json) throw usage("Cannot ask in JSON", "`pml config --json` shows the same measures");
-  needPerson("Cannot ask which preset fits", "pml config");
+  needPerson("Cannot ask which preset fits", "; `pml config --json` shows the same measures");
   const client = await askClient(at);
   const servers = await askServers(at, own(app).length);
   await askAll(at);
@@ -59,7 +59,7 @@ export async function wizard(
   const preset = (await presets()).find((one) => one.name === name) as Preset;
   tell(`The preset for you is ${name}: ${why}\n${preset.does}\n`);
   const plan = await planOf(app, { preset, workspace });
-  return await agreed(at, { ...plan, command: "pml config --wizard" });
+  return await agreed(at, plan);
 }
 
 /** Returns the preset that fits, and why. */

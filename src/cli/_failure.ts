@@ -23,7 +23,8 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
  */
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
-  const hint = HINTS[code] ?? said;
+  const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
+  const hint = (HINTS[code] ?? said)?.replace("SERVER:TOOL", tool);
   const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
   const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
@@ -35,15 +36,13 @@ export function report(error: unknown, args: readonly string[]): number {
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
-/** Returns a `USAGE` error for a subcommand that does not exist. */
-export function unknownSubcommand(
+/** Returns a `USAGE` error for words behind a command that mean nothing there. */
+export function unknownWords(
   command: string,
-  { word, known }: { readonly word: string; readonly known: readonly string[] },
+  { words, known }: { readonly words: readonly string[]; readonly known: readonly string[] },
 ): PmlError {
-  return usage(
-    meant(word, { known, before: `${command}: unknown subcommand ${quoted(word)}` }),
-    `Use one of ${known.join(", ")}, as \`${command} --help\` shows`,
-  );
+  const hint = meant(words[0] ?? "", { known, otherwise: `Look at \`pml ${command} --help\`` });
+  return usage(`Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`, hint);
 }
 
 /**
@@ -59,7 +58,7 @@ export function meant(
   },
 ): string {
   const near = nearName(name, known);
-  if (near === undefined) return otherwise;
+  if (near === undefined || near === name) return otherwise;
   return `${before && `${before}. `}Did you mean ${quoted(near)}?`;
 }
 

@@ -21,8 +21,8 @@ import {
   type ToolId,
   toolId,
 } from "../core/tool_id.ts";
-import { parseId, parseObject } from "./_arguments.ts";
-import { usage } from "./_failure.ts";
+import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
+import { meant, usage } from "./_failure.ts";
 import {
   askForTools,
   type CommandContext,
@@ -122,25 +122,25 @@ function noteOf(
  */
 export async function why(
   at: CommandContext,
-  { words: [name = "", given] }: Typed,
+  { words: [name = "", ...pairs] }: Typed,
 ): Promise<Shown> {
   const { app } = at;
   const id = doorOf(name) ?? parseId(name, app.servers);
-  const settled = await app.servers.settled({
-    id,
-    arguments: given === undefined ? {} : parseObject(given),
-  });
-  const args = given === undefined ? undefined : settled.arguments;
-  const { server } = splitToolId(id);
+  const { server, tool: own } = splitToolId(id);
+  await askForTools(at, { only: server });
+  const tool = app.catalog.get(id)?.tool;
+  const isCall = pairs.length > 0;
+  const base = parseObject(takeObject(pairs));
+  const typed = parseArguments(pairs, { base, schema: tool?.inputSchema ?? {} });
+  const settled = await app.servers.settled({ id, arguments: typed });
+  const args = isCall ? settled.arguments : undefined;
   const forbidden = app.policy.forbidden(server);
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)
     : { kind: "deny", rule: forbidden.error.message, source: forbidden.path } as const;
   const verdict = SAYS[kind];
-  await askForTools(at, { only: server });
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
-  const tool = app.catalog.get(id)?.tool;
   const tokens = tool && tokensOf(JSON.stringify(tool));
   return {
     value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
@@ -157,8 +157,23 @@ export async function why(
       ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
       ...(tokens === undefined ? [] : [`about ${tokens} tokens where a client lists it`]),
     ].join("\n  "),
-    note: state || forbidden ? "" : `There is no server ${quoted(server)} here`,
+    note: forbidden || tool || own.startsWith("@") ? "" : missingText(app, { server, own, state }),
   };
+}
+
+/** Says that a server is not here, or lists no such tool. */
+function missingText(
+  app: App,
+  { server, own, state }: {
+    readonly server: string;
+    readonly own: string;
+    readonly state: { readonly state: string } | undefined;
+  },
+): string {
+  if (state === undefined) return `There is no server ${quoted(server)} here`;
+  const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
+  const before = `${quoted(server)} lists no tool ${quoted(own)}`;
+  return state.state === "ready" ? meant(own, { known, before }) : "";
 }
 
 /** Returns what of a server and a tool the person approved, or what was pinned at first sight. */

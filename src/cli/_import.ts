@@ -56,7 +56,7 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   if (typed.dryRun || taken.length === 0) {
     return { value, text, note: "Nothing was changed", code };
   }
-  needPerson("Cannot import servers", "pml import");
+  needPerson("Cannot import servers");
   tell(text);
   const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
   if (await askReply(`\nImport ${count} into ${target.path}?`, at) !== "Yes") {
@@ -95,7 +95,7 @@ function unsetIn(taken: Plan["taken"]): readonly string[] {
 
 async function undo(at: CommandContext, target: Target): Promise<Shown> {
   const { said, run } = await findUndo(at.app, target);
-  needPerson("Cannot undo the import", "pml import");
+  needPerson("Cannot undo the import", "");
   if (await askReply(`${said}. Continue?`, at) !== "Yes") {
     return unchanged();
   }

@@ -34,7 +34,7 @@ export async function install(
   if (waiting.length === 0) {
     return { value, text: `${text}\nNo install script needs your decision` };
   }
-  needPerson("Cannot run install scripts", `pml install ${server}`);
+  needPerson("Cannot run install scripts");
   tell(`${text}\n\n${warning(layer)}`);
   const agreed = [];
   for (const one of waiting) {

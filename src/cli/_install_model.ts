@@ -34,7 +34,6 @@ interface Plan {
   readonly get: () => Promise<void>;
 }
 
-const COMMAND = "pml search install-model";
 /** The time between two lines of progress. */
 const TELL_MS = 1_000;
 
@@ -50,7 +49,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   if (json && !yes) return { value };
   tell(textOf(plan));
   if (!yes) {
-    needPerson("Cannot install a model", COMMAND);
+    needPerson("Cannot install a model", "; `--yes` asks nothing");
     if (await askReply("\nContinue?", at) !== "Yes") {
       return unchanged(value);
     }
@@ -80,7 +79,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
  * pinned one may be malicious.
  */
 async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
-  needPerson("Cannot use a model that differs from the pinned one", `${COMMAND} ${folder}`);
+  needPerson("Cannot use a model that differs from the pinned one", "");
   tell(`The files in ${folder} are not those that were pinned at the first use`);
   return await askWord('Type "pin" and press Enter to use them as they are now', signal) === "pin";
 }

@@ -28,7 +28,7 @@ import {
   type Typed,
   unchanged,
 } from "./_command_context.ts";
-import { usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { askReply, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { fitted, tell } from "./out.ts";
@@ -48,11 +48,7 @@ export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
     !isFrom &&
     (more.length > 0 || what !== "set" && (what !== "remove" || typed.words.length === 1))
   ) {
-    throw usage(
-      `Cannot run ${quoted(`pml key ${typed.words.join(" ")}`, 200)}`,
-      "Use `pml key set [NAME]`, `pml key from NAME -- COMMAND`, `pml key list` or " +
-        "`pml key remove NAME`",
-    );
+    throw unknownWords("key", { ...typed, known: ["set", "from", "list", "remove"] });
   }
   assertName(name);
   if (isFrom) return await from(at, { name, command: more });
@@ -80,7 +76,7 @@ async function set(
   { name, stdin = false }: Typed & { readonly name: string },
 ): Promise<Shown> {
   if (!stdin && !isTerminal()) {
-    throw usage(`Cannot keep ${name}: there is no terminal to ask on`, "Pass the key with --stdin");
+    throw usage(`Cannot keep ${name}: there is no terminal`, "Pass the key with --stdin");
   }
   const value = stdin
     ? (await new Response(Deno.stdin.readable).text()).replace(/\r?\n$/, "")
@@ -124,7 +120,7 @@ async function from(
   },
 ): Promise<Shown> {
   if (name === CLOUD) throw usage(`Cannot keep ${CLOUD} elsewhere`, "Use `pml key set`");
-  needPerson(`Cannot take ${name} from a program`, `pml key from ${name} -- ${program}`);
+  needPerson(`Cannot take ${name} from a program`, "");
   const file = isAbsolute(program) ? program : programOf(at.app, program);
   const source = { command: [file, ...args] };
   tell(`Each start of PML runs ${visible(JSON.stringify(source.command), 2_000)} for ${name}`);

@@ -184,11 +184,13 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   const { servers } = app.config();
   const server = servers.find((one) => one.name === name);
   if (server?.kind === "stdio") return server;
-  const why = server === undefined ? "you have no server of that name" : "it is not a program";
+  const isHere = server !== undefined || app.builtins.has(name);
+  const why = isHere ? "it is no package of npm" : "you have no server of that name";
+  const known = isHere ? [] : servers.map((one) => one.name);
   throw app.policy.forbidden(name)?.error ??
     usage(
       `Cannot try ${quoted(name)}: ${why}`,
-      meant(name, { known: servers.map((one) => one.name), otherwise: "`pml list` shows them" }),
+      meant(name, { known, otherwise: "See `pml list`" }),
     );
 }
 

@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { memberOf, quoted, visible } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { unknownSubcommand, usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -25,7 +25,7 @@ export async function lock(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [word, server] } = typed;
   if (word === "update" && typed.check !== true) return await update(at, { server, ...typed });
   if (word !== undefined) {
-    throw unknownSubcommand("pml lock", { word, known: ["update"] });
+    throw unknownWords("lock", { ...typed, known: ["update"] });
   }
   return await (typed.check === true ? check(at) : show(at));
 }
@@ -82,7 +82,7 @@ async function update(
   { server, json = false }: { readonly server: string | undefined; readonly json?: boolean },
 ): Promise<Shown> {
   const { app } = at;
-  if (!json) needPerson("Cannot update the lock", "pml lock update");
+  if (!json) needPerson("Cannot update the lock");
   const pins = await app.pins();
   await mustBeTrusted(app);
   const { lock, home } = await pins.state();

@@ -18,7 +18,7 @@ export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Pr
   if (text === undefined && !names.includes(name)) {
     throw usage(
       `Cannot show the log of ${quoted(name)}: there is no such server`,
-      meant(name, { known: names, otherwise: "`pml list` shows the servers" }),
+      meant(name, { known: names, otherwise: "See `pml list`" }),
     );
   }
   return Promise.resolve({

@@ -6,7 +6,7 @@
 
 import { visible } from "../core/json.ts";
 import { parseId } from "./_arguments.ts";
-import { unknownSubcommand } from "./_failure.ts";
+import { unknownWords } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 /** Shows the memory, of all tools or of one, or clears it. */
@@ -14,7 +14,7 @@ export async function memory({ app }: CommandContext, { words }: Typed): Promise
   const [what, name, ...more] = words;
   const isKnown = what === "show" || what === "clear" && name === undefined;
   if (!isKnown || more.length > 0) {
-    throw unknownSubcommand("pml memory", { word: words.join(" "), known: ["show", "clear"] });
+    throw unknownWords("memory", { words, known: ["show", "clear"] });
   }
   const memory = await app.memory();
   if (what === "clear") {
@@ -31,7 +31,7 @@ export async function memory({ app }: CommandContext, { words }: Typed): Promise
       ? "The memory is switched off in config.yaml"
       : tools.length > 0
       ? ""
-      : "Nothing is remembered yet",
+      : `Nothing is remembered${name === undefined ? "" : ` of ${visible(name)}`} yet`,
   };
 }
 
@@ -40,7 +40,7 @@ type ShownUse = ReturnType<Awaited<ReturnType<CommandContext["app"]["memory"]>>[
 /** Returns the lines of one tool. Names come from servers, so they are made visible. */
 function lineOf({ id, calls, errors, median_ms, p95_ms, result, next }: ShownUse): string {
   const failed = errors === 0 ? "" : `, ${errors} failed`;
-  const times = `${median_ms} ms, ${p95_ms} ms at the 95th percentile`;
+  const times = `${median_ms} ms, p95 ${p95_ms} ms`;
   const shape = result === undefined ? [] : [`  returns ${visible(JSON.stringify(result), 400)}`];
   const names = Object.keys(next).slice(0, 3).map((one) => visible(one, 100));
   return [

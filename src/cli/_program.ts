@@ -46,12 +46,16 @@ export function searched(args: readonly string[]): readonly string[] {
 /** Returns an error of commander as a `USAGE` error. */
 function asUsage({ message }: CommanderError, args: readonly string[]): PmlError {
   const said = message.replace(/^error: |^\(outputHelp\)$/, "").replaceAll("'", '"')
-    .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, ". Did you mean $1?")
+    .replace("\n", " ").replace(/ \(Did you mean (?:one of )?(.*)\?\)/, '. Did you mean "$1"?')
     .replace(/\.$/, "");
   return usage(
     `Cannot run ${quoted(`pml ${args.join(" ")}`)}: ${said || "unknown command"}`,
-    "Look at `pml --help` or `pml COMMAND --help`",
+    `Look at \`pml ${isCommand(args[0]) ? `${args[0]} ` : ""}--help\``,
   );
+}
+
+function isCommand(word: string | undefined): boolean {
+  return Object.values(COMMANDS).flat().some(({ usage }) => usage.split(" ")[0] === word);
 }
 
 /** Makes the program that reads a command line. `start` is given what the command does. */

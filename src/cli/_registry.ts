@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
-import { unknownSubcommand, usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
 import { portOf } from "./_port.ts";
 import { Signals } from "./_signals.ts";
@@ -22,7 +22,7 @@ const PORT = "3004";
 export async function registry(typed: Typed): Promise<number> {
   const { words: [verb = "", folder = ""], host = "127.0.0.1", json } = typed;
   if (verb !== "serve") {
-    throw unknownSubcommand("pml registry", { word: verb, known: ["serve"] });
+    throw unknownWords("registry", { ...typed, known: ["serve"] });
   }
   const path = folderOf(folder);
   const port = portOf(typed.port ?? PORT, HOW);

@@ -8,7 +8,7 @@ import { DEFAULT_TEXTS } from "../config/rules.ts";
 import { isObject } from "../core/json.ts";
 import { isSameRule, parsePattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
-import type { CommandContext, Typed } from "./_command_context.ts";
+import { askForTools, type CommandContext, type Typed } from "./_command_context.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { findTarget, valueIn } from "./_import_file.ts";
 import { unmetRule } from "./_unmet_rules.ts";
@@ -23,7 +23,7 @@ export type RuleList = typeof LISTS[number];
  * name alone stands for all of its tools.
  */
 export function ruleCommand(list: RuleList) {
-  return async (at: CommandContext, { words: [said = ""], workspace = false }: Typed) => {
+  return async (at: CommandContext, { words: [said = ""], workspace = false, json }: Typed) => {
     const rule = isServerName(said) ? `${said}:*` : said;
     const pattern = parsePattern(rule);
     const lists = await listsIn(at, workspace);
@@ -37,9 +37,10 @@ export function ruleCommand(list: RuleList) {
       return [{ at: pathOf(name), entry: has ? before : [...before, rule] }];
     });
     const change = await changeOf(at.app, { workspace, settings });
+    if ("tool" in pattern) await askForTools(at, { only: pattern.server });
     const unmet = unmetRule(at.app, { pattern, source: change.path });
-    const command = `pml ${list} ${said}`;
-    return await agreed(at, { change, command, said: unmet?.said ?? "", value: { list, rule } });
+    const value = { list, rule, path: change.path, diff: change.diff };
+    return await agreed(at, { change, said: unmet?.said ?? "", value, json });
   };
 }
 

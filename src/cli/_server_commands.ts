@@ -31,7 +31,7 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "remove <server>",
-    does: "take the definition of a server out of your config.yaml or the workspace's .pml.json",
+    does: "take a server out of your config.yaml or the workspace's .pml.json",
     options: { "--workspace": "out of .pml.json", "--no-workspace": "out of config.yaml" },
     examples: ["pml remove files"],
   },
@@ -43,14 +43,13 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "outdated",
-    does: "list the servers of npm packages, with the version that runs and the newest one",
+    does: "list the servers of npm, the version that runs and the newest one",
     options: JSON_OPTION,
     examples: ["pml outdated"],
   },
   {
     usage: "upgrade <server>",
-    does:
-      "bring a server to the newest version of its package; shows how its tools change, and asks",
+    does: "upgrade the package of a server; shows how its tools change, and asks",
     options: { "--json": "only show the versions, as JSON" },
     examples: ["pml upgrade github"],
   },

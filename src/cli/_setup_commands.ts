@@ -25,7 +25,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "update",
-    does: "say whether there is a newer PML, what changed, and how to install it",
+    does: "say whether there is a newer PML, and how to install it",
     options: JSON_OPTION,
     examples: ["pml update"],
   },
@@ -33,7 +33,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     usage: "uninstall",
     does: "show everything that PML keeps on this machine, and remove it",
     options: { "--json": "only show it, as JSON" },
-    examples: ["pml uninstall --json", "pml uninstall"],
+    examples: ["pml uninstall"],
   },
   {
     usage: "import [client-or-file]",
@@ -48,7 +48,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "learn <server> [calls...]",
-    does: "run an npm server confined, and propose the smallest grants that it works with",
+    does: "run an npm server confined, and propose the grants that it needs",
     options: { "--json": "only run it, and show the result as JSON" },
     examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
   },
@@ -70,7 +70,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "key <what> [name] [command...]",
-    does: "keep a key for your servers, unseen, or say which program has it; list, or remove one",
+    does: "keep keys for your servers, or say which program has one: set, from, list, remove",
     options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
     examples: [
       "pml key set GITHUB_TOKEN",
@@ -105,10 +105,9 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     does: "check a module for its author; it runs only inside the sandbox",
     options: {
       ...JSON_OPTION,
-      "--types": "check its types, too (the default)",
       "--no-types": "do not check its types",
     },
-    examples: ["pml check weather.ts", "pml check --no-types --json weather.ts"],
+    examples: ["pml check weather.ts"],
   },
   {
     usage: "dev <file>",
@@ -118,7 +117,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "registry <serve> <folder>",
-    does: "serve a folder of modules and manifests as a registry, read-only, until it is stopped",
+    does: "serve a folder of modules and manifests as a registry, read-only",
     options: {
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3004 by default, 0 for any free port",
@@ -127,16 +126,16 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--key <file>": "sign what is served with this Ed25519 key (PEM)",
       "--url <address>": "the address that clients use, if it is another one; it is signed, too",
     },
-    examples: ["pml registry serve ./servers", "pml registry serve --port 0 --json ./servers"],
+    examples: ["pml registry serve ./servers"],
   },
   {
     usage: "stdio",
-    does: "serve MCP on stdin and stdout until the client hangs up, as clients start it",
+    does: "serve MCP on stdin and stdout, as clients start it",
     examples: ["claude mcp add pml -- pml stdio"],
   },
   {
     usage: "serve",
-    does: "serve MCP over HTTP at http://127.0.0.1:3003/mcp until it is stopped",
+    does: "serve MCP over HTTP at http://127.0.0.1:3003/mcp",
     options: {
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3003 by default, 0 for any free port",
@@ -148,7 +147,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--key <file>": "its private key (PEM)",
       "--behind-proxy": "a proxy at another address does TLS",
     },
-    examples: ["pml serve", "pml serve --port 0 --json", "pml serve --token-env MY_TOKEN"],
+    examples: ["pml serve", "pml serve --token-env MY_TOKEN"],
   },
   {
     usage: "token <what> [name]",

@@ -25,12 +25,18 @@ export function isTerminal(): boolean {
   return Deno.stdin.isTerminal() && Deno.stderr.isTerminal();
 }
 
-/** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. */
-export function needPerson(tried: string, command: string): void {
+/** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. `also` tells of another way. */
+export function needPerson(tried: string, also = "; `--json` only shows it"): void {
   if (isTerminal()) return;
+  const command = ["pml", ...Deno.args].map(shellWord).join(" ");
   throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal`, {
-    hint: `Run \`${command}\` yourself on a terminal; \`${command} --json\` only shows it`,
+    hint: `Run \`${command}\` yourself on a terminal${also}`,
   });
+}
+
+/** Returns a word as a person types it for a shell. */
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** The options of `askReply`. */

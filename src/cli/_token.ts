@@ -8,10 +8,9 @@ import type { Identity } from "../config/identities.ts";
 import { quoted } from "../core/json.ts";
 import { newToken, tokenHash } from "../serve/token.ts";
 import { agreed, changeOf, setForPerson } from "./_config_file.ts";
-import { usage } from "./_failure.ts";
+import { unknownWords, usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
-const HOW = "Use `pml token new NAME`, `pml token list` or `pml token revoke NAME`";
 const NAME = /^(?!local$)[\w.-]{1,64}$/;
 
 /** Makes, lists or revokes tokens. */
@@ -19,11 +18,11 @@ export async function token(at: CommandContext, { words }: Typed): Promise<Shown
   const [what, name, ...more] = words;
   if (what === "list" && name === undefined) return list(at);
   if (name === undefined || more.length > 0 || what !== "new" && what !== "revoke") {
-    throw usage(`Cannot run ${quoted(`pml token ${words.join(" ")}`, 200)}`, HOW);
+    throw unknownWords("token", { words, known: ["new", "list", "revoke"] });
   }
   if (!NAME.test(name)) {
     const why = 'it is not 1 to 64 of letters, digits, ".", "_" and "-", or it is "local"';
-    throw usage(`Cannot use the name ${quoted(name, 100)}: ${why}`, HOW);
+    throw usage(`Cannot use the name ${quoted(name, 100)}: ${why}`, "Give it another one");
   }
   return what === "new" ? await make(at, name) : await revoke(at, name);
 }
@@ -65,7 +64,7 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const change = await changeOf(at.app, { workspace: false, settings });
   const done = await agreed(at, {
     change,
-    command: `pml token new ${name}`,
+    also: "",
     said: "Whoever has the token may call tools by the rules of this identity. What these do not " +
       "allow waits for `pml approve`",
     value: { name },

@@ -42,9 +42,14 @@ async function trustNow(at: CommandContext, { json }: Typed): Promise<Shown> {
   const value = { file, trusted, facts: open?.facts ?? [], servers: shown };
   if (json) return { value };
   if (open === undefined && servers.length === 0) {
-    return { value, text: trusted ? `Trusted already: ${file}` : "There is no workspace file" };
+    return {
+      value,
+      text: trusted
+        ? `Trusted already: ${file}`
+        : "There is no workspace file; `pml init` makes one",
+    };
   }
-  needPerson("Cannot trust the workspace file", "pml trust");
+  needPerson("Cannot trust the workspace file");
   if (open !== undefined) {
     if (!await askUntrusted(open, signal)) {
       return { value, text: "Not trusted: nothing was changed", code: 1 };

@@ -72,7 +72,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   const value = { home, kept, keyring, others, clients };
   if (json) return { value };
   if (kept.length + clients.length === 0) return { value, text: `PML keeps nothing in ${home}` };
-  needPerson("Cannot remove what PML keeps", "pml uninstall");
+  needPerson("Cannot remove what PML keeps");
   for (const { path, what, bytes } of kept) {
     tell(`${visible(path).padEnd(48)} ${megabytes(bytes).padStart(8)}  ${what}`);
   }

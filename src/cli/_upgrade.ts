@@ -11,7 +11,7 @@ import { objectOf, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
-import { usage } from "./_failure.ts";
+import { meant, usage } from "./_failure.ts";
 import { findTarget, SECTIONS, valueIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { askReply, needPerson } from "./_terminal.ts";
@@ -48,6 +48,7 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
     value: { servers },
     text: lines.join("\n"),
     paint: fitted,
+    code: servers.some(({ newest }) => newest === null) ? 1 : 0,
     note: servers.length === 0
       ? "No server of yours is a package of npm"
       : old.length === 0
@@ -63,12 +64,15 @@ export async function upgrade(
 ): Promise<Shown> {
   const { app } = at;
   const { machine } = await app.callPath();
-  const found = await machine.newestOf(server);
   const own = app.config().servers.find(({ name }) => name === server);
+  const found = own && await machine.newestOf(server);
   if (found === undefined || own?.kind !== "stdio") {
     throw usage(
       `Cannot upgrade ${quoted(server)}: it is no package of npm`,
-      `\`pml lock update ${server}\` takes what its registry or its files have now`,
+      meant(server, {
+        known: app.config().servers.map(({ name }) => name),
+        otherwise: "See `pml outdated`",
+      }),
     );
   }
   const { named, newest } = found;
@@ -76,7 +80,7 @@ export async function upgrade(
   const value = { name: server, package: found.name, now: now ?? null, newest };
   if (json) return { value };
   if (now === newest) return { value, text: `${server} has the newest version, ${newest}` };
-  needPerson(`Cannot upgrade ${quoted(server)}`, `pml upgrade ${server}`);
+  needPerson(`Cannot upgrade ${quoted(server)}`);
   return named === undefined
     ? await repinned(at, { own, found, value })
     : await rewritten(at, { own, found, value });
