@@ -60,8 +60,8 @@ Deno.test("pml key set on a terminal shows nothing, and refuses names and values
     [["set", "A"], "a${B}", /characters that no key has/],
     [["set", "A"], "a\u0007", /characters that no key has/],
     [["remove", "NOPE"], "", /does not have it/],
-    [["remove"], "", /pml key remove NAME/],
-    [["show"], "", /pml key list/],
+    [["remove"], "", /pml key --help/],
+    [["show"], "", /pml key --help/],
   ];
   for (const [words, stdin, says] of bad) {
     const args = words[0] === "set" ? [...words, "--stdin"] : words;
