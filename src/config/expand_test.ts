@@ -31,7 +31,7 @@ Deno.test("expanded() tells every missing name of every place at once", () => {
     assert.equal(error.message, 'Cannot start "db": it requires ONE, TWO, PML_API_KEY');
     assert.match(
       error.hint ?? "",
-      /env\.A, env\.B, args\.1, args\.1 in \.pml\.json; no server gets/,
+      /env\.A, env\.B, args\.1, args\.1; no server gets/,
     );
     assert.deepEqual(error.detail, { missing: ["ONE", "TWO", "PML_API_KEY"] });
     return true;
