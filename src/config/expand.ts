@@ -99,12 +99,11 @@ function mustFit(
 function missingError(server: string, missing: readonly VariableReference[]): PmlError {
   const names = [...new Set(missing.map(({ name }) => name))];
   const places = missing.map(({ at }) => at).join(", ");
-  const own = names.some((name) => name.startsWith("PML_"))
-    ? "; no server gets PML_ variables"
-    : "";
+  const named = names.filter((name) => !name.startsWith("PML_"));
+  const own = named.length < names.length ? "; no server gets PML_ variables" : "";
   const said = `Cannot start ${quoted(server)}: it requires ${names.join(", ")}`;
   return new PmlError("KEY_MISSING", said, {
-    hint: `${keyHint(names[0])}, or write \${NAME:-default} at ${places}${own}`,
+    hint: `${keyHint(named[0])}, or write \${NAME:-default} at ${places}${own}`,
     detail: { missing: names },
   });
 }
