@@ -91,7 +91,7 @@ export const CAPABILITIES: readonly Mutant[] = [
     name: "capability-person",
     guard: "Saving by a command needs a person at a terminal",
     file: "_capability.ts",
-    find: "needPerson(`Cannot ${word} ${quoted(first, 400)}`, `pml capability ${word}`);",
+    find: 'needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");',
     put: "",
     test: COMMANDS,
     filter: "pml capability saves, shows, lists, renames and deletes",
