@@ -46,7 +46,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool in full",
-      options: { ...JSON_OPTION, "--refresh": "ask the servers again instead of using the cache" },
+      options: { ...JSON_OPTION, "--refresh": "ask the servers again" },
       examples: ["pml tools", "pml tools filesystem:read_file"],
     },
     {
@@ -112,7 +112,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "pml capability list",
         "pml capability show my:weather",
         "pml capability save my:weather --code weather.ts --parameter city=Paris",
-        "pml capability save my:report --plan report.json",
         "pml capability export my:weather > weather.json",
         "pml capability import weather.json",
       ],

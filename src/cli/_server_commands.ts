@@ -55,7 +55,7 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "logs <server>",
-    does: "show what a server wrote to its standard error, from all its runs",
+    does: "show what a server wrote to its standard error",
     options: JSON_OPTION,
     examples: ["pml logs github"],
   },

@@ -19,7 +19,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--user": "write into the client's file for all your projects",
       "--dry-run": "only show it",
       "--undo": "put the files of clients back as they were",
-      "--http": "have Claude Code use `pml serve` instead of starting PML itself",
+      "--http": "have Claude Code use `pml serve`",
     },
     examples: ["pml init", "pml init --client cursor,zed", "pml init --client --dry-run"],
   },
@@ -84,7 +84,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     does: "show the journal of calls, or check that nobody changed it: verify",
     options: {
       "--json": "print each record as one line of JSON",
-      "--follow": "show new records as they come, until Ctrl-C",
+      "--follow": "show new records as they come",
       "--tool <pattern>": "only calls of a server, or of server:tool",
       "--server <name>": "only what concerns this server",
       "--kind <kind>": "only start, end or event",
@@ -102,7 +102,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "check <file>",
-    does: "check a module for its author; it runs only inside the sandbox",
+    does: "check a module; it runs only inside the sandbox",
     options: {
       ...JSON_OPTION,
       "--no-types": "do not check its types",
@@ -124,7 +124,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--host <address>":
         "the address; 127.0.0.1 by default; others can read the folder at any other",
       "--key <file>": "sign what is served with this Ed25519 key (PEM)",
-      "--url <address>": "the address that clients use, if it is another one; it is signed, too",
+      "--url <address>": "the address that clients use, if it is another one",
     },
     examples: ["pml registry serve ./servers"],
   },

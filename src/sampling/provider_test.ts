@@ -16,7 +16,7 @@ Deno.test("What a provider refuses is told with what to do", async () => {
       "KEY_MISSING",
       /refuses ANTHROPIC_API_KEY \(401: bad key \(a key\)\)/,
     ],
-    [403, error("no"), "KEY_MISSING", /Set ANTHROPIC_API_KEY/],
+    [403, error("no"), "KEY_MISSING", /pml key set ANTHROPIC_API_KEY/],
     [404, error("model: m-1"), "UPSTREAM_PROTOCOL", /it has no "m-1"/],
     [400, error("prompt is too long: 9 > 8"), "INPUT_TOO_LARGE", /Send fewer and shorter messages/],
     [413, "<html>", "INPUT_TOO_LARGE", /too long/],
