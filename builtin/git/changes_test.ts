@@ -157,7 +157,8 @@ Deno.test("Files that go through a filter are not changed behind its back", asyn
   using yard = new Yard().repository({ big: "1\n", plain: "1\n" });
   yard.put(".gitattributes", "big filter=lfs\nother filter=unknown\n");
   yard.put("other", "1\n");
-  const said = /"big" goes through the filter "lfs", and none is run here; do this one with git/;
+  const said =
+    /"big" goes through the filter "lfs", and none is run here; do this one in a terminal/;
   yard.put("big", "2\n");
   yard.put("plain", "2\n");
   await yard.fails("add", { all: true }, said);

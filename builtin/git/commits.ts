@@ -7,6 +7,7 @@
 import { pathIn } from "./asking.ts";
 import { fail } from "./failure.ts";
 import type { Repository } from "./repository.ts";
+import { requireOpen } from "./secret.ts";
 import { answer, part } from "./showing.ts";
 
 /** The fields of each commit. Each field ends with NUL. */
@@ -41,6 +42,7 @@ export async function shownFile(
 ) {
   const { what, git } = repository;
   const own = pathIn(repository, path).split("/").filter((name) => name !== "." && name !== "");
+  requireOpen(repository, own.join("/"));
   const text = await git(["show", "--no-textconv", "--end-of-options", `${rev}:${own.join("/")}`]);
   if (text.includes("\0")) throw fail(what, "it is a binary file");
   const { text: content, cut, note } = part(text, offset);

@@ -6,13 +6,13 @@
  */
 
 import type { Host } from "../../src/core/host.ts";
-import { pathspec, revision, value } from "./asking.ts";
+import { pathIn, pathspec, revision, value } from "./asking.ts";
 import type { Args } from "./call.ts";
 import { COMMIT, COMMIT_FIELDS, commitOf, shownFile } from "./commits.ts";
 import { fail, quoted } from "./failure.ts";
 import { changesOf, entriesOf, records, shown, standingOf, unquoted } from "./parsing.ts";
 import { openRepository } from "./repository.ts";
-import { requireOpen } from "./secret.ts";
+import { requireOpen, requireWritable } from "./secret.ts";
 import { answer, more, PATCH, patched, PLAIN } from "./showing.ts";
 import {
   author,
@@ -78,7 +78,7 @@ export async function diff(args: Args, host: Host) {
     ...["diff", ...PATCH, `--unified=${context}`, ...against],
     ...["--end-of-options", ...ends, ...pathspec(repository, paths)],
   ]);
-  return patched(changesOf(text), { offset });
+  return patched(changesOf(text), { repository, offset });
 }
 
 /** Lists commits, the latest first. */
@@ -118,7 +118,6 @@ export async function show(args: Args, host: Host) {
   const what = `Cannot show ${quoted(path === undefined ? asked : `${asked}:${path}`)}`;
   const repository = await openRepository(what, repo, host);
   const rev = revision(repository, asked);
-  requireOpen(what, path ?? "");
   if (path !== undefined) return await shownFile(repository, { rev, path, offset });
   const text = await repository.git([
     ...["show", ...PATCH, `--unified=${context}`, "--no-notes"],
@@ -134,15 +133,15 @@ export async function show(args: Args, host: Host) {
   const by = `${author.name} <${author.email}>`;
   const head = [`commit ${hash}`, ...merge, `Author: ${by}`, `Date: ${date}`, "", subject, ""];
   if (body) head.push(body, "");
-  return patched(changesOf(rest), { offset, head: head.join("\n"), told: { commit } });
+  return patched(changesOf(rest), { repository, offset, head: head.join("\n"), told: { commit } });
 }
 
 /** Shows for each line of a file which commit changed it last. */
 export async function blame(args: Args, host: Host) {
   const { repo, path = "", revision: asked, start = 1, limit = 200 } = args;
   const what = `Cannot blame ${quoted(path)}`;
-  requireOpen(what, path);
   const repository = await openRepository(what, repo, host);
+  requireOpen(repository, pathIn(repository, path));
   const text = await repository.git([
     ...["blame", "--line-porcelain", "--no-textconv", "--no-ext-diff", "--no-ignore-revs-file"],
     `-L${start},+${limit + 1}`,
@@ -292,7 +291,10 @@ export async function restore(args: Args, host: Host) {
     { whole: true },
   );
   const raws = named(list);
-  if (!staged) await requireUnfiltered(repository, raws);
+  if (!staged) {
+    requireWritable(repository, raws);
+    await requireUnfiltered(repository, raws);
+  }
   await repository.git([
     ...["restore", "--quiet", "--no-recurse-submodules", staged ? "--staged" : "--worktree"],
     ...rev.map((one) => `--source=${one}`),
@@ -315,5 +317,5 @@ export async function stash(args: Args, host: Host) {
   if (action === "list") return await listAside(repository);
   if (action !== "show") return await bringBack(repository, name, args);
   const text = await repository.git(["stash", "show", "--include-untracked", ...PATCH, name]);
-  return patched(changesOf(text), { offset });
+  return patched(changesOf(text), { repository, offset });
 }

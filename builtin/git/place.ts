@@ -44,7 +44,7 @@ export async function findPlace(what: string, repo: string, host: Host): Promise
     const info = await Deno.lstat(`${root}/.git`).catch(absent);
     if (info !== undefined) return await placed(what, { root, info, host });
     if (root !== workspace) continue;
-    const hint = "give the folder of a repository as repo, or make one with git init in a terminal";
+    const hint = "give the folder of one as repo, or make one with git init";
     throw fail(what, `${quoted(repo)} lies in no git repository of the workspace; ${hint}`);
   }
 }

@@ -119,7 +119,9 @@ function runner(what: string, { root, gitDir }: RepositoryPlace, host: Host) {
     // Git reports a conflict on stdout.
     if (code !== 0) throw refused(what, `${stderr}\n${stdout}`);
     if (whole && omitted.stdout > 0) throw fail(what, "there is too much of it; give paths");
-    return stdout;
+    // What follows the gap may belong to a file whose name is lost in it.
+    const gap = `\n[${omitted.stdout} bytes left out]\n`;
+    return omitted.stdout > 0 ? stdout.split(gap, 1) + gap : stdout;
   };
 }
 
@@ -159,7 +161,7 @@ function requireUsable(what: string, settings: readonly Setting[]): void {
   for (const { key } of settings) {
     const told = `its configuration has ${quoted(key)}`;
     if (INCLUDE.test(key)) {
-      const hint = "copy what is in that file into the configuration itself";
+      const hint = "copy what is in that file into it";
       throw fail(what, `${told}, and no other file is read for it; ${hint}`);
     }
     // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be

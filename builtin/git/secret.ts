@@ -1,37 +1,92 @@
 /**
- * Hides the content of files whose names say that they hold secrets, also where a repository
- * contains them.
+ * Keeps git from files that the sandbox closes: it runs with the rights of the person, so it would
+ * show and change them.
  *
  * @module
  */
 
-/** The names that are closed for reading, as `config/protected-paths.json` has them. */
-export const CLOSED: string =
-  ".env* .git-credentials .netrc _netrc .npmrc .yarnrc* .pypirc .pgpass .my.cnf " +
-  ".htpasswd .gem/credentials .cargo/credentials* .m2/settings.xml .aws .azure .kube " +
-  ".docker/config.json .terraformrc .mcp.json mcp.json .claude/settings* " +
-  ".codex/config.toml .gemini/settings.json .windsurf/mcp_config.json " +
-  ".qwen/settings.json .zed/settings.json .continue/config* opencode.json* .ssh .gnupg " +
-  "id_rsa id_dsa id_ecdsa id_ed25519 *.pem *.key *.p12 *.pfx *.ppk *.jks *.keystore " +
-  "*.kdbx";
+import { quoted } from "./failure.ts";
+import { type Change, unquoted } from "./parsing.ts";
 
-const NAMES = `(?:${
-  CLOSED.split(" ").map((name) => name.replaceAll(".", "\\.").replaceAll("*", "[^/]*")).join("|")
-})(?:/.*)?`;
-const SECRET = new RegExp(`(?:^|/)${NAMES}$`, "i");
-/** The first line of a file's part in a patch. In doubt, a name is treated as secret. */
-const HEADER = new RegExp(String.raw`^diff --git .*/${NAMES}(?:"| b/|"? "?b/|$)`, "im");
-
-/** Throws `PATH_PROTECTED` if a path is such a file. */
-export function requireOpen(what: string, path: string): void {
-  if (!SECRET.test(path)) return;
-  throw Object.assign(new Error(`${what}: it is protected`), { code: "PATH_PROTECTED" });
+/** A repository, of which only the folder matters here. */
+interface Rooted {
+  readonly root: string;
 }
 
-/** Removes the content of such files from a patch. */
-export function withoutSecrets(patch: string): string {
+type Access = "read" | "write";
+
+/** Throws `PATH_PROTECTED` if the sandbox closes a file of a repository for reading. */
+export function requireOpen(repository: Rooted, path: string): void {
+  if (isClosed(repository, path, "read")) throw refused(repository, path, "read");
+}
+
+/**
+ * Throws if git would write a file that is closed, or files that make a folder a repository: each of
+ * them may be open as long as the others are not there. Takes paths in git's own quoting.
+ */
+export function requireWritable(repository: Rooted, raws: readonly string[]): void {
+  const paths = raws.map((raw) => `/${unquoted(raw)}/`);
+  const closed = paths.find((path) => isClosed(repository, path, "write"));
+  if (closed !== undefined) throw refused(repository, closed.slice(1, -1), "write");
+  const folders = new Set(
+    paths.flatMap((path) =>
+      [...path.matchAll(/\/(?=(?:HEAD|objects|commondir)\/)/gi)].map(({ index }) =>
+        path.slice(0, index + 1)
+      )
+    ),
+  );
+  for (const folder of folders) {
+    const has = (name: string) =>
+      paths.some((path) => path.toLowerCase().startsWith(`${folder}${name}/`.toLowerCase())) ||
+      isThere(`${repository.root}${folder}${name}`);
+    if (has("HEAD") && (has("objects") || has("commondir"))) {
+      throw refused(repository, folder.slice(1), "write");
+    }
+  }
+}
+
+/** Removes the content of closed files from a patch. */
+export function withoutSecrets(
+  { files, patch }: { readonly files: readonly Change[]; readonly patch: string },
+  repository: Rooted,
+): string {
+  const open = new Set(
+    files.filter(({ path, from = path }) =>
+      ![path, from].some((one) => isClosed(repository, one, "read"))
+    ).map(({ path, from = path }) => `diff --git a/${from} b/${path}`),
+  );
   return patch.split(/^(?=diff --git )/m).map((part) => {
     const [header = ""] = part.split("\n", 1);
-    return HEADER.test(header) ? `${header}\n[its content is protected]\n` : part;
+    // In doubt a file is treated as closed, as where its name is not UTF-8.
+    const isOpen = open.has(header.replace(/"(?:[^"\\]|\\.)*"/g, unquoted));
+    return isOpen || !/^diff --git /.test(header)
+      ? part
+      : `${header}\n[its content is protected]\n`;
   }).join("");
+}
+
+/** Returns whether a file is closed. The sandbox says so by its name, before it looks at it. */
+function isClosed({ root }: Rooted, path: string, access: Access): boolean {
+  // A name that is not UTF-8 is in the quotes of git.
+  const whole = `${root}/${path.replaceAll('"', "")}`;
+  try {
+    Deno.openSync(whole, { [access]: true }).close();
+  } catch (error) {
+    return Object(error).code === "PATH_PROTECTED";
+  }
+  return false;
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Boolean(Deno.lstatSync(path));
+  } catch {
+    return false; // or it cannot be looked at
+  }
+}
+
+function refused({ root }: Rooted, path: string, access: Access): Error {
+  const own = `${root}/${path}`.slice(Deno.cwd().length + 1);
+  const error = new Error(`Cannot ${access} ${quoted(own)}: it is protected`);
+  return Object.assign(error, { code: "PATH_PROTECTED" });
 }

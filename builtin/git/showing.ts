@@ -5,6 +5,7 @@
  */
 
 import { type Change, shown } from "./parsing.ts";
+import type { Repository } from "./repository.ts";
 import { withoutSecrets } from "./secret.ts";
 
 /** Options that keep git from starting a program for a patch, and from entering a submodule. */
@@ -38,13 +39,14 @@ export function part(text: string, offset = 0) {
 /** Returns a result with a patch, and `head` before it. */
 export function patched(
   { files, patch }: { readonly files: readonly Change[]; readonly patch: string },
-  { offset, head = "", told = {} }: {
+  { repository, offset, head = "", told = {} }: {
+    readonly repository: Repository;
     readonly offset: number | undefined;
     readonly head?: string;
     readonly told?: object;
   },
 ) {
-  const { text, cut, note } = part(withoutSecrets(patch), offset);
+  const { text, cut, note } = part(withoutSecrets({ files, patch }, repository), offset);
   const sum = (key: "additions" | "deletions") =>
     files.reduce((total, file) => total + (file[key] ?? 0), 0);
   const [additions, deletions] = [sum("additions"), sum("deletions")];

@@ -37,7 +37,7 @@ export async function requireUnfiltered(
     if (!filters.has(name) && name !== "lfs") continue;
     const file = quoted(unquoted(raw));
     const why = `${file} goes through the filter ${quoted(name)}, and none is run here`;
-    throw fail(what, `${why}; do this one with git in a terminal`);
+    throw fail(what, `${why}; do this one in a terminal`);
   }
 }
 

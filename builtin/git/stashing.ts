@@ -9,6 +9,7 @@ import type { Args } from "./call.ts";
 import { fail } from "./failure.ts";
 import { records, shown } from "./parsing.ts";
 import type { Repository } from "./repository.ts";
+import { requireWritable } from "./secret.ts";
 import { answer, more, PLAIN } from "./showing.ts";
 import { author, changed, lines, listed, named, requireUnfiltered } from "./staging.ts";
 
@@ -30,6 +31,7 @@ export async function putAside(
   if (raws.length === 0) throw fail(what, "nothing changed that could be put aside");
   const input = lines(raws);
   if (input.length > MAX_PATHS) throw fail(what, "too many files changed; give paths");
+  requireWritable(repository, raws);
   await requireUnfiltered(repository, raws);
   await git([
     ...["stash", "push", "--quiet", "--pathspec-from-file=-"],
@@ -65,6 +67,7 @@ export async function bringBack(repository: Repository, name: string, args: Args
   if (action !== "drop") {
     const only = ["stash", "show", "--include-untracked", "--name-only", ...PLAIN];
     const list = await repository.git([...only, name], { whole: true });
+    requireWritable(repository, named(list));
     await requireUnfiltered(repository, named(list));
   }
   const index = restore_index && action !== "drop" ? ["--index"] : [];

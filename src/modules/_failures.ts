@@ -19,7 +19,7 @@ export function withGrant(error: unknown, { id }: Call): unknown {
   if (!(error instanceof PmlError) || error.code !== "PATH_PROTECTED") return error;
   const [, op, path] = /^Cannot (\w+) ("(?:[^"\\]|\\.)*")/.exec(error.message) ?? [];
   if (op === undefined || path === undefined) return error;
-  const kind = op === "read" || op === "open" ? "read" : "write";
+  const kind = /^(read|open|list)$/.test(op) ? "read" : "write";
   return new PmlError(error.code, error.message, {
     hint: "Only the person can open it, with this in a trusted .pml.json: " +
       `"grants": { "${splitToolId(id).server}": { "${kind}": [${path}] } }`,

@@ -112,4 +112,14 @@ export const CLIENTS: readonly Mutant[] = [
     filter:
       "A client that listens no more, and one whose rules forbid the tool by now, is told nothing",
   },
+  {
+    name: "own-answers",
+    guard: "What a client did not answer is no answer, whatever the question is called",
+    file: "_runs.ts",
+    find: "const said = memberOf(responses, key);",
+    put: "const said = responses[key];",
+    test: "tests/attacks/odd_values_test.ts",
+    filter:
+      "No answer goes to a server that the client did not give, whatever the question is called",
+  },
 ];

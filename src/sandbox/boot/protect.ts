@@ -12,6 +12,8 @@ export type Access = "look" | "read" | "write";
 
 /** The most entries that are searched for the protected file that a hard link belongs to. */
 const LINK_SEARCH_MAX = 20_000;
+/** What nobody reads in a folder of git: settings, which may hold tokens, and contents. */
+const CLOSED_INSIDE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
 
 /** Knows the protected names and places. */
 export class Protected {
@@ -47,8 +49,8 @@ export class Protected {
 
   /**
    * Returns whether a real path lies in a folder that git treats as a repository, whatever its
-   * name, or would turn a folder into one. Such a folder can be read, but its `config` cannot, as
-   * in `.git`.
+   * name, or would turn a folder into one. Such a folder can be read, but neither its `config`, as
+   * in `.git`, nor the files of its `objects`: they hold what was in files that are closed.
    */
   coversRepository(path: string, access: Access): boolean {
     const { workspace, temp } = this.#scope;
@@ -56,8 +58,10 @@ export class Protected {
     const names = namesOf(path);
     const base = within(workspace, path) ? namesOf(workspace).length : 0;
     const isRead = access === "read";
-    if (isRead && fold(names.at(-1) ?? "") !== "config") return false;
-    for (let end = isRead ? names.length - 1 : base; end <= names.length; end++) {
+    const [, inner = ""] = CLOSED_INSIDE.exec(foldPath(path)) ?? [];
+    if (isRead && !inner) return false;
+    const from = isRead ? names.length - namesOf(inner).length : base;
+    for (let end = from; end <= names.length; end++) {
       const folder = `/${names.slice(0, end).join("/")}`;
       // If the workspace itself is a repository of this kind, the person chose that.
       const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
