@@ -57,7 +57,7 @@ function warning(layer: Layer): string {
       `your files with your rights. ${PINNED}`;
   }
   const name = layer.kind === "bwrap" ? "Bubblewrap" : "Landlock";
-  return `${ALONE}. ${name} confines them: they can write only in their package and in a folder that is ` +
+  return `${ALONE}. ${name} confines them: they can write only in their package and in a folder ` +
     "removed after them. They can read the system's programs, but not your files or the " +
     `workspace. ${PINNED}`;
 }

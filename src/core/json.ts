@@ -4,6 +4,8 @@
  * @module
  */
 
+import { PmlError } from "./errors.ts";
+
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
@@ -34,15 +36,25 @@ export function textsOf(value: unknown): readonly string[] {
 }
 
 /**
- * Returns JSON text that is the same for equal values: keys are sorted. Throws `TypeError` for
+ * Returns JSON text that is the same for equal values: keys are sorted. Throws BAD_ARGUMENTS for
  * values that JSON cannot hold. The package that makes digests does the same, but would have to be
  * loaded at every start.
  */
 export function canonical(value: Json): string {
-  return JSON.stringify(value, (key, each: unknown) => {
+  return sorted(value, (key, each) => {
     const odd = typeof each === "number" && !Number.isFinite(each) ||
-      typeof each === "string" && !each.isWellFormed();
-    if (odd || !key.isWellFormed()) throw new TypeError("it is no JSON that can be sent");
+      !`${key},${textOf(each)}`.isWellFormed();
+    if (odd) throw new PmlError("BAD_ARGUMENTS", "Cannot read it: no JSON");
+  });
+}
+
+/** Does the same for all values: what JSON cannot hold is written as JSON writes it. */
+export function sorted(
+  value: Json,
+  check?: (key: string, each: unknown) => void,
+): string {
+  return JSON.stringify(value, (key, each: unknown) => {
+    check?.(key, each);
     if (!isObject(each)) return each;
     return Object.fromEntries(Object.keys(each).sort().map((name) => [name, each[name]]));
   });

@@ -215,8 +215,8 @@ function failed(
   },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot install ${lock.name}: ${why}`, {
-    hint: "Search stays lexical. Look whether the registry of npm can be reached " +
-      "(NPM_CONFIG_REGISTRY or .npmrc name another) and whether there is room on the disk",
+    hint: "Search stays lexical. Can the registry of npm be reached " +
+      "(NPM_CONFIG_REGISTRY or .npmrc name another), and has the disk room?",
     cause,
     ...(detail && { detail }),
   });

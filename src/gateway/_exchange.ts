@@ -8,7 +8,7 @@
 import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Toolset } from "../core/toolset.ts";
-import { canonical, isObject, type JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject, sorted } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
 import type { Cancel } from "../core/quick_tool.ts";
@@ -211,7 +211,7 @@ export class Exchange implements Disposable {
 
 /** Returns what must be the same when a request comes again. */
 function sameOf({ context, params: { _meta: _, ...same } }: ClientRequest): string {
-  return canonical([context.mcpReq.method, same]);
+  return sorted([context.mcpReq.method, same]);
 }
 
 /** Tells a client of progress and log messages, as far as it asked for them. */

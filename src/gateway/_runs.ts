@@ -7,7 +7,7 @@
 
 import type { ServerRequest } from "../core/call.ts";
 import { ending, PmlError } from "../core/errors.ts";
-import type { Json, JsonObject } from "../core/json.ts";
+import { type Json, type JsonObject, memberOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
 import { otherRequest } from "./results.ts";
@@ -138,7 +138,7 @@ export class Runs<C> implements Disposable {
         run.asked.resolve("asked");
         continue;
       }
-      const said = responses[key];
+      const said = memberOf(responses, key);
       // The transport took what is no object out.
       if (said === undefined) open.answer.reject(unanswered());
       else open.answer.resolve(said as JsonObject);

@@ -7,7 +7,7 @@
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import { canonical, defined, type JsonObject } from "../core/json.ts";
+import { defined, type JsonObject, sorted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -127,7 +127,7 @@ export class Servers implements Disposable {
 
   /** Takes note of what the client says that it can do: servers may show it other lists. */
   serve(said: JsonObject): void {
-    if (canonical(said) === canonical(this.#able)) return;
+    if (sorted(said) === sorted(this.#able)) return;
     this.#able = said;
     this.#age++;
     for (const { waits } of this.#entries.values()) waits.clear();

@@ -6,7 +6,7 @@
  * @module
  */
 
-import { canonical, defined, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, type JsonObject, objectOf, sorted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { Connection } from "./connection.ts";
 
@@ -115,7 +115,7 @@ export class DeclaredCapabilities implements Disposable {
 
   #isStale({ declared }: Entry): boolean {
     const current = this.#current();
-    return declared !== current && canonical(declared) !== canonical(current);
+    return declared !== current && sorted(declared) !== sorted(current);
   }
 
   #of(name: string): Entry {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type JsonObject, textOf } from "../core/json.ts";
+import { type JsonObject, memberOf, textOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { type RunningTasks, stateOf } from "./_tasks.ts";
@@ -49,7 +49,7 @@ export class Notices {
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
     }
-    const lists = CHANGES[method] ?? [];
+    const lists = memberOf(CHANGES, method) ?? [];
     // The server may have started before its definition was read again.
     try {
       forget(server, lists);

@@ -6,9 +6,8 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { Meanwhile, Progress } from "../core/call.ts";
+import type { Meanwhile } from "../core/call.ts";
 import {
-  defined,
   isObject,
   type Json,
   type JsonObject,
@@ -17,6 +16,7 @@ import {
   visibleLines,
 } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
+import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
 
 /** The options of a request. */
@@ -306,13 +306,4 @@ export class ErrorResponse extends Error {
 
 function isId(id: unknown): id is number | string {
   return Number.isSafeInteger(id) || typeof id === "string" && id.length <= ID_MAX;
-}
-
-function progressOf({ progress, total, message }: JsonObject): Progress | undefined {
-  if (typeof progress !== "number") return undefined;
-  return defined({
-    progress,
-    total: typeof total === "number" ? total : undefined,
-    message: typeof message === "string" ? message : undefined,
-  });
 }

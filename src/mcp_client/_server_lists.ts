@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { canonical, isObject, type JsonObject } from "../core/json.ts";
+import { isObject, type JsonObject, sorted } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { drop, keep, prune, readKept } from "../io/kept.ts";
@@ -76,7 +76,7 @@ export class ServerLists {
 
   #ownerOf(server: ListOwner, { workspace, able }: ListFacts): ListOwner {
     const owners = this.#owners(server);
-    const key = sha256(canonical([workspace, able]));
+    const key = sha256(sorted([workspace, able]));
     const { name, definition, isKept } = server;
     const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
     owners.delete(key);

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { canonical, type Json, type JsonObject, memberOf, objectOf } from "../core/json.ts";
+import { type Json, type JsonObject, memberOf, objectOf, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /**
@@ -46,5 +46,5 @@ function changed(was: Members, is: Members, what: string): readonly string[] {
 
 function valueAt(members: Members, key: string): string | undefined {
   const value = memberOf(members, key);
-  return value === undefined ? undefined : canonical(value);
+  return value === undefined ? undefined : sorted(value);
 }

@@ -7,6 +7,7 @@
 import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
+import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
 /**
@@ -29,7 +30,12 @@ export function canonicalHash(value: unknown): string {
 
 /** Returns the hash of a tool's definition. */
 export function definitionHash(definition: ToolDefinition): string {
-  return canonicalHash(definition);
+  try {
+    return canonicalHash(definition);
+  } catch {
+    // Its server cut a text within a character, which canonical JSON cannot hold.
+    return integrityOf(sorted(definition as unknown as Json));
+  }
 }
 
 /**

@@ -6,13 +6,14 @@
 
 import type { Progress } from "../core/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
+import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
 import { failure, failureFrom } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
 import { plainJson } from "./_plain.ts";
 import { type OnRequest, type Requests, wantedOf } from "./_requests.ts";
-import { progressOf, reasonOf } from "./_said.ts";
+import { reasonOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
 /** One call of a function of the module. */
@@ -95,7 +96,8 @@ export class Calls {
 
   /** Tells whoever made a call of its progress. */
   report(id: number, said: Record<string, unknown>): void {
-    this.#pending.get(id)?.onProgress?.(progressOf(said));
+    const progress = progressOf(said);
+    if (progress !== undefined) this.#pending.get(id)?.onProgress?.(progress);
   }
 
   /**

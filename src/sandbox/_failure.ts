@@ -5,7 +5,7 @@
  */
 
 import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
-import { isObject, type Json } from "../core/json.ts";
+import { isObject, type Json, textOf } from "../core/json.ts";
 import { ASK_FOR_LESS } from "../core/json_bounds.ts";
 
 const MESSAGE_MAX = 16_000;
@@ -56,12 +56,12 @@ export function failure(
 /** Returns the error for a value that came out of a child. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
   const said = isObject(value) ? value : {};
-  const name = String(said.name ?? "Error").slice(0, 200);
-  const message = String(said.message ?? "").slice(0, MESSAGE_MAX);
+  const name = (textOf(said.name) || "Error").slice(0, 200);
+  const message = textOf(said.message).slice(0, MESSAGE_MAX);
   if (isCode(said.code)) return failure(said.code, message);
   const denial = denialIn(name, message);
   return denial === undefined
-    ? new ModuleFailure(name, message, PLACE.exec(String(said.at))?.[0])
+    ? new ModuleFailure(name, message, PLACE.exec(textOf(said.at))?.[0])
     : failure("SANDBOX_DENIED", denial);
 }
 

@@ -4,9 +4,7 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined } from "../core/json.ts";
 import { plainJson } from "./_plain.ts";
 import type { Frame } from "./_wire.ts";
 
@@ -24,18 +22,6 @@ export function reasonOf(signal: AbortSignal): PmlError {
   return new PmlError("CANCELLED", "Cannot finish the call: it was cancelled", {
     cause: signal.reason,
   });
-}
-
-/** Reads a progress report of a module. */
-export function progressOf(said: Record<string, unknown>): Progress {
-  const { progress, total, message } = said;
-  return {
-    progress: Number(progress),
-    ...defined({
-      total: typeof total === "number" ? total : undefined,
-      message: typeof message === "string" ? message.slice(0, 4_096) : undefined,
-    }),
-  };
 }
 
 /** Reads the JSON of a frame; returns undefined if it is not valid. */

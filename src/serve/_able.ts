@@ -5,7 +5,7 @@
  * @module
  */
 
-import { canonical, isObject, type Json, type JsonObject, memberOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, memberOf, sorted } from "../core/json.ts";
 
 /** How long the capabilities of a client count after its last request that declares them. */
 const KEPT_MS = 10 * 60_000;
@@ -26,7 +26,7 @@ export class Able {
   /** Takes what a client declares. */
   take(said: JsonObject): void {
     const now = performance.now();
-    const key = canonical(said);
+    const key = sorted(said);
     // Each request declares them.
     if ((this.#all.get(key)?.until ?? 0) > now + KEPT_MS / 2) return;
     this.#all.delete(key);
@@ -35,7 +35,7 @@ export class Able {
       if (until < now || this.#all.size > MOST) this.#all.delete(other);
     }
     const together = [...this.#all.values()].map(({ said }) => said).reduce(joined, {});
-    const told = canonical(together);
+    const told = sorted(together);
     if (told === this.#told) return;
     this.#told = told;
     this.#onChange(together);

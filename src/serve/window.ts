@@ -6,7 +6,7 @@
  */
 
 import type { Socket } from "node:net";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { NOT_BEGUN } from "../core/window.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { endsOf, joined, type Line, LineReader } from "../io/lines.ts";
@@ -138,7 +138,7 @@ class Window {
 
   #asked(id: string, message: JsonObject): void {
     const { method, params } = message;
-    const { uri } = objectOf(params);
+    const uri = textOf(objectOf(params).uri);
     this.#waiting.set(id, message);
     if (method === "initialize") this.#hello = message;
     if (method === "logging/setLevel") this.#set.set("level", message);

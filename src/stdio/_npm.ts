@@ -37,8 +37,8 @@ export const npm: Installer = {
   files: () => ({ "package.json": '{"private":true}' }),
   environment: { NODE_OPTIONS: `--import=${ALONE}` },
   refusals: /EALLOW|PML lets npm start/,
-  hint: "PML installs nothing but packages of the registries that you configured: name another " +
-    "version, or install it yourself and give the path of its program",
+  hint: "PML installs only packages of the registries that you configured: name another " +
+    "version, or install it yourself and give its path",
   commands: ({ spec, beside, settings }) => {
     const install = [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],

@@ -293,7 +293,6 @@ function refused({ name, command }: WrittenCommand, why: string): PmlError {
   } names no package to install: ${why}`;
   return new PmlError("UPSTREAM_DOWN", message, {
     hint:
-      "Write `npx -y NAME@VERSION` or `uvx NAME@VERSION`, or install it yourself and give the " +
-      "path of its program",
+      "Write `npx -y NAME@VERSION` or `uvx NAME@VERSION`, or install it yourself and give its path",
   });
 }

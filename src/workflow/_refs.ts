@@ -108,7 +108,7 @@ function alone(value: JsonObject, key: string): Json {
   if (Object.keys(value).length > 1) {
     throw bad(
       `"${key}" must be the only member of its object. ` +
-        'If it is data, put the object into {"$literal": …}',
+        'Put data into {"$literal": …}',
     );
   }
   return value[key] ?? null;

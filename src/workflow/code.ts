@@ -7,11 +7,12 @@
 
 import type { ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
+import { ToolError } from "../core/tool_error.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { CodeStart } from "../sandbox/code_module.ts";
-import type { OnRequest, Sandbox } from "../sandbox/sandbox.ts";
+import { ModuleFailure, type OnRequest, type Sandbox } from "../sandbox/sandbox.ts";
 import type { Run } from "./run.ts";
 
 /** What code needs of PML. */
@@ -78,6 +79,8 @@ export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Pr
       }));
     return endOf(objectOf(said));
   } catch (error) {
+    // What runs the code gives its errors as results. Here the code itself has written one.
+    if (error instanceof ModuleFailure) return endOf({ kind: "thrown", message: error.message });
     throw crashed(error);
   }
 }
@@ -137,15 +140,14 @@ class CodeCalls {
 }
 
 function noArguments(tool: Json | undefined): PmlError {
-  const message = `Cannot call "${String(tool)}": its arguments are not an object`;
+  const message = `Cannot call "${textOf(tool)}": its arguments are not an object`;
   return new PmlError("BAD_ARGUMENTS", message, { hint: "Give one object with the arguments" });
 }
 
 function toolFailure(tool: string, result: ToolResult): JsonObject {
-  const texts = result.content.flatMap(({ type, text }) => type === "text" ? [String(text)] : []);
   const error = objectOf(objectOf(result.structuredContent).error);
   return {
-    message: texts.join("\n") || `"${tool}" failed and did not say why`,
+    message: new ToolError(tool, result).message,
     ...(typeof error.code === "string" && { code: error.code }),
     // A result is plain JSON.
     result: result as unknown as Json,
@@ -157,25 +159,24 @@ function endOf({ kind, value = null, open: count, ...said }: JsonObject): CodeRe
   const open = typeof count === "number" ? count : 0;
   if (kind === "value") return { kind, value, open };
   if (kind === "output") {
-    const message = `Cannot return the result: ${textOf(said.message)}`;
+    const message = `Cannot return the result: ${shortOf(said.message)}`;
     throw new PmlError("OUTPUT_INVALID", message, { hint: "Return plain JSON" });
   }
   const { line, column } = objectOf(said.place);
-  const text = (field: Json | undefined) => typeof field === "string" ? field : undefined;
   const failure = defined({
-    name: textOf(said.name),
-    message: textOf(said.message),
-    code: text(said.code),
-    hint: text(said.hint),
-    tool: text(said.tool)?.slice(0, NAME_MAX),
+    name: shortOf(said.name),
+    message: shortOf(said.message),
+    code: textOf(said.code) || undefined,
+    hint: textOf(said.hint) || undefined,
+    tool: textOf(said.tool).slice(0, NAME_MAX) || undefined,
     line: typeof line === "number" ? line : undefined,
     column: typeof column === "number" ? column : undefined,
   });
   return { kind: "failed", failure: failure as unknown as CodeFailure, open };
 }
 
-function textOf(field: Json | undefined): string {
-  return String(field ?? "").slice(0, 16_000);
+function shortOf(field: Json | undefined): string {
+  return textOf(field).slice(0, 16_000);
 }
 
 /** Words the errors of a child for whoever wrote the code. */

@@ -242,7 +242,7 @@ function taskOf(
     arguments: args,
     needs: [...new Set([...named, ...sources])],
     takes: sources,
-    hash: hashOf([tool, args, [...named], when ?? null, forEach ?? null]),
+    hash: sha256(canonical([tool, args, [...named], when ?? null, forEach ?? null])),
     ...(when !== undefined && { when }),
     ...(forEach !== undefined && { forEach }),
   };
@@ -266,16 +266,8 @@ function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
   const known = [...ids].slice(0, IDS_SHOWN).map((id) => quoted(id)).join(", ");
   return bad(
     `there is no task ${quoted(name)}; there are ${known}. ` +
-      'If it is data, put the object with "$ref" into {"$literal": …}',
+      'Put data into {"$literal": …}',
   );
-}
-
-function hashOf(value: readonly Json[]): string {
-  try {
-    return sha256(canonical(value));
-  } catch {
-    throw bad("its arguments are no JSON that can be sent");
-  }
 }
 
 /** Puts tasks in an order in which each comes after those that it needs, or names a cycle. */
