@@ -148,7 +148,9 @@ function isPml(found: unknown, entry: Readonly<Record<string, unknown>>): boolea
   if (!isObject(found)) return false;
   const { type = entry.type, args, url } = found;
   // npm starts it without an install.
-  if (String(found.command) === "npx" && String(args) === "-y,@casys/pml,stdio") return true;
+  if (found.command === "npx" && isDeepStrictEqual(args, ["-y", "@casys/pml", "stdio"])) {
+    return true;
+  }
   const wanted = [entry.type, pathless(entry.command), entry.args, entry.url];
   return isDeepStrictEqual([type, pathless(found.command), args, url], wanted);
 }
@@ -213,7 +215,7 @@ function listed(
   const before: readonly unknown[] = found ? getNodeValue(found) : [];
   let now = text;
   for (const [index, one] of [...before.entries()].reverse()) {
-    if (entry.includes(String(one))) continue;
+    if (entry.includes(one as string)) continue;
     now = applyEdits(now, modify(now, [...at, index], undefined, {}));
   }
   for (const one of entry.filter((each) => !before.includes(each))) {

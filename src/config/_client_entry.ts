@@ -46,8 +46,8 @@ const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHom
 /** Converts an entry, or returns why PML cannot run the server. */
 export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   const { said } = entry;
-  const kind = String(said.type ?? "");
-  if (kind !== "" && !KINDS.includes(kind)) return { why: "PML serves no servers of this kind" };
+  const type = said.type || "stdio";
+  if (!KINDS.includes(type as string)) return { why: "PML serves no servers of this kind" };
   const url = said.url ?? said.serverUrl ?? said.httpUrl;
   if (url === undefined && said.command === undefined && said.settings !== undefined) {
     return { why: "an extension of the client brings it" };
@@ -61,9 +61,9 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   }
   const left = [...Object.keys(said), ...signInOf(said).map(([key]) => key)]
     .filter((key) => ![...KNOWN, ...SIGN_IN].includes(key));
-  const cwd = definition.cwd === undefined ? undefined : resolve(place.root, definition.cwd);
+  const { cwd: folder, ...rest } = definition;
+  const cwd = typeof folder === "string" ? resolve(place.root, folder) : folder;
   // A server without a folder of its own runs in the workspace.
-  const { cwd: _, ...rest } = definition;
   return { definition: cwd === undefined || cwd === place.root ? rest : { ...rest, cwd }, left };
 }
 

@@ -11,6 +11,7 @@ import { ERAS, type Message } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import { servePml } from "../kit/pml_serve.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
+import { runPml } from "../kit/run.ts";
 import { NEWEST, type Table } from "../kit/said_server.ts";
 import { until } from "../kit/wait.ts";
 import { definitions, filesOf } from "../said_scene.ts";
@@ -214,6 +215,28 @@ Deno.test("A window passes a resource on whose address is no text", async () => 
     assert.equal((await pml.close()).code, 0);
   }
   assert.doesNotMatch(served.stderr, OURS);
+});
+
+Deno.test("A client's file of a clone with odd values keeps no command from its work (GW7)", async () => {
+  const odd = { toString: 1 };
+  const servers = {
+    kind: { type: odd, command: "x" },
+    program: { command: odd, args: [odd], env: { A: odd } },
+    folder: { command: "x", cwd: odd, disabled: odd },
+    page: { url: odd, headers: { A: odd } },
+    pml: { command: odd, args: odd },
+    constructor: { command: "\ud800" },
+  };
+  const text = JSON.stringify({ mcpServers: servers });
+  await using ws = await makeScenery({ files: { ".mcp.json": text, ".cursor/mcp.json": text } });
+  const commands = [["doctor"], ["import"], ["import", "--json"], ["init", "--yes"], ["tools"]];
+  for (const args of [...commands, ["init", "--client", "cursor", "--yes"]]) {
+    const { stdout, stderr } = await runPml(ws, args);
+    assert.doesNotMatch(stdout + stderr, OURS, args.join(" "));
+    assert.doesNotMatch(stdout + stderr, /argument must be of type/, args.join(" "));
+  }
+  const { stdout } = await runPml(ws, ["import"]);
+  assert.match(stdout, /kind[^]*PML serves no servers of this kind/);
 });
 
 /** Serves tables over stdio, to a client that can ask. */
