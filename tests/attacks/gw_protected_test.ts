@@ -50,6 +50,7 @@ const AGENTS = [
   ...[".amazonq/mcp.json", ".junie/mcp/mcp.json", ".kiro/settings/mcp.json", ".trae/mcp.json"],
   ...[".qwen/settings.json", "x.code-workspace", "AGENT.md", "CLAUDE.local.md", ".hg/hgrc"],
   ...["AGENTS.override.md", "packages/a/agents.local.md", "deep/claude.md"],
+  ...["mise.local.toml", ".mise.local.toml", ".dir-locals-2.el"],
   ...["bunfig.toml", ".cargo/config.toml", "packages/a/.Cursorrules", "deep/GEMINI.MD"],
 ];
 
