@@ -13,7 +13,7 @@ import { ERAS } from "./kit/json_rpc.ts";
 
 for (const era of ERAS) {
   Deno.test(`Code that worked is saved, found and called with other arguments, on ${era}`, async () => {
-    await using scene = await capabilityScene(era);
+    await using scene = await capabilityScene(era, { typed: true });
     const { pml, ws, asked } = scene;
     const said = await savedCode(pml, PARIS, {
       name: "my:weather",

@@ -6,6 +6,8 @@
  */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { ToolId } from "../src/core/tool_id.ts";
 import type { Capability } from "../src/workflow/capability.ts";
 import { CapabilityStore } from "../src/workflow/capability_store.ts";
@@ -47,6 +49,8 @@ export async function capabilityScene(
     readonly permissions?: object;
     readonly canAsk?: boolean;
     readonly servers?: object;
+    /** Whether types are checked: the checker is a process that takes over a second. */
+    readonly typed?: boolean;
   } = {},
 ): Promise<CapabilityScene> {
   const asked: string[] = [];
@@ -54,6 +58,11 @@ export async function capabilityScene(
   const scene = await makeScene({
     era,
     ...rest,
+    prepare: async (ws) => {
+      // A file is where the folder of the checker would be.
+      if (!options.typed) await writeFile(join(ws.home, "types"), "");
+      await options.prepare?.(ws);
+    },
     files: { "weather.js": WEATHER, ...options.files },
     pml: {
       version: 1,

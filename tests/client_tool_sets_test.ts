@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import type { Client } from "@modelcontextprotocol/client";
 import { called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
+import { untyped } from "./attacks/code_tools.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
@@ -56,7 +57,7 @@ async function assertReads(client: Client): Promise<void> {
   assert.match(await said(client, "batch", { calls: [write] }), REFUSED);
   const plan = { tasks: [{ id: "w", ...write }] };
   assert.match(await said(client, "execute_workflow", { plan }), REFUSED);
-  const code = `return await mcp["filesystem:write_file"](${JSON.stringify(WRITE)})`;
+  const code = untyped(`return await mcp["filesystem:write_file"](${JSON.stringify(WRITE)})`);
   assert.match(await said(client, "execute_code", { code }), REFUSED);
   const intent = "write the text 'x' to the file made.txt";
   assert.doesNotMatch(await said(client, "execute_workflow", { intent }), /write_file/);
