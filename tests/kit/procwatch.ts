@@ -6,7 +6,6 @@
  */
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { readdir, readlink } from "node:fs/promises";
 import process from "node:process";
 import { END_MS, waitUntil } from "./wait.ts";
@@ -21,6 +20,15 @@ export interface Process {
   readonly started: string;
 }
 
+/** A process without its arguments. */
+type Standing = Omit<Process, "command">;
+
+/**
+ * When this file was loaded, in ticks and with a second to spare: what runs for longer carries no tag
+ * of a test, and looking through it would take most of what a look takes.
+ */
+const SINCE = (Number(readOrNothing("/proc/uptime").split(" ")[0]) - 1) * 100;
+
 /** Follows the processes of one test. */
 export class ProcWatch {
   readonly #tag: string;
@@ -33,11 +41,14 @@ export class ProcWatch {
   }
 
   /** Gives the processes that carry the tag now, and those remembered that still live. */
-  async living(): Promise<readonly Process[]> {
-    const all = await processes();
+  living(): Promise<readonly Process[]> {
+    const all = standings();
     const remembered = all.filter((item) => this.#remembered.has(keyOf(item)));
-    const others = all.filter((item) => !remembered.includes(item) && item.pid !== process.pid);
-    return [...remembered, ...others.filter((item) => carries(item, this.#tag))];
+    const others = all.filter((item) =>
+      Number(item.started) >= SINCE && !remembered.includes(item) && item.pid !== process.pid
+    );
+    const tagged = others.map(named).filter((item) => carries(item, this.#tag));
+    return Promise.resolve([...remembered.map(named), ...tagged]);
   }
 
   /** Remembers a process and all that it started, so that they count even without the tag. */
@@ -59,19 +70,16 @@ export class ProcWatch {
 }
 
 /** Gives a process and all its living descendants. */
-export async function treeOf(pid: number): Promise<readonly Process[]> {
-  const all = await processes();
+export function treeOf(pid: number): Promise<readonly Process[]> {
+  const all = standings();
   const found = all.filter((item) => item.pid === pid);
   for (const known of found) found.push(...all.filter((item) => item.parent === known.pid));
-  return found;
+  return Promise.resolve(found.map(named));
 }
 
 /** Gives every living process; a zombie counts as gone. */
 export function processes(): Promise<readonly Process[]> {
-  // Nothing in `/proc` has to be waited for, and a promise for each file costs far more than it.
-  const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  const found = names.map((name) => readProcess(Number(name)));
-  return Promise.resolve(found.filter((item) => item !== undefined));
+  return Promise.resolve(standings().map(named));
 }
 
 /** Gives the resident memory of a process in bytes, or 0 when it is gone. */
@@ -90,19 +98,31 @@ export async function openFiles(pid: number): Promise<readonly string[]> {
   return links.filter((link) => link !== "");
 }
 
-function readProcess(pid: number): Process | undefined {
+/** Reads what every living process is, without its arguments. */
+function standings(): readonly Standing[] {
+  // Nothing in `/proc` has to be waited for, and a promise for each file costs far more than it.
+  return Array.from(Deno.readDirSync("/proc"), ({ name }) => name)
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => readStanding(Number(name)) ?? []);
+}
+
+function readStanding(pid: number): Standing | undefined {
   const stat = readOrNothing(`/proc/${pid}/stat`);
   // The name stands in parentheses and may hold any character.
   const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   if (stat === "" || state === "Z" || state === "X") return undefined;
-  const command = readOrNothing(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
-  return { pid, parent: Number(parent), command, started: rest[17] ?? "" };
+  return { pid, parent: Number(parent), started: rest[17] ?? "" };
+}
+
+function named(item: Standing): Process {
+  const command = readOrNothing(`/proc/${item.pid}/cmdline`).replaceAll("\0", " ").trim();
+  return { ...item, command };
 }
 
 function carries({ pid, command }: Process, tag: string): boolean {
   if (command.includes(tag) || readOrNothing(`/proc/${pid}/environ`).includes(tag)) return true;
   try {
-    return readlinkSync(`/proc/${pid}/cwd`).includes(tag);
+    return Deno.readLinkSync(`/proc/${pid}/cwd`).includes(tag);
   } catch {
     return false; // the process has ended, or belongs to another user
   }
@@ -110,12 +130,12 @@ function carries({ pid, command }: Process, tag: string): boolean {
 
 function readOrNothing(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return Deno.readTextFileSync(path);
   } catch {
     return ""; // the process has ended, or belongs to another user
   }
 }
 
-function keyOf({ pid, started }: Process): string {
+function keyOf({ pid, started }: Standing): string {
   return `${pid} ${started}`;
 }
