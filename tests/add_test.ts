@@ -31,7 +31,9 @@ Deno.test("pml add takes a command, starts it, shows its tools, and says what to
   await using ws = await makeWorkspace();
   const file = join(ws.home, "config.yaml");
   await writeFile(file, CONFIG);
-  const added = await runPmlOnTerminal(ws, ["add", "echo", "--", ...echoServer()], {
+  // What it imports is where the tests have it: else its start would download that.
+  const env = ["--env", "DENO_DIR=${DENO_DIR}"];
+  const added = await runPmlOnTerminal(ws, ["add", "echo", ...env, "--", ...echoServer()], {
     typed: [["Add echo and start it?", "yes"]],
   });
   assert.equal(added.code, 0, added.stdout);
