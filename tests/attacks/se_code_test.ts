@@ -8,16 +8,17 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { symlink } from "node:fs/promises";
+import type { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
 import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./code_tools.ts";
 import { moduleText } from "./evilmod/house.ts";
 import { assertServes, endWell } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
-/** Returns a hostile module as code. Code has no `import.meta`. */
+/** Returns a hostile module as code whose types are not checked. Code has no `import.meta`. */
 async function asCode(name: string): Promise<string> {
   const text = await moduleText(name);
-  return text.replaceAll(/^export /gm, "").replaceAll("import.meta.resolve", "String");
+  return untyped(text.replaceAll(/^export /gm, "").replaceAll("import.meta.resolve", "String"));
 }
 
 const GROUPS: Readonly<Record<string, number>> = {
@@ -170,6 +171,12 @@ Deno.test("Forged lines and names of tools take no more room than the console ha
   await endWell(ws, pml);
 });
 
+/** Asserts that code finds nothing that code before it left. */
+async function assertClean(pml: RawStdio, after: string): Promise<void> {
+  const said = await valueOf(pml, "return Object.prototype.tool ?? 'clean'");
+  assert.equal(said, "clean", after);
+}
+
 Deno.test("Odd names, arguments and globals of code trouble only its own run (SE12)", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
@@ -223,8 +230,9 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
     // The types are not what is tried here.
     const said = await valueOf(pml, untyped(code), { timeout_ms: 5_000 });
     assert.match(said, told, `${code}: ${said}`);
-    assert.equal(await valueOf(pml, "return Object.prototype.tool ?? 'clean'"), "clean", code);
+    if (/prototype/.test(code)) await assertClean(pml, code);
   }
+  await assertClean(pml, "all of it");
   assert.ok(!("polluted" in {}));
   await endWell(ws, pml);
 });
