@@ -63,13 +63,13 @@ export interface Connection {
 
 /** What serves the connections of one party. */
 export interface Face {
-  /** Has the SDK serve a connection. What was opened of it before goes on. */
+  /** Has the SDK serve a connection, which `open` opens unless it is left out. */
   readonly factory: (
-    about: Parameters<McpServerFactory>[0],
-    opened?: Connection,
+    about: Pick<Parameters<McpServerFactory>[0], "era">,
+    open?: (server: Server) => Connection,
   ) => Promise<Server>;
-  /** Opens a connection without the SDK. */
-  readonly connect: (peer: Peer, isModern: boolean) => Connection;
+  /** Opens a connection without the SDK. A session over HTTP is a party of its own. */
+  readonly connect: (peer: Peer, isModern: boolean, party?: Party) => Connection;
 }
 
 /** What `faceOf` needs. */
@@ -96,7 +96,7 @@ export interface FaceOptions {
   readonly onError: (error: Error) => void;
 }
 
-/** Makes what serves the connections of a party. A session over HTTP is a party of its own. */
+/** Makes what serves the connections of a party. */
 export function faceOf(options: FaceOptions): Face {
   const { clients, serve, begin, onLeft } = options;
   const connect = (peer: Peer, isModern: boolean, party = options.party): Connection => {
@@ -113,14 +113,12 @@ export function faceOf(options: FaceOptions): Face {
   };
   return {
     connect,
-    factory: async ({ era, requestInfo }, opened) => {
+    factory: async ({ era }, open) => {
       const { sdkServer } = await import("./_sdk_server.ts");
       const isModern = era === "modern";
-      // In the newest revision, requests over HTTP have no session.
-      const isSession = requestInfo !== undefined && !isModern;
       return sdkServer(options.hello(isModern), {
         onError: options.onError,
-        open: (server) => opened ?? connect(server, isModern, isSession ? server : options.party),
+        open: open ?? ((server) => connect(server, isModern)),
       });
     },
   };

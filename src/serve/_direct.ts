@@ -201,7 +201,7 @@ export class Direct implements AsyncDisposable {
           ? undefined
           : await (this.#connection ??= this.#connect(about.era));
         const fits = opened?.isModern === isModern ? opened : undefined;
-        const server = await face.factory(about, fits);
+        const server = await face.factory(about, fits && (() => fits));
         made.resolve(this.#server = server);
         return server;
       },

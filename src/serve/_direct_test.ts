@@ -39,7 +39,7 @@ const face: Face = {
   factory: ({ era }, begun) => {
     opened.sdk++;
     const isModern = era === "modern";
-    const open = () => begun ?? connectionOf(isModern);
+    const open = begun ?? (() => connectionOf(isModern));
     return Promise.resolve(
       sdkServer(helloOf([], { ...NAME, isModern }), { open, onError() {} }),
     );

@@ -6,17 +6,16 @@
  */
 
 import type { IncomingHttpHeaders } from "node:http";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
-import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
+import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { peerOf } from "./_client_peer.ts";
-import { eraOf, hasFitToken, revisionOf } from "./_envelope.ts";
+import { revisionOf } from "./_envelope.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { frameOf, statusOf, TextAnswer } from "./_http_answer.ts";
-import { classify } from "./_json_rpc.ts";
 import { ResultTexts } from "./_result_texts.ts";
-import { isUsual, type UsualRequest, UsualRequests } from "./_usual_requests.ts";
+import { type PostedRequest, takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
 
 /** What serves requests without the SDK. */
 export interface HttpDirectOptions {
@@ -31,18 +30,12 @@ export interface PostRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborted when its client has gone. */
   readonly signal: AbortSignal;
-}
-
-/** A usual request. */
-interface Plain extends UsualRequest {
-  readonly params: JsonObject;
-  readonly able: JsonObject | undefined;
+  /** Makes the request as the SDK takes it, without its body. */
+  readonly web: () => Request;
 }
 
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-/** What a request has. */
-const MEMBERS = ["jsonrpc", "id", "method", "params"];
 /** What names work that another process may have begun. */
 const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
 /** The status of an answer that nobody waits for. */
@@ -69,7 +62,8 @@ export class HttpDirect implements Disposable {
   answer(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
     const plain = plainOf(request, body);
     if (plain === undefined) return undefined;
-    if (plain.able !== undefined) this.#options.declares(plain.able);
+    const able = capabilitiesIn(plain.message);
+    if (able !== undefined) this.#options.declares(able);
     const peer = peerOf("modern", {
       greeted: undefined,
       server: () => undefined,
@@ -114,18 +108,15 @@ export class HttpDirect implements Disposable {
 }
 
 /** Returns a request that is plainly usual, with headers that say what its body says. */
-function plainOf({ headers, signal }: PostRequest, body: unknown): Plain | undefined {
-  const read = classify(body);
-  if (signal.aborted || read.kind !== "request" || !("method" in read.message)) return undefined;
-  const { id, message } = read;
-  const { method } = message;
-  const params = objectOf(message.params);
-  const isPlain = Object.keys(message).every((key) => MEMBERS.includes(key)) &&
-    isUsual(method, "modern") && eraOf(params) === "modern" && hasFitToken(params) &&
-    headers["mcp-protocol-version"] === revisionOf(params) && headers["mcp-method"] === method &&
-    namesSame(headers["mcp-name"], method, params) && takesBoth(headers.accept) &&
-    ELSEWHERE.every((key) => !(key in params)) && headers["mcp-session-id"] === undefined;
-  return isPlain ? { id, method, era: "modern", params, able: capabilitiesIn(message) } : undefined;
+function plainOf({ headers, signal }: PostRequest, body: unknown): PostedRequest | undefined {
+  const usual = usualIn(body, "modern");
+  if (signal.aborted || usual === undefined) return undefined;
+  const { method, params } = usual;
+  const isPlain = headers["mcp-protocol-version"] === revisionOf(params) &&
+    headers["mcp-method"] === method && namesSame(headers["mcp-name"], method, params) &&
+    takesBoth(headers.accept) && ELSEWHERE.every((key) => !(key in params)) &&
+    headers["mcp-session-id"] === undefined;
+  return isPlain ? usual : undefined;
 }
 
 /** Returns whether the header names what the body names; it may be missing if that does not. */
@@ -134,10 +125,6 @@ function namesSame(said: unknown, method: string, { name, uri }: JsonObject): bo
   // What is encoded names something else than it says.
   if (String(said).startsWith("=?")) return false;
   return said === (method === "resources/read" ? uri : name);
-}
-
-function takesBoth(accept = ""): boolean {
-  return accept.includes(JSON_TYPE) && accept.includes(EVENTS_TYPE);
 }
 
 /** An answer: a JSON text, or a stream of events if something is told before. */

@@ -35,6 +35,11 @@ async function echo(
   return JSON.parse(JSON.stringify({ params, given, ...answer }));
 }
 
+/** Without sessions, no stream of the SDK is wanted. */
+function web(): never {
+  throw new Error("The SDK is not asked");
+}
+
 function connection(): Connection {
   return { isModern: true, serve: echo, begin: () => undefined, close() {} };
 }
@@ -117,13 +122,13 @@ Deno.test("What is served over HTTP without the SDK is answered as the SDK answe
       const headers = headersOf({ headers: own, ...spoken });
       const body = { jsonrpc: "2.0", ...spoken, ...beside };
       const { signal } = new AbortController();
-      const made = direct.answer({ headers, signal }, structuredClone(body));
+      const made = direct.answer({ headers, signal, web }, structuredClone(body));
       if (made === undefined) return;
       const here = await seen(await made);
-      const web = new Request("http://localhost/mcp", { method: "POST", headers, signal });
+      const asked = new Request("http://localhost/mcp", { method: "POST", headers, signal });
       assert.deepEqual(
         here,
-        await seen(await withStatus(await sdk.fetch(web, { parsedBody: body }))),
+        await seen(await withStatus(await sdk.fetch(asked, { parsedBody: body }))),
       );
       count.direct++;
       if (here.type === "text/event-stream") count.streams++;
@@ -171,11 +176,14 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
     declares() {},
   });
   const gone = new AbortController();
-  const made = direct.answer({ headers: OF_CALL, signal: gone.signal }, CALL);
+  const made = direct.answer({ headers: OF_CALL, signal: gone.signal, web }, CALL);
   await turn();
   gone.abort();
   assert.equal((await made as Response).status, 499);
-  const other = direct.answer({ headers: OF_CALL, signal: new AbortController().signal }, CALL);
+  const other = direct.answer(
+    { headers: OF_CALL, signal: new AbortController().signal, web },
+    CALL,
+  );
   await turn();
   direct[Symbol.dispose]();
   assert.equal((await other as Response).status, 499);
@@ -205,7 +213,7 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
     declares() {},
   });
   const gone = new AbortController();
-  const made = direct.answer({ headers: OF_CALL, signal: gone.signal }, CALL);
+  const made = direct.answer({ headers: OF_CALL, signal: gone.signal, web }, CALL);
   await turn();
   await tell();
   const { body } = await made as Response;

@@ -7,14 +7,19 @@
 
 import {
   isInitializeRequest,
-  type McpServerFactory,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { followedBy, rejection } from "./_http_answer.ts";
+import type { Connection, Face } from "../gateway/connection.ts";
+import type { Hello } from "../gateway/hello.ts";
+import { followedBy, rejection, TextAnswer } from "./_http_answer.ts";
+import type { PostRequest } from "./_http_direct.ts";
+import { ResultTexts } from "./_result_texts.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
+import { SessionRequests } from "./_session_requests.ts";
 
 /** The options of `Sessions`. */
-export interface SessionsOptions {
+export interface SessionsOptions extends Face {
+  readonly hello: (isModern: boolean) => Hello;
   /** The most sessions at once. The one that was unused for the longest time ends for a new one. */
   readonly most: number;
   /** How much that was sent is kept, in all sessions together. */
@@ -28,6 +33,7 @@ interface Session {
   readonly id: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly sent: SentEvents;
+  readonly requests: SessionRequests;
   /** How many requests, and streams, are open. */
   open: number;
   usedAt: number;
@@ -42,19 +48,26 @@ const RETRY_MS = 1_000;
 
 /** Keeps the sessions. */
 export class Sessions implements AsyncDisposable {
-  readonly #factory: McpServerFactory;
   readonly #options: SessionsOptions;
+  readonly #texts: ResultTexts;
   readonly #all = new Map<string, Session>();
   readonly #kept: SentBytes;
   readonly #timer = setInterval(() => this.#endIdle(), CHECK_MS);
   #isHushed = false;
 
   /** Keeps none yet. */
-  constructor(factory: McpServerFactory, options: SessionsOptions) {
-    this.#factory = factory;
+  constructor(options: SessionsOptions) {
     this.#options = options;
+    this.#texts = new ResultTexts(options.hello);
     this.#kept = { bytes: 0, most: options.queuedBytes };
     Deno.unrefTimer(this.#timer);
+  }
+
+  /** Answers a POST of a session that needs no SDK; undefined, with nothing done, for others. */
+  direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
+    const session = this.#all.get(request.headers[HEADER]?.toString() ?? "");
+    const answer = session?.requests.answer(request, body);
+    return session && answer && this.#during(session, answer);
   }
 
   /** Answers a request of an older revision. */
@@ -94,11 +107,21 @@ export class Sessions implements AsyncDisposable {
       eventStore: sent,
       retryInterval: RETRY_MS,
     });
-    const session: Session = { id, transport, sent, open: 0, usedAt: performance.now() };
     transport.onclose = () => this.#forget(session);
     transport.onerror = this.#options.onError;
-    const server = await this.#factory({ era: "legacy", requestInfo: request });
+    const { factory, connect, onError } = this.#options;
+    const opened = Promise.withResolvers<Connection>();
+    const server = await factory({ era: "legacy" }, (server) => {
+      const connection = connect(server, false, server);
+      opened.resolve(connection);
+      return connection;
+    });
     await server.connect(transport);
+    const requests = new SessionRequests({
+      ...{ transport, server, onError, texts: this.#texts },
+      connection: await opened.promise,
+    });
+    const session: Session = { id, transport, sent, requests, open: 0, usedAt: performance.now() };
     this.#all.set(id, session);
     const response = await this.#through(session, request, body);
     if (!response.ok) await this.#end(session);
@@ -106,15 +129,22 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #through(session: Session, request: Request, body: unknown): Promise<Response> {
+    const { transport } = session;
+    return await this.#during(session, transport.handleRequest(request, { parsedBody: body }));
+  }
+
+  /** Counts a request as open until its answer was sent. */
+  async #during<T extends Response | TextAnswer>(session: Session, answer: Promise<T>): Promise<T> {
     session.open++;
     const done = () => {
       session.open--;
       session.usedAt = performance.now();
     };
     try {
-      const { transport } = session;
-      const response = await transport.handleRequest(request, { parsedBody: body });
-      return followedBy(response, done);
+      const made = await answer;
+      if (made instanceof TextAnswer) done();
+      else followedBy(made, done);
+      return made;
     } catch (error) {
       done();
       throw error;
@@ -140,8 +170,9 @@ export class Sessions implements AsyncDisposable {
     await session.transport.close();
   }
 
-  #forget({ id, sent }: Session): void {
+  #forget({ id, sent, requests }: Session): void {
     this.#all.delete(id);
+    requests[Symbol.dispose]();
     sent[Symbol.dispose]();
   }
 }

@@ -4,10 +4,13 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Connection, RequestContext } from "../gateway/connection.ts";
+import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { BegunRequest } from "./_begun_request.ts";
-import { type Era, lift } from "./_envelope.ts";
+import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
+import { classify } from "./_json_rpc.ts";
 import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
 
 /** A request that needs no SDK. */
@@ -47,6 +50,32 @@ const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
 /** Returns whether requests of a method need no SDK. */
 export function isUsual(method: string, era: Era): boolean {
   return METHODS[era].has(method);
+}
+
+/** A usual request that came over HTTP. */
+export interface PostedRequest extends UsualRequest {
+  readonly message: JSONRPCMessage;
+  readonly params: JsonObject;
+}
+
+/** The members that a request has. */
+const MEMBERS = ["jsonrpc", "id", "method", "params"];
+
+/** Returns the request of an era that a body is, if it is a usual one with nothing unusual in it. */
+export function usualIn(body: unknown, era: Era): PostedRequest | undefined {
+  const read = classify(body);
+  if (read.kind !== "request" || !("method" in read.message)) return undefined;
+  const { id, message } = read;
+  const { method } = read.message;
+  const params = objectOf(read.message.params);
+  const isPlain = Object.keys(message).every((key) => MEMBERS.includes(key)) &&
+    isUsual(method, era) && eraOf(params) === era && hasFitToken(params);
+  return isPlain ? { id, message, method, era, params } : undefined;
+}
+
+/** Returns whether a client takes both a JSON text and a stream for an answer. */
+export function takesBoth(accept = ""): boolean {
+  return accept.includes(JSON_TYPE) && accept.includes(EVENTS_TYPE);
 }
 
 /** Serves the requests of one client. */

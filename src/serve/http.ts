@@ -112,10 +112,11 @@ class Door {
     }
     // It may have come slowly.
     if (face.isOver) return this.#refuse(401, "its token counts no more");
+    const web = () => webOf(request, signal);
     const direct = method === "POST"
-      ? face.direct({ headers: request.headers, signal }, read.json)
+      ? face.direct({ headers: request.headers, signal, web }, read.json)
       : undefined;
-    const made = await (direct ?? this.#bySdk(request, { face, signal, body: read.json }));
+    const made = await (direct ?? this.#options.answer(face, web(), read.json));
     // What was given up was not refused.
     if (made.status >= 400 && !signal.aborted && !face.isOver) {
       const why = made instanceof TextAnswer ? "" : made.statusText;
@@ -124,27 +125,20 @@ class Door {
     return made;
   }
 
-  async #bySdk(
-    request: IncomingMessage,
-    { face, signal, body }: {
-      readonly face: HttpFace;
-      readonly signal: AbortSignal;
-      readonly body: unknown;
-    },
-  ): Promise<Response> {
-    const { method = "" } = request;
-    // What answers has no need of the token.
-    const headers = Object.entries(request.headers).filter((header): header is [string, string] =>
-      typeof header[1] === "string" && header[0] !== "authorization"
-    );
-    const web = new Request(`http://localhost${PATH}`, { method, headers, signal });
-    return await this.#options.answer(face, web, body);
-  }
-
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
     this.#options.onRefused(status, why);
     return rejection(status, { why, ...more });
   }
+}
+
+/** Makes a request as the SDK takes it, without its body. */
+function webOf(request: IncomingMessage, signal: AbortSignal): Request {
+  const { method = "" } = request;
+  // What answers has no need of the token.
+  const headers = Object.entries(request.headers).filter((header): header is [string, string] =>
+    typeof header[1] === "string" && header[0] !== "authorization"
+  );
+  return new Request(`http://localhost${PATH}`, { method, headers, signal });
 }
 
 function pathOf({ url = "" }: IncomingMessage): string {

@@ -9,10 +9,10 @@ import {
   isLegacyRequest,
   type JSONRPCMessage,
   type McpHttpHandler,
-  type McpServerFactory,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject } from "../core/json.ts";
+import type { Face } from "../gateway/connection.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { type TextAnswer, withStatus } from "./_http_answer.ts";
@@ -21,11 +21,7 @@ import { isListening, listened, type Listener, type Tell, withNothing } from "./
 import { Sessions } from "./_http_sessions.ts";
 
 /** What answers the messages of one party. */
-export interface FaceOptions {
-  /** Makes the server of a session, or of a request. */
-  readonly factory: McpServerFactory;
-  /** Opens the connection of a request that needs no SDK. */
-  readonly connect: HttpDirectOptions["connect"];
+export interface FaceOptions extends Face {
   /** Returns what PML says of itself. */
   readonly hello: HttpDirectOptions["hello"];
   /** Opens what a stream listens on. */
@@ -69,7 +65,7 @@ export class HttpFace implements AsyncDisposable {
       maxRequestBodySize: inputBytes,
       maxSubscriptions: connections,
     });
-    this.#sessions = new Sessions(factory, { ...options, most: connections });
+    this.#sessions = new Sessions({ ...options, most: connections });
     this.#direct = new HttpDirect({ ...options, declares: (able) => this.declares(able) });
     this.#together = new Able(options.onAble);
   }
@@ -91,7 +87,7 @@ export class HttpFace implements AsyncDisposable {
 
   /** Answers a POST that needs no SDK and no other process; undefined, with nothing done, for others. */
   direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    return this.#direct.answer(request, body);
+    return this.#direct.answer(request, body) ?? this.#sessions.direct(request, body);
   }
 
   /** Answers a request. Its body was parsed. */

@@ -10,6 +10,7 @@ const TEST = "src/serve/_direct_test.ts";
 const SAME = "What is served without the SDK is answered as the SDK answers it";
 
 const HTTP = "src/serve/_http_direct_test.ts";
+const SESSION = "tests/serve_session_test.ts";
 const SAME_HTTP = "What is served over HTTP without the SDK is answered as the SDK answers it";
 
 /** Requests that the SDK does not see. */
@@ -100,11 +101,56 @@ export const DIRECT: readonly Mutant[] = [
   {
     name: "direct-http-members",
     guard: "A request over HTTP that is an answer, too, goes to the SDK, which refuses it",
-    file: "_http_direct.ts",
+    file: "_usual_requests.ts",
     find: "Object.keys(message).every((key) => MEMBERS.includes(key)) &&",
     put: "",
     test: HTTP,
     filter: SAME_HTTP,
+  },
+  {
+    name: "direct-session-once",
+    guard: "A call in a session for which the SDK opens a stream is not begun by the SDK, too",
+    file: "_session_requests.ts",
+    find: "if (extra?.request !== undefined && this.#served.has(extra.request)) return;",
+    put: "",
+    test: SESSION,
+    filter: "A call in a session that takes longer can be asked for again, and runs once",
+  },
+  {
+    name: "direct-session-resumed",
+    guard: "A call in a session that takes longer than a moment has a stream that can be asked for",
+    file: "_session_requests.ts",
+    find: "const moment = after(MOMENT_MS, () => void toStream());",
+    put: "const moment = after(MOMENT_MS, () => {});",
+    test: SESSION,
+    filter: "A call in a session that takes longer can be asked for again, and runs once",
+  },
+  {
+    name: "direct-session-cancelled",
+    guard: "A call in a session ends when it is cancelled",
+    file: "_session_requests.ts",
+    find: "waiting.requests.cancel(id, reason);",
+    put: "",
+    test: SESSION,
+    filter: "A call in a session ends when it is cancelled, and when its session ends",
+  },
+  {
+    name: "direct-session-ended",
+    guard: "A call in a session ends with its session",
+    file: "_http_sessions.ts",
+    find: "requests[Symbol.dispose]();",
+    put: "",
+    test: SESSION,
+    filter: "A call in a session ends when it is cancelled, and when its session ends",
+  },
+  {
+    name: "direct-session-version",
+    guard: "A request in a session whose header names another revision goes to the SDK",
+    file: "_session_requests.ts",
+    find: 'headers["mcp-protocol-version"] === server.getNegotiatedProtocolVersion() &&',
+    put: "",
+    test: "src/serve/_session_requests_test.ts",
+    filter: "What is served in a session without the SDK is answered as the SDK answers it",
   },
   {
     name: "direct-http-unread",

@@ -30,9 +30,9 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
   {
     name: "door-party",
     guard: "Each session is a party of its own",
-    file: "connection.ts",
-    find: "isSession ? server : options.party",
-    put: "isSession ? options.party : options.party",
+    file: "_http_sessions.ts",
+    find: "connect(server, false, server)",
+    put: "connect(server, false)",
     test: HANDLES,
     filter: TASKS,
   },

@@ -1,0 +1,135 @@
+/**
+ * Serves usual requests of a session over HTTP without the SDK. What takes longer than a moment, and
+ * what the client is told or asked before its answer, goes on a stream of the SDK, whose rest a
+ * client can ask for.
+ *
+ * @module
+ */
+
+import type {
+  JSONRPCMessage,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+import { isObject, type JsonObject } from "../core/json.ts";
+import { parseJson } from "../core/parse_json.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { after } from "../io/waiting.ts";
+import { TextAnswer } from "./_http_answer.ts";
+import type { PostRequest } from "./_http_direct.ts";
+import type { ResultTexts } from "./_result_texts.ts";
+import { takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
+
+/** The options of `SessionRequests`. */
+export interface SessionRequestsOptions {
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  /** The server that the transport is connected to. */
+  readonly server: Server;
+  readonly connection: Connection;
+  readonly texts: ResultTexts;
+  readonly onError: (error: Error) => void;
+}
+
+/** A request without an answer. */
+interface Waiting extends Disposable {
+  readonly requests: UsualRequests;
+  /** Has the SDK open a stream for its answer, once. */
+  readonly toStream: () => Promise<void>;
+}
+
+/** How long an answer may take that has no stream, in milliseconds. */
+const MOMENT_MS = 50;
+
+/** Serves the requests of one session. */
+export class SessionRequests implements Disposable {
+  readonly #options: SessionRequestsOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  /** The requests for which the SDK only opens a stream. */
+  readonly #served = new WeakSet<Request>();
+
+  /** Takes a transport that is connected. */
+  constructor(options: SessionRequestsOptions) {
+    const { transport } = this.#options = options;
+    const { onmessage: take } = transport;
+    transport.onmessage = (message, extra) => {
+      if (extra?.request !== undefined && this.#served.has(extra.request)) return;
+      this.#cancelled(message);
+      take?.(message, extra);
+    };
+  }
+
+  /** Answers a request; undefined, with nothing done, for one that is the SDK's. */
+  answer(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
+    const { headers, signal } = request;
+    const usual = usualIn(body, "legacy");
+    const { server, connection, texts, transport, onError } = this.#options;
+    const isPlain = usual !== undefined && !signal.aborted && !this.#waiting.has(usual.id) &&
+      headers["mcp-protocol-version"] === server.getNegotiatedProtocolVersion() &&
+      headers["mcp-method"] === undefined && takesBoth(headers.accept);
+    if (!isPlain) return undefined;
+    const { id, params } = usual;
+    const { promise, resolve, reject } = Promise.withResolvers<Response | TextAnswer>();
+    let stream: Promise<void> | undefined;
+    const toStream = () => stream ??= this.#stream(request, body).then(resolve, reject);
+    const moment = after(MOMENT_MS, () => void toStream());
+    const relatedRequestId = JSON.parse(id);
+    const send = async (message: JsonObject) => {
+      await toStream();
+      const sent = { jsonrpc: "2.0", ...message } as unknown as JSONRPCMessage;
+      await transport.send(sent, { relatedRequestId });
+    };
+    const requests = new UsualRequests({
+      texts,
+      opened: () => connection,
+      connect: () => Promise.resolve(connection),
+      answer: (_, said) => {
+        this.#end(id);
+        const text = `{${said},"jsonrpc":"2.0","id":${id}}`;
+        if (stream === undefined) resolve(new TextAnswer(200, text));
+        else send(parseJson(text) as JsonObject).catch(onError);
+      },
+      notify: (one) => send(one as JsonObject),
+      send: async (asked, schema, more) => {
+        await toStream();
+        const [of, options] = [asked, { ...more as object, relatedRequestId }];
+        return await server.request(...[of, schema, options] as Parameters<Server["request"]>);
+      },
+    });
+    this.#waiting.set(id, { requests, toStream, [Symbol.dispose]: () => moment[Symbol.dispose]() });
+    requests.take(params, usual);
+    return promise;
+  }
+
+  /** Cancels all requests. */
+  [Symbol.dispose](): void {
+    for (const [id, { requests, toStream }] of this.#waiting) {
+      requests[Symbol.dispose]();
+      this.#end(id);
+      void toStream();
+    }
+  }
+
+  /** Has the SDK open the stream for the answer to a request. */
+  async #stream(request: PostRequest, body: unknown): Promise<Response> {
+    const web = request.web();
+    this.#served.add(web);
+    return await this.#options.transport.handleRequest(web, { parsedBody: body });
+  }
+
+  #cancelled(message: JSONRPCMessage): void {
+    if (!("method" in message) || message.method !== "notifications/cancelled") return;
+    const { requestId, reason } = isObject(message.params) ? message.params : {};
+    const id = JSON.stringify(requestId) ?? "";
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return;
+    waiting.requests.cancel(id, reason);
+    this.#end(id);
+    // Nothing is answered, and the stream stays open until its client leaves it.
+    void waiting.toStream();
+  }
+
+  #end(id: string): void {
+    this.#waiting.get(id)?.[Symbol.dispose]();
+    this.#waiting.delete(id);
+  }
+}

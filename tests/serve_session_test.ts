@@ -1,0 +1,148 @@
+/**
+ * Calls in sessions of the older revisions over HTTP, which need no SDK unless they take longer than
+ * a moment.
+ */
+
+import assert from "node:assert/strict";
+import type { DoorClient, Reading } from "./kit/door_client.ts";
+import type { Json, Message } from "./kit/json_rpc.ts";
+import { until } from "./kit/wait.ts";
+import { answers, bare, type Said } from "./quick_scene.ts";
+import { type ServeScene, serveScene } from "./serve_scene.ts";
+
+const OLDER = "2025-11-25";
+/** What a request has that always passes the gates. */
+const GATES = { _meta: { "x/gates": 1 } };
+const JSON_TYPE = "application/json";
+const EVENTS_TYPE = "text/event-stream";
+/** Much longer than the moment that an answer without a stream may take. */
+const SLOW: Said = { steps: [{ wait: 700 }] };
+const ENDLESS: Said = { steps: [{ wait: 20_000 }], silent: true };
+const ASK: Said = {
+  steps: [{
+    ask: {
+      method: "elicitation/create",
+      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
+    },
+  }],
+};
+const TELL = (progress: number) => ({
+  write: `{"jsonrpc":"2.0","method":"notifications/progress",` +
+    `"params":{"progressToken":$TOKEN,"progress":${progress}}}`,
+});
+
+interface Session extends ServeScene {
+  readonly session: DoorClient;
+  /** Calls the tool in the session, with more params if there are some. */
+  begin(said: Said, more?: object): Promise<Reading>;
+}
+
+/** A session whose calls run at once. */
+async function sessionScene(options: object = {}): Promise<Session> {
+  const all = await serveScene();
+  const session = await all.open({ era: OLDER, ...options });
+  await all.warm(session);
+  const begin = (said: Said, more: object = {}) =>
+    session.begin("tools/call", { name: "s__run", arguments: said, ...more });
+  return { ...all, session, begin };
+}
+
+async function read(begun: Promise<Reading>): Promise<Reading> {
+  const reading = await begun;
+  await reading.over;
+  return reading;
+}
+
+function textOf({ result }: Message): string {
+  const [{ text = "" } = {}] = (result?.content ?? []) as readonly Json[];
+  return String(text);
+}
+
+Deno.test("A quick call in a session is answered in one piece, as the gates answer it", async () => {
+  await using all = await sessionScene();
+  const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
+  const said = [
+    ...[`"result":{"content":[]}`, `"result":{${large}}`, `"result":5`, `"x":1`],
+    ...[-32601, -32002, 1].map((code) => `"error":{"code":${code},"message":"m"}`),
+  ];
+  let pieces = 0;
+  for (const members of said) {
+    const before = await all.ways();
+    const quick = await read(all.begin(answers(members)));
+    assert.equal((await all.ways()).slice(before.length), "+", members.slice(0, 80));
+    assert.equal(quick.status, 200);
+    if (quick.headers.get("content-type") === JSON_TYPE) pieces++;
+    const gated = await read(all.begin(answers(members), GATES));
+    const [one, other] = [quick, gated].map(({ messages: [first] }) => first && bare(first));
+    assert.ok(one !== undefined);
+    assert.deepEqual(one, other);
+  }
+  // A busy machine takes longer than a moment for some.
+  assert.ok(pieces > 0, "no answer came in one piece");
+});
+
+Deno.test("A call in a session that takes longer can be asked for again, and runs once", async () => {
+  await using all = await sessionScene();
+  const calls = async () => (await all.ledger()).filter((line) => /^call run/.test(line)).length;
+  const before = await calls();
+  const reading = await all.begin(SLOW);
+  assert.equal(reading.headers.get("content-type"), EVENTS_TYPE);
+  await until(() => reading.ids.length > 0);
+  await reading[Symbol.asyncDispose]();
+  assert.deepEqual(reading.messages, []);
+  // PML may not know yet that the stream broke.
+  let again: Reading;
+  await until(async () => (again = await all.session.listen(reading.ids[0])).status === 200);
+  await again!.over;
+  const [answer] = again!.messages;
+  assert.match(JSON.stringify(answer), /"content"/);
+  assert.equal(await calls(), before + 1);
+  assert.ok(!(await all.ledger()).includes("cancelled"), "who leaves does not cancel in a session");
+});
+
+Deno.test("What a server tells during a call in a session comes before the answer, on its stream", async () => {
+  await using all = await sessionScene();
+  for (const more of [{}, GATES._meta]) {
+    const _meta = { progressToken: "p", ...more };
+    const { headers, messages } = await read(all.begin({ steps: [TELL(1), TELL(2)] }, { _meta }));
+    assert.equal(headers.get("content-type"), EVENTS_TYPE);
+    assert.deepEqual(messages.map(({ method }) => method), [
+      ...["notifications/progress", "notifications/progress", undefined],
+    ]);
+  }
+});
+
+Deno.test("A question during a call in a session comes on the stream of the call, and it goes on", async () => {
+  await using all = await sessionScene({ capabilities: { elicitation: { form: {} } } });
+  await using other = await all.open({ era: OLDER, capabilities: { elicitation: { form: {} } } });
+  await using reading = await all.begin(ASK);
+  const { id } = await reading.message(({ method }) => method === "elicitation/create");
+  // Another session has no question with this id.
+  await other.send({ id, result: { action: "decline" } } as never);
+  await all.session.send({ id, result: { action: "accept", content: {} } } as never);
+  const done = await reading.message(({ method }) => method === undefined);
+  assert.match(textOf(done), /"action":"accept"/);
+});
+
+Deno.test("A call in a session ends when it is cancelled, and when its session ends", async () => {
+  await using all = await sessionScene();
+  const cancelled = async () => (await all.ledger()).filter((line) => line === "cancelled").length;
+  const begun = async (act: (id: unknown) => Promise<unknown>) => {
+    const before = await cancelled();
+    const calls = (await all.ledger()).length;
+    const id = `call ${calls}`;
+    const params = { name: "s__run", arguments: ENDLESS };
+    const reading = all.session.send({ id, method: "tools/call", params } as never);
+    await until(async () => (await all.ledger()).length > calls);
+    await act(id);
+    await until(async () => await cancelled() === before + 1, 10_000);
+    return await reading;
+  };
+  const left = await begun((requestId) =>
+    all.session.send({ method: "notifications/cancelled", params: { requestId } } as never)
+  );
+  assert.deepEqual(left.messages, [], "what is cancelled is not answered");
+  await left[Symbol.asyncDispose]();
+  const ended = await begun(() => all.session.fetch({ method: "DELETE" }));
+  await ended.over;
+});
