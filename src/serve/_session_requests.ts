@@ -11,12 +11,13 @@ import type {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { isObject, type JsonObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { after } from "../io/waiting.ts";
 import { TextAnswer } from "./_http_answer.ts";
 import type { PostRequest } from "./_http_direct.ts";
+import { classify } from "./_json_rpc.ts";
 import type { ResultTexts } from "./_result_texts.ts";
 import { takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
 
@@ -31,8 +32,10 @@ export interface SessionRequestsOptions {
 }
 
 /** A request without an answer. */
-interface Waiting extends Disposable {
+interface Waiting {
   readonly requests: UsualRequests;
+  /** Has a stream opened after a moment. */
+  readonly moment: Disposable;
   /** Has the SDK open a stream for its answer, once. */
   readonly toStream: () => Promise<void>;
 }
@@ -53,7 +56,8 @@ export class SessionRequests implements Disposable {
     const { onmessage: take } = transport;
     transport.onmessage = (message, extra) => {
       if (extra?.request !== undefined && this.#served.has(extra.request)) return;
-      this.#cancelled(message);
+      const read = classify(message);
+      if (read.kind === "cancel") this.#cancel(read.request, read.reason);
       take?.(message, extra);
     };
   }
@@ -83,7 +87,7 @@ export class SessionRequests implements Disposable {
       opened: () => connection,
       connect: () => Promise.resolve(connection),
       answer: (_, said) => {
-        this.#end(id);
+        this.#ended(id);
         const text = `{${said},"jsonrpc":"2.0","id":${id}}`;
         if (stream === undefined) resolve(new TextAnswer(200, text));
         else send(parseJson(text) as JsonObject).catch(onError);
@@ -91,22 +95,18 @@ export class SessionRequests implements Disposable {
       notify: (one) => send(one as JsonObject),
       send: async (asked, schema, more) => {
         await toStream();
-        const [of, options] = [asked, { ...more as object, relatedRequestId }];
-        return await server.request(...[of, schema, options] as Parameters<Server["request"]>);
+        const all = [asked, schema, { ...more as object, relatedRequestId }];
+        return await server.request(...all as Parameters<Server["request"]>);
       },
     });
-    this.#waiting.set(id, { requests, toStream, [Symbol.dispose]: () => moment[Symbol.dispose]() });
+    this.#waiting.set(id, { requests, moment, toStream });
     requests.take(params, usual);
     return promise;
   }
 
   /** Cancels all requests. */
   [Symbol.dispose](): void {
-    for (const [id, { requests, toStream }] of this.#waiting) {
-      requests[Symbol.dispose]();
-      this.#end(id);
-      void toStream();
-    }
+    for (const id of this.#waiting.keys()) this.#cancel(id, new Error("Session closed"));
   }
 
   /** Has the SDK open the stream for the answer to a request. */
@@ -116,20 +116,17 @@ export class SessionRequests implements Disposable {
     return await this.#options.transport.handleRequest(web, { parsedBody: body });
   }
 
-  #cancelled(message: JSONRPCMessage): void {
-    if (!("method" in message) || message.method !== "notifications/cancelled") return;
-    const { requestId, reason } = isObject(message.params) ? message.params : {};
-    const id = JSON.stringify(requestId) ?? "";
-    const waiting = this.#waiting.get(id);
-    if (waiting === undefined) return;
-    waiting.requests.cancel(id, reason);
-    this.#end(id);
-    // Nothing is answered, and the stream stays open until its client leaves it.
-    void waiting.toStream();
+  #cancel(id: string, reason: unknown): void {
+    const waiting = this.#ended(id);
+    waiting?.requests.cancel(id, reason);
+    // Nothing is answered: the stream stays open until its client leaves it, or the session ends.
+    void waiting?.toStream();
   }
 
-  #end(id: string): void {
-    this.#waiting.get(id)?.[Symbol.dispose]();
+  #ended(id: string): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    waiting?.moment[Symbol.dispose]();
     this.#waiting.delete(id);
+    return waiting;
   }
 }

@@ -129,7 +129,7 @@ export const DIRECT: readonly Mutant[] = [
     name: "direct-session-cancelled",
     guard: "A call in a session ends when it is cancelled",
     file: "_session_requests.ts",
-    find: "waiting.requests.cancel(id, reason);",
+    find: "waiting?.requests.cancel(id, reason);",
     put: "",
     test: SESSION,
     filter: "A call in a session ends when it is cancelled, and when its session ends",
