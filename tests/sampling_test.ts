@@ -232,7 +232,7 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
     const said = textOf(await call(keyless.pml, `${kind}:sample`));
     assert.match(
       said,
-      /anthropic requires ANTHROPIC_API_KEY[^]*in the environment that starts pml/,
+      /anthropic requires ANTHROPIC_API_KEY[^]*where you start pml/,
     );
     const { result } = await call(none.pml, `${kind}:sample`);
     assert.equal(result?.isError as unknown, true);

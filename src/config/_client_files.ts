@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import listed from "../../config/client-files.json" with { type: "json" };
+import { isGone } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
@@ -65,7 +66,7 @@ function sets(file: string, name: string): boolean {
     // `envFile` is enough. For the home variables this is not checked.
     return isNamed || !/^(?:HOME|USERPROFILE)$/.test(name) && /\benv_?file\b/i.test(text);
   } catch (error) {
-    return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
+    return !isGone(error);
   }
 }
 

@@ -7,7 +7,7 @@
 import { dirname, join, relative, resolve } from "node:path";
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isInside } from "../io/place.ts";
+import { isGone, isInside } from "../io/place.ts";
 import { invalid } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
@@ -193,6 +193,6 @@ export function exists(path: string): boolean {
   } catch (error) {
     // A path that cannot be checked may contain rules, so it counts as existing. Reading it will
     // report why.
-    return !(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory);
+    return !isGone(error);
   }
 }

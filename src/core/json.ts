@@ -44,7 +44,7 @@ export function canonical(value: Json): string {
   return sorted(value, (key, each) => {
     const odd = typeof each === "number" && !Number.isFinite(each) ||
       !`${key},${textOf(each)}`.isWellFormed();
-    if (odd) throw new PmlError("BAD_ARGUMENTS", "Cannot read it: no JSON");
+    if (odd) throw new PmlError("BAD_ARGUMENTS", "The value is no JSON");
   });
 }
 

@@ -6,5 +6,5 @@
 
 /** Returns the hint for a key that is missing. */
 export function keyHint(name = "NAME"): string {
-  return `Run \`pml key set ${name}\`, or set it in the environment that starts pml`;
+  return `Run \`pml key set ${name}\`, or set it where you start pml`;
 }

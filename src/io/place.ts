@@ -24,6 +24,11 @@ export function realPathIfAny(path: string): string | undefined {
   }
 }
 
+/** Returns whether an error says that a path does not exist. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+}
+
 /** Returns a text that changes when a file is written or replaced. */
 export function stampOf({ dev, ino, size, mtime, ctime }: Deno.FileInfo): string {
   return [dev, ino, size, Number(mtime), Number(ctime)].join(" ");

@@ -9,6 +9,7 @@ import { Buffer } from "node:buffer";
 import { basename, dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { isGone } from "./place.ts";
 import { openRegular, readRegular, refused } from "./regular_file.ts";
 
 const WRITING = ".pml-tmp";
@@ -126,7 +127,7 @@ export async function removeLeftovers(path: string): Promise<void> {
 
 /** Returns undefined if a file does not exist, or its folder is a file. Throws any other error. */
 export function unlessGone(error: unknown): undefined {
-  if (!["NotFound", "NotADirectory"].includes(Object(error).name)) throw error;
+  if (!isGone(error)) throw error;
 }
 
 async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> {

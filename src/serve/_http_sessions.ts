@@ -65,7 +65,7 @@ export class Sessions implements AsyncDisposable {
 
   /** Answers a POST of a session that needs no SDK; undefined, with nothing done, for others. */
   direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    const session = this.#all.get(request.headers[HEADER]?.toString() ?? "");
+    const session = this.#all.get(`${request.headers[HEADER]}`);
     const answer = session?.requests.answer(request, body);
     return session && answer && this.#during(session, answer);
   }

@@ -11,7 +11,6 @@ import type {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import type { JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { after } from "../io/waiting.ts";
@@ -55,7 +54,7 @@ export class SessionRequests implements Disposable {
     const { transport } = this.#options = options;
     const { onmessage: take } = transport;
     transport.onmessage = (message, extra) => {
-      if (extra?.request !== undefined && this.#served.has(extra.request)) return;
+      if (extra?.request && this.#served.has(extra.request)) return;
       const read = classify(message);
       if (read.kind === "cancel") this.#cancel(read.request, read.reason);
       take?.(message, extra);
@@ -64,12 +63,12 @@ export class SessionRequests implements Disposable {
 
   /** Answers a request; undefined, with nothing done, for one that is the SDK's. */
   answer(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    const { headers, signal } = request;
+    const { headers } = request;
     const usual = usualIn(body, "legacy");
     const { server, connection, texts, transport, onError } = this.#options;
-    const isPlain = usual !== undefined && !signal.aborted && !this.#waiting.has(usual.id) &&
-      headers["mcp-protocol-version"] === server.getNegotiatedProtocolVersion() &&
-      headers["mcp-method"] === undefined && takesBoth(headers.accept);
+    if (usual === undefined || this.#waiting.has(usual.id)) return undefined;
+    const isPlain = headers["mcp-protocol-version"] === server.getNegotiatedProtocolVersion() &&
+      !headers["mcp-method"] && takesBoth(headers.accept);
     if (!isPlain) return undefined;
     const { id, params } = usual;
     const { promise, resolve, reject } = Promise.withResolvers<Response | TextAnswer>();
@@ -77,10 +76,9 @@ export class SessionRequests implements Disposable {
     const toStream = () => stream ??= this.#stream(request, body).then(resolve, reject);
     const moment = after(MOMENT_MS, () => void toStream());
     const relatedRequestId = JSON.parse(id);
-    const send = async (message: JsonObject) => {
+    const send = async (message: unknown) => {
       await toStream();
-      const sent = { jsonrpc: "2.0", ...message } as unknown as JSONRPCMessage;
-      await transport.send(sent, { relatedRequestId });
+      await transport.send(message as JSONRPCMessage, { relatedRequestId });
     };
     const requests = new UsualRequests({
       texts,
@@ -90,13 +88,13 @@ export class SessionRequests implements Disposable {
         this.#ended(id);
         const text = `{${said},"jsonrpc":"2.0","id":${id}}`;
         if (stream === undefined) resolve(new TextAnswer(200, text));
-        else send(parseJson(text) as JsonObject).catch(onError);
+        else send(parseJson(text)).catch(onError);
       },
-      notify: (one) => send(one as JsonObject),
+      notify: (one) => send({ jsonrpc: "2.0", ...one }),
       send: async (asked, schema, more) => {
         await toStream();
-        const all = [asked, schema, { ...more as object, relatedRequestId }];
-        return await server.request(...all as Parameters<Server["request"]>);
+        const options = { ...more as object, relatedRequestId };
+        return await server.request(asked as never, schema as never, options);
       },
     });
     this.#waiting.set(id, { requests, moment, toStream });
@@ -106,7 +104,7 @@ export class SessionRequests implements Disposable {
 
   /** Cancels all requests. */
   [Symbol.dispose](): void {
-    for (const id of this.#waiting.keys()) this.#cancel(id, new Error("Session closed"));
+    for (const id of this.#waiting.keys()) this.#cancel(id, new Error("Connection closed"));
   }
 
   /** Has the SDK open the stream for the answer to a request. */
@@ -123,6 +121,7 @@ export class SessionRequests implements Disposable {
     void waiting?.toStream();
   }
 
+  /** Takes a request out, and returns it. */
   #ended(id: string): Waiting | undefined {
     const waiting = this.#waiting.get(id);
     waiting?.moment[Symbol.dispose]();

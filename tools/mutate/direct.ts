@@ -111,7 +111,7 @@ export const DIRECT: readonly Mutant[] = [
     name: "direct-session-once",
     guard: "A call in a session for which the SDK opens a stream is not begun by the SDK, too",
     file: "_session_requests.ts",
-    find: "if (extra?.request !== undefined && this.#served.has(extra.request)) return;",
+    find: "if (extra?.request && this.#served.has(extra.request)) return;",
     put: "",
     test: SESSION,
     filter: "A call in a session that takes longer can be asked for again, and runs once",
