@@ -8,9 +8,8 @@ import { dirname, resolve } from "node:path";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
 import type { HttpDefinition } from "../config/servers.ts";
-import { PmlError } from "../core/errors.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
-import { keyHint } from "../core/key_hint.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Proxy } from "../remote/proxy.ts";
 

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { keyHint } from "../core/key_hint.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The values of a definition as they were written, by the kind of place where they stand. */

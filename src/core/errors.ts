@@ -91,6 +91,11 @@ export function ending(what: string): PmlError {
   return new PmlError("CANCELLED", `Cannot ${what}: PML is ending`);
 }
 
+/** Returns the hint for a key that is missing. */
+export function keyHint(name = "NAME"): string {
+  return `Run \`pml key set ${name}\`, or set it where you start pml`;
+}
+
 /** Returns who must act on an error with this code. */
 export function audienceOf(code: ErrorCode): Audience {
   if (FOR_CLIENT.includes(code)) return "client";

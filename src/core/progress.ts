@@ -7,17 +7,16 @@
 import type { Progress } from "./call.ts";
 import { defined } from "./json.ts";
 
-const MESSAGE_MAX = 4_096;
-
-/** Reads a report of a server or a module. Returns undefined if it is none. */
+/** Reads a report, with at most so many characters. Returns undefined if it is none. */
 export function progressOf(
   { progress, total, message }: Readonly<Record<string, unknown>>,
+  most = Infinity,
 ): Progress | undefined {
   // `1e400` reads as infinite, and would be written as null.
   if (!Number.isFinite(progress)) return undefined;
   return defined({
     progress: Number(progress),
     total: Number.isFinite(total) ? Number(total) : undefined,
-    message: typeof message === "string" ? message.slice(0, MESSAGE_MAX) : undefined,
+    message: typeof message === "string" ? message.slice(0, most) : undefined,
   });
 }

@@ -9,10 +9,9 @@
 
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
-import { keyHint } from "../core/key_hint.ts";
 import { OF_CAPABILITY } from "../core/known_server.ts";
 import { externalTools } from "../core/lists.ts";
 import type { CloudManifest } from "../core/manifest.ts";

@@ -5,11 +5,10 @@
  * @module
  */
 
-import { type ErrorCode, PmlError } from "../core/errors.ts";
+import { type ErrorCode, keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
-import { keyHint } from "../core/key_hint.ts";
 import { eachEvent, ERROR_BYTES, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
 import { pause } from "../io/waiting.ts";
 import type { SamplingSettings } from "../config/sampling.ts";

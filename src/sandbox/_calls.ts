@@ -16,6 +16,9 @@ import { type OnRequest, type Requests, wantedOf } from "./_requests.ts";
 import { reasonOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
+/** The most characters of a report of progress. */
+const PROGRESS_MAX = 4_096;
+
 /** One call of a function of the module. */
 export interface SandboxCall {
   readonly fn: string;
@@ -96,7 +99,7 @@ export class Calls {
 
   /** Tells whoever made a call of its progress. */
   report(id: number, said: Record<string, unknown>): void {
-    const progress = progressOf(said);
+    const progress = progressOf(said, PROGRESS_MAX);
     if (progress !== undefined) this.#pending.get(id)?.onProgress?.(progress);
   }
 

@@ -103,7 +103,7 @@ Deno.test("A package of uvx that cannot be installed says why, and what to do (G
     old: /^UPSTREAM_DOWN: Cannot install "old": `uv pip compile` ended with 1.*no wheel.*--python/s,
     "no-such": /^UPSTREAM_DOWN: Cannot install "no-such": .*Check its name/s,
     lured:
-      /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from a URL.*nothing but packages/s,
+      /^UPSTREAM_DOWN: Cannot install "lured": "needed" comes from a URL.*installs only packages/s,
     suite: /^UPSTREAM_DOWN: .*has no program "suite".*--from/s,
   };
   for (const [name, like] of Object.entries(wanted)) {
