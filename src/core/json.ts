@@ -44,7 +44,7 @@ export function canonical(value: Json): string {
   return sorted(value, (key, each) => {
     const odd = typeof each === "number" && !Number.isFinite(each) ||
       !`${key},${textOf(each)}`.isWellFormed();
-    if (odd) throw new PmlError("BAD_ARGUMENTS", "The value is no JSON");
+    if (odd) throw new PmlError("BAD_ARGUMENTS", "JSON cannot hold the value");
   });
 }
 

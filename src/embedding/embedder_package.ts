@@ -215,8 +215,8 @@ function failed(
   },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot install ${lock.name}: ${why}`, {
-    hint: "Search stays lexical. Can the registry of npm be reached " +
-      "(NPM_CONFIG_REGISTRY or .npmrc name another), and has the disk room?",
+    hint: "Search stays lexical. Check that the registry of npm can be reached " +
+      "(NPM_CONFIG_REGISTRY or .npmrc name another) and that the disk has room",
     cause,
     ...(detail && { detail }),
   });
