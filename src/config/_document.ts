@@ -73,7 +73,7 @@ async function read<T>(
   const { report, parse } = reading;
   const realPath = await Deno.realPath(path);
   const { bytes } = readRegular(realPath, { most: RULES_FILE_MAX });
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  const text = new TextDecoder().decode(bytes);
   const note = noteIn(text, { file: path, problems: report.problems });
   if (!isUtf8(bytes)) {
     const found = "no UTF-8 text";

@@ -141,7 +141,7 @@ const BAD_TEXTS: readonly (readonly [string, number, number, string, string, str
   ["{'version': 1}", 1, 2, "", "invalid JSON (invalid symbol)", JSONC],
   ['{"version": 1} /* x', 1, 16, "", "invalid JSON (unexpected end of comment)", JSONC],
   ["a\0b", 1, 1, "", "invalid JSON (invalid symbol)", JSONC],
-  ["\uFEFF{}", 1, 1, "", "invalid JSON (invalid symbol)", JSONC],
+  ['\uFEFF{"version": 1,', 1, 15, "", "invalid JSON (property name expected)", JSONC],
 ];
 
 Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what is bad", async () => {
@@ -211,6 +211,12 @@ Deno.test("readWorkspaceFile() reads a file without a version as version 1", asy
   const { file, error } = await read(`{${rules}}`);
   assert.equal(error, undefined);
   assert.deepEqual(file?.permissions?.deny.map(({ pattern }) => pattern.text), ["a:b"]);
+});
+
+Deno.test("readWorkspaceFile() takes a byte order mark as editors of Windows write it", async () => {
+  const { file, error } = await read('\uFEFF{"version": 1, "permissions": {"allow": ["a:b"]}}');
+  assert.equal(error, undefined);
+  assert.deepEqual(file?.permissions?.allow.map(({ pattern }) => pattern.text), ["a:b"]);
 });
 
 Deno.test("readWorkspaceFile() gives the hash of the bytes", async () => {
