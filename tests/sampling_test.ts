@@ -247,6 +247,13 @@ Deno.test("What is missing for sampling is said, with what to set", async () => 
   const doctor = await runPml(planted.ws, ["doctor"]);
   assert.match(doctor.stdout, /FAIL sampling: m-1 of anthropic needs ANTHROPIC_API_KEY/);
   assert.equal(provider.received.length, 0);
+  // What the hint says helps, also where PML runs already.
+  const kept = await runPml(planted.ws, ["key", "set", "ANTHROPIC_API_KEY", "--stdin"], {
+    stdin: KEY,
+  });
+  assert.equal(kept.code, 0, kept.stderr);
+  assert.match(textOf(await call(planted.pml, "legacy:sample")), /it is/);
+  assert.match((await runPml(planted.ws, ["doctor"])).stdout, /ok +sampling: m-1 of anthropic/);
 });
 
 Deno.test("The command line samples: after a question on a terminal, or by a rule", async () => {

@@ -14,7 +14,6 @@ import type { QuickTool } from "../core/quick_tool.ts";
 import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { ToolSettings } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
 import type { RegistryServers } from "./registry_servers.ts";
@@ -133,17 +132,11 @@ function listing(
   };
 }
 
+/** It has what its listing says. */
+interface Entry extends Listing {}
+
 /** A server of the directory: what it is is known, and what runs it is opened when it is needed. */
 class Entry implements Server {
-  declare readonly name: string;
-  declare readonly title: string | undefined;
-  declare readonly origin: Server["origin"];
-  declare readonly kind: string;
-  declare readonly definition: object | undefined;
-  declare readonly settings: ToolSettings | undefined;
-  declare readonly tells: boolean;
-  declare readonly checksArguments: boolean;
-  declare readonly blocked: () => string | undefined;
   readonly #options: DirectoryOptions;
   #opening: Promise<Server> | undefined;
   #server: Server | undefined;

@@ -53,6 +53,12 @@ const FRESH_MS = 60_000;
 /** How often a call that waits tells so: some clients give up on calls that are silent. */
 const TELL_MS = 5_000;
 
+/** Returns the server that a person must sign in at; undefined if an error is about something else. */
+export function serverToSignInAt({ code, detail }: PmlError): string | undefined {
+  const server = detail?.server;
+  return code === "LOGIN_REQUIRED" && typeof server === "string" ? server : undefined;
+}
+
 /** Signs in and out. */
 export class Logins {
   readonly #options: LoginsOptions;
@@ -123,9 +129,8 @@ export class Logins {
         return await work();
       } catch (cause) {
         const error = asPmlError(cause);
-        const server = error.detail?.server;
-        const isWanted = error.code === "LOGIN_REQUIRED" && typeof server === "string";
-        if (!isWanted || call.onOpen === undefined) throw cause;
+        const server = serverToSignInAt(error);
+        if (server === undefined || call.onOpen === undefined) throw cause;
         await this.#signIn(server, { call, since, error });
       }
     }

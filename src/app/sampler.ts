@@ -183,7 +183,7 @@ export class Sampler {
   // A file of the workspace must not choose whose account gets the person's texts.
   #keyOf(name: string): string | undefined {
     const key = this.#options.keys.find(name);
-    return key?.from === "the environment" ? key.value : undefined;
+    return key?.from === ".env" ? undefined : key?.value;
   }
 
   #settings(): SamplingSettings {

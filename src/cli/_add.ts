@@ -4,6 +4,7 @@
  * @module
  */
 
+import { serverToSignInAt } from "../app/logins.ts";
 import { prune } from "../app/prune.ts";
 import { pickServers } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
@@ -95,9 +96,7 @@ async function tried(
 ): Promise<Shown> {
   try {
     await prepare(at, name).catch(async (error) => {
-      const { code, hint = "" } = asPmlError(error);
-      // One that nobody can sign in at wants a key, and its hint says so.
-      const isOpen = code === "LOGIN_REQUIRED" && hint.includes("pml login");
+      const isOpen = serverToSignInAt(asPmlError(error)) !== undefined;
       if (!isOpen || await askReply(`${name} wants you to sign in. Sign in now?`, at) !== "Yes") {
         throw error;
       }

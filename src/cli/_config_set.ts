@@ -7,7 +7,6 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { readWorkspaceFile } from "../config/file.ts";
-import { EXPOSURES } from "../config/gateway_options.ts";
 import { readPerson } from "../config/person.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, memberOf, quoted } from "../core/json.ts";
@@ -37,12 +36,6 @@ export async function setValue(
   const other = memberOf(OTHERS, first);
   if (other !== undefined) throw usage(`Cannot set ${quoted(key)} here`, `Use ${other}`);
   const value = valueOf(said.join(" "));
-  if (key === "gateway.tools_exposure" && ![null, ...EXPOSURES].some((one) => one === value)) {
-    throw usage(
-      `Cannot set ${quoted(key)}: it is none of ${EXPOSURES.join(", ")}`,
-      "Use one of them",
-    );
-  }
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];
   const change = await changeOf(at.app, { workspace, settings });
   await mustBeReadable(at.app, { change, workspace, key });
@@ -73,11 +66,17 @@ async function mustBeReadable(
   try {
     const path = join(folder, workspace ? ".pml.json" : "config.yaml");
     await Deno.writeTextFile(path, text, { mode: 0o600 });
-    const report = { problems: [], warnings: [] };
+    const report = { problems: [], warnings: [] as string[] };
     if (workspace) await readWorkspaceFile(path, report);
     else await readPerson(path, { ...report, userHome });
     const [problem] = report.problems as readonly { key: string; found: string; wanted: string }[];
-    if (problem === undefined) return;
+    if (problem === undefined) {
+      const { warnings } = app.loaded();
+      const said = report.warnings.map((one) => one.slice(quoted(path, 200).length));
+      const added = said.find((one) => !warnings.some((old) => old.endsWith(one)));
+      if (added === undefined) return;
+      throw usage(`Cannot set ${quoted(key)}${added}`, "Nothing was written");
+    }
     const where = problem.key === "" ? key : problem.key;
     const known = problem.wanted.replace(/^one of /, "").split(", ");
     throw new PmlError(

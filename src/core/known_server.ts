@@ -13,7 +13,6 @@ import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { splitToolId, type ToolId } from "./tool_id.ts";
 import type { ToolDefinition } from "./tool.ts";
-import type { ToolSettings } from "./tool_settings.ts";
 
 /** A server as the directory lists it: everything that is known without opening anything. */
 export type Listing = Pick<
@@ -57,18 +56,11 @@ export interface KnownServerOptions {
 
 const NO_LINES: readonly string[] = [];
 
+/** It has what its listing says. */
+export interface KnownServer extends Listing {}
+
 /** A server that has a definition. Each kind implements how it lists and how it runs calls. */
 export abstract class KnownServer implements Server {
-  declare readonly name: string;
-  declare readonly title: string | undefined;
-  declare readonly origin: Server["origin"];
-  declare readonly kind: string;
-  declare readonly definition: object | undefined;
-  declare readonly settings: ToolSettings | undefined;
-  declare readonly tells: boolean;
-  declare readonly checksArguments: boolean;
-  /** Returns the reason why the server may not run now. */
-  declare readonly blocked: () => string | undefined;
   readonly #options: KnownServerOptions;
 
   /** Takes the options; starts nothing. */

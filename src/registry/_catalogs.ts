@@ -100,17 +100,13 @@ export class Catalogs {
     looking: CatalogLook,
   ): Promise<string | undefined> {
     const whole = `${server}:${tool}`;
-    const isListed = ({ rows }: Known) =>
-      rows.some(([fqdn, , , , , tools]) =>
-        fqdn === whole || fqdn === server && tools.includes(tool)
-      );
     let known = await this.#known(looking);
+    const rowOf = (name: string) => known.rows.find(([fqdn]) => fqdn === name);
+    const found = () => rowOf(server)?.[5].includes(tool) ? server : rowOf(whole) && whole;
     const isOfSpace = known.rows.some(([fqdn]) => fqdn.startsWith(`${server}:`));
     // A capability may have been published since.
-    if (isOfSpace && !isListed(known)) known = await this.#again(looking, known);
-    const own = known.rows.find(([fqdn]) => fqdn === server);
-    if (own?.[5].includes(tool)) return server;
-    return known.rows.some(([fqdn]) => fqdn === whole) ? whole : own && server;
+    if (isOfSpace && found() === undefined) known = await this.#again(looking, known);
+    return found() ?? (rowOf(server) && server);
   }
 
   async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {

@@ -34,7 +34,7 @@ export const SAMPLING: readonly Mutant[] = [
     name: "sampling-key",
     guard: "No file of the workspace chooses whose account gets the person's texts",
     file: "sampler.ts",
-    find: 'return key?.from === "the environment" ? key.value : undefined;',
+    find: 'return key?.from === ".env" ? undefined : key?.value;',
     put: "return key?.value;",
     test: THROUGH,
     filter: "What is missing for sampling is said, with what to set",
