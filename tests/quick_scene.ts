@@ -18,7 +18,7 @@ import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 /** What a request has that always passes the gates. */
-const GATES = { _meta: { "x/gates": 1 } };
+export const GATES = { _meta: { "x/gates": 1 } };
 const RUN = ["s__run", {}] as const;
 
 /** What a call says to the server, beside arguments of any name. */
@@ -128,6 +128,22 @@ function sceneOf(ws: Workspace, pml: RawStdio, file: string): QuickScene {
 /** Writes the person's `config.yaml`; JSON is YAML. */
 export async function writeConfig(ws: Workspace, config: object): Promise<void> {
   await writeFile(join(ws.home, "config.yaml"), JSON.stringify(config));
+}
+
+/** Asks the client something. */
+export const ASK: Said = {
+  steps: [{
+    ask: {
+      method: "elicitation/create",
+      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
+    },
+  }],
+};
+
+/** Writes a line that tells of progress. */
+export function told(progress: number): { readonly write: string } {
+  const params = `"progressToken":$TOKEN,"progress":${progress}`;
+  return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
 }
 
 /** Writes a line that answers the call. */

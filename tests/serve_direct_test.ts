@@ -1,26 +1,13 @@
 import assert from "node:assert/strict";
-import type { Json, Message } from "./kit/json_rpc.ts";
+import { textOf } from "./attacks/oracles.ts";
+import type { Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
-import { answers, bare, type Said } from "./quick_scene.ts";
+import { answers, ASK, bare, GATES, told } from "./quick_scene.ts";
 import { serveScene } from "./serve_scene.ts";
 
 const NEWEST = "2026-07-28";
-/** What a request has that always passes the gates. */
-const GATES = { _meta: { "x/gates": 1 } };
 const SOON_MS = 20_000;
 const FORM = { elicitation: { form: {} } };
-const ASK: Said = {
-  steps: [{
-    ask: {
-      method: "elicitation/create",
-      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
-    },
-  }],
-};
-const TELL = (progress: number) => ({
-  write: `{"jsonrpc":"2.0","method":"notifications/progress",` +
-    `"params":{"progressToken":$TOKEN,"progress":${progress}}}`,
-});
 
 Deno.test("A call over HTTP that runs at once is answered as the gates answer it", async () => {
   await using all = await serveScene();
@@ -44,7 +31,7 @@ Deno.test("What a server tells during a call over HTTP comes before the answer, 
   await using all = await serveScene();
   const seen = async (more: object) => {
     const _meta = { progressToken: "p", ...more };
-    const said = { steps: [TELL(1), TELL(2)] };
+    const said = { steps: [told(1), told(2)] };
     await using reading = await all.client.begin("tools/call", {
       ...{ name: "s__run", arguments: said, _meta },
     });
@@ -126,9 +113,4 @@ Deno.test("A client over HTTP that leaves cancels its call", async () => {
 
 function withoutId({ id: _, ...message }: Message): Omit<Message, "id"> {
   return message;
-}
-
-function textOf({ result }: Message): string {
-  const [{ text = "" } = {}] = (result?.content ?? []) as readonly Json[];
-  return String(text);
 }

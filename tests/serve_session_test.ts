@@ -4,32 +4,18 @@
  */
 
 import assert from "node:assert/strict";
+import { textOf } from "./attacks/oracles.ts";
 import type { DoorClient, Reading } from "./kit/door_client.ts";
-import type { Json, Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
-import { answers, bare, type Said } from "./quick_scene.ts";
+import { answers, ASK, bare, GATES, type Said, told } from "./quick_scene.ts";
 import { type ServeScene, serveScene } from "./serve_scene.ts";
 
 const OLDER = "2025-11-25";
-/** What a request has that always passes the gates. */
-const GATES = { _meta: { "x/gates": 1 } };
 const JSON_TYPE = "application/json";
 const EVENTS_TYPE = "text/event-stream";
 /** Much longer than the moment that an answer without a stream may take. */
 const SLOW: Said = { steps: [{ wait: 700 }] };
 const ENDLESS: Said = { steps: [{ wait: 20_000 }], silent: true };
-const ASK: Said = {
-  steps: [{
-    ask: {
-      method: "elicitation/create",
-      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
-    },
-  }],
-};
-const TELL = (progress: number) => ({
-  write: `{"jsonrpc":"2.0","method":"notifications/progress",` +
-    `"params":{"progressToken":$TOKEN,"progress":${progress}}}`,
-});
 
 interface Session extends ServeScene {
   readonly session: DoorClient;
@@ -51,11 +37,6 @@ async function read(begun: Promise<Reading>): Promise<Reading> {
   const reading = await begun;
   await reading.over;
   return reading;
-}
-
-function textOf({ result }: Message): string {
-  const [{ text = "" } = {}] = (result?.content ?? []) as readonly Json[];
-  return String(text);
 }
 
 Deno.test("A quick call in a session is answered in one piece, as the gates answer it", async () => {
@@ -104,7 +85,7 @@ Deno.test("What a server tells during a call in a session comes before the answe
   await using all = await sessionScene();
   for (const more of [{}, GATES._meta]) {
     const _meta = { progressToken: "p", ...more };
-    const { headers, messages } = await read(all.begin({ steps: [TELL(1), TELL(2)] }, { _meta }));
+    const { headers, messages } = await read(all.begin({ steps: [told(1), told(2)] }, { _meta }));
     assert.equal(headers.get("content-type"), EVENTS_TYPE);
     assert.deepEqual(messages.map(({ method }) => method), [
       ...["notifications/progress", "notifications/progress", undefined],

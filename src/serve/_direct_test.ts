@@ -4,25 +4,15 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import { sdkServer } from "../gateway/_sdk_server.ts";
-import type { Connection, Face, RequestContext } from "../gateway/connection.ts";
+import type { Connection, Face } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
-import { envelope, methods, params } from "../../tests/kit/spoken.ts";
+import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
 import { soon, turn } from "../io/waiting.ts";
-import { RpcError } from "../gateway/results.ts";
 import { Direct, type DirectOptions } from "./_direct.ts";
 import { readMessage } from "./_json_rpc.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
-
-/** Answers with what it was given; a param may name another answer. */
-function echo(params: unknown, { mcpReq }: RequestContext): Promise<JsonObject> {
-  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
-  const given = { id, method, _meta, envelope, inputResponses, requestState: requestState() };
-  const { answer, fails } = params as { answer?: object; fails?: number };
-  if (fails !== undefined) return Promise.reject(new RpcError(fails, "It fails", { why: "so" }));
-  return Promise.resolve(JSON.parse(JSON.stringify({ params, given, ...answer })));
-}
 
 function connectionOf(isModern: boolean): Connection {
   return { isModern, serve: echo, begin: () => undefined, close() {} };

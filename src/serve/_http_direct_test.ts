@@ -1,39 +1,17 @@
 import assert from "node:assert/strict";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import fc from "fast-check";
-import { envelope, methods, mostly, params } from "../../tests/kit/spoken.ts";
+import { echo, envelope, methods, mostly, params } from "../../tests/kit/spoken.ts";
 import type { JsonObject } from "../core/json.ts";
 import { sdkServer } from "../gateway/_sdk_server.ts";
-import type { Connection, RequestContext } from "../gateway/connection.ts";
+import type { Connection } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
-import { RpcError } from "../gateway/results.ts";
 import { turn } from "../io/waiting.ts";
 import { frameOf, TextAnswer, withStatus } from "./_http_answer.ts";
 import { HttpDirect } from "./_http_direct.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const hello = (isModern: boolean) => helloOf([], { ...NAME, isModern });
-
-/** Tells what it is asked to tell, and answers with what it was given. */
-async function echo(
-  params: unknown,
-  { mcpReq, http }: RequestContext,
-): Promise<JsonObject> {
-  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
-  const header = http?.req?.headers.get("mcp-param-x") ?? undefined;
-  const given = { id, method, _meta, envelope, inputResponses, state: requestState(), header };
-  const { answer, fails, tells = 0 } = params as {
-    answer?: object;
-    fails?: number;
-    tells?: number;
-  };
-  for (let at = 0; at < tells; at++) {
-    const params = { progressToken: 7, progress: at };
-    await mcpReq.notify({ method: "notifications/progress", params });
-  }
-  if (fails !== undefined) throw new RpcError(fails, "It fails", { why: "so" });
-  return JSON.parse(JSON.stringify({ params, given, ...answer }));
-}
 
 /** Without sessions, no stream of the SDK is wanted. */
 function web(): never {

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import fc from "fast-check";
 import { CLIENT_INFO } from "../../tests/kit/json_rpc.ts";
-import { methods, mostly, params } from "../../tests/kit/spoken.ts";
+import { echo, methods, mostly, params } from "../../tests/kit/spoken.ts";
 import type { JsonObject } from "../core/json.ts";
 import { sdkServer } from "../gateway/_sdk_server.ts";
-import type { Connection, RequestContext } from "../gateway/connection.ts";
+import type { Connection } from "../gateway/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
-import { RpcError } from "../gateway/results.ts";
 import { TextAnswer } from "./_http_answer.ts";
 import { ResultTexts } from "./_result_texts.ts";
 import { SessionRequests } from "./_session_requests.ts";
@@ -20,23 +19,6 @@ const SESSION = {
   "mcp-protocol-version": REVISION,
   accept: "application/json, text/event-stream",
 };
-
-/** Tells what it is asked to tell, and answers with what it was given. */
-async function echo(params: unknown, { mcpReq }: RequestContext): Promise<JsonObject> {
-  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
-  const { answer, fails, tells = 0 } = params as {
-    answer?: object;
-    fails?: number;
-    tells?: number;
-  };
-  for (let at = 0; at < tells; at++) {
-    const params = { progressToken: 7, progress: at };
-    await mcpReq.notify({ method: "notifications/progress", params });
-  }
-  if (fails !== undefined) throw new RpcError(fails, "It fails", { why: "so" });
-  const given = { id, method, _meta, envelope, inputResponses, state: requestState() };
-  return JSON.parse(JSON.stringify({ params, given, ...answer }));
-}
 
 const connection: Connection = {
   isModern: false,

@@ -1,10 +1,14 @@
 /**
- * What clients send, mostly as they should, for tests that compare two who answer it.
+ * What clients send, mostly as they should, and a tool that echoes it, for tests that compare two who
+ * answer.
  *
  * @module
  */
 
 import fc from "fast-check";
+import type { JsonObject } from "../../src/core/json.ts";
+import type { RequestContext } from "../../src/gateway/connection.ts";
+import { RpcError } from "../../src/gateway/results.ts";
 
 const META = "io.modelcontextprotocol/";
 
@@ -66,3 +70,24 @@ export const methods: fc.Arbitrary<string> = fc.constantFrom(
   ...["resources/subscribe", "logging/setLevel", "tasks/get", "completion/complete", "ping"],
   ...["server/discover", "no/such", "tasks/update", "resources/templates/list"],
 );
+
+/** Tells what it is asked to tell, and answers with what it was given. */
+export async function echo(
+  params: unknown,
+  { mcpReq, http }: RequestContext,
+): Promise<JsonObject> {
+  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
+  const header = http?.req?.headers.get("mcp-param-x") ?? undefined;
+  const given = { id, method, _meta, envelope, inputResponses, state: requestState(), header };
+  const { answer, fails, tells = 0 } = params as {
+    answer?: object;
+    fails?: number;
+    tells?: number;
+  };
+  for (let at = 0; at < tells; at++) {
+    const params = { progressToken: 7, progress: at };
+    await mcpReq.notify({ method: "notifications/progress", params });
+  }
+  if (fails !== undefined) throw new RpcError(fails, "It fails", { why: "so" });
+  return JSON.parse(JSON.stringify({ params, given, ...answer }));
+}
