@@ -88,6 +88,25 @@ Deno.test("pml call asks for each field of a form until it fits", async () => {
   assert.doesNotMatch(off.stdout, /"accept"/);
 });
 
+Deno.test("pml call asks for fields whose words are odd values", async () => {
+  const odd = { toString: 1 };
+  const properties = {
+    a: { type: odd, title: odd, description: odd },
+    b: { enum: [odd, "S"], default: [odd] },
+  };
+  await using ws = await makeWorkspace();
+  const schema = JSON.stringify({ type: "object", properties });
+  const ran = await runPmlOnTerminal(ws, [], {
+    command: [...denoCommand("tests/kit/form_asker.ts"), schema],
+    typed: [
+      [ANSWER, "y"],
+      [/a \(text, Enter leaves it out\): $/, "x"],
+      [/b \(one of S, Enter takes .*\): $/, "S"],
+    ],
+  });
+  assert.match(ran.stdout, /answer: .*"a":"x","b":"S"/);
+});
+
 Deno.test("pml call --save writes images as they are and replaces no file", async () => {
   const bytes = Uint8Array.from({ length: 3_000 }, (_, at) => at % 256);
   await using ws = await makeWorkspace({ files: { "a.txt": "hello", "there.png": "mine" } });

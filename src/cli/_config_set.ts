@@ -71,9 +71,8 @@ async function mustBeReadable(
     else await readPerson(path, { ...report, userHome });
     const [problem] = report.problems as readonly { key: string; found: string; wanted: string }[];
     if (problem === undefined) {
-      const { warnings } = app.loaded();
-      const said = report.warnings.map((one) => one.slice(quoted(path, 200).length));
-      const added = said.find((one) => !warnings.some((old) => old.endsWith(one)));
+      const added = report.warnings.map((one) => one.slice(quoted(path, 200).length))
+        .find((one) => !app.loaded().warnings.some((old) => old.endsWith(one)));
       if (added === undefined) return;
       throw usage(`Cannot set ${quoted(key)}${added}`, "Nothing was written");
     }

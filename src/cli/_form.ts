@@ -5,7 +5,7 @@
  */
 
 import { terminalWays } from "../app/terminal_ways.ts";
-import { isObject, type JsonObject, objectOf, visible } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, textOf, textsOf, visible } from "../core/json.ts";
 import type { CommandContext } from "./_command_context.ts";
 import { askReply, askWord } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -35,7 +35,7 @@ export async function askForm(
   const { message, mode, url, requestedSchema } = params;
   tell(`\n${visibleText(message)}`);
   const isPage = mode === "url";
-  if (isPage) tell(visible(String(url), TEXT_MAX));
+  if (isPage) tell(visible(textOf(url), TEXT_MAX));
   const reply = await askReply(isPage ? "Open it, and say when you are done:" : "Answer it?", {
     signal,
   });
@@ -43,7 +43,7 @@ export async function askForm(
   if (reply !== "Yes") return { action: "decline" };
   if (isPage) return { action: "accept" };
   const { properties, required } = objectOf(requestedSchema);
-  const needed = Array.isArray(required) ? required : [];
+  const needed = textsOf(required);
   const content: Record<string, JsonObject[string]> = {};
   for (const [name, said] of Object.entries(objectOf(properties))) {
     const field = objectOf(said);
@@ -63,14 +63,17 @@ async function askField(
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly value: JsonObject[string] } | "cancelled" | undefined> {
-  const { title = name, description = "", default: preset } = field;
+  const { title, description, default: preset } = field;
   const choices = choicesOf(field);
-  const kind = choices.length > 0 ? `one of ${choices.join(", ")}` : String(field.type ?? "text");
+  const kind = choices.length > 0 ? `one of ${choices.join(", ")}` : textOf(field.type) || "text";
   const shown = preset === undefined
     ? isNeeded ? "" : ", Enter leaves it out"
     : `, Enter takes ${JSON.stringify(preset)}`;
   const what = field.type === "array" ? `${kind}; several with commas` : kind;
-  const question = visible(`${title} (${what}${shown}) ${description}`.trim(), LINE_MAX);
+  const question = visible(
+    `${textOf(title) || name} (${what}${shown}) ${textOf(description)}`.trim(),
+    LINE_MAX,
+  );
   for (;;) {
     const typed = await askWord(question, signal);
     if (typed === undefined) return "cancelled";
@@ -87,7 +90,9 @@ function choicesOf(field: Field): readonly string[] {
   const { enum: named, oneOf, anyOf } = { ...field, ...objectOf(field.items) };
   const titled = [oneOf, anyOf].flatMap((all) => Array.isArray(all) ? all : [])
     .flatMap((one) => isObject(one) && one.const !== undefined ? [one.const] : []);
-  return [...(Array.isArray(named) ? named : []), ...titled].map(String);
+  // A value of another kind cannot be typed.
+  return [...(Array.isArray(named) ? named : []), ...titled].filter((one) => Object(one) !== one)
+    .map(String);
 }
 
 function valueOf(
@@ -118,5 +123,5 @@ function valueOf(
 }
 
 function visibleText(text: unknown): string {
-  return String(text ?? "").split("\n").map((line) => visible(line, TEXT_MAX)).join("\n");
+  return textOf(text).split("\n").map((line) => visible(line, TEXT_MAX)).join("\n");
 }
