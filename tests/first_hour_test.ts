@@ -67,7 +67,7 @@ Deno.test("A mistyped tool is told by pml why, and before a rule for it is writt
   const right = await runPml(ws, ["why", "filesystem:write_file"]);
   assert.equal(right.stderr, "");
   const rule = await runPmlOnTerminal(ws, ["deny", "filesystem:remove_fil"], {
-    typed: [[/Did\s+you mean "filesystem:remove_file"\?\s+Type "write"/, "no"]],
+    typed: [[/Did\s+you mean "filesystem:remove_file"\?\s[^]*Type "write"/, "no"]],
   });
   assert.equal(rule.code, 1);
 });
