@@ -86,7 +86,7 @@ Deno.test("Organisations own their namespaces, and names that look like others a
   for (const name of ["weather:now", "fs:write", "com.acme.other"]) {
     assert.deepEqual(await by(other, name), [403, "forbidden"], name);
   }
-  const alike = ["weathr", "vveather", "filesytem", "git", "she1l", "sq-lite:x"];
+  const alike = ["weathr", "vveather", "filesytem", "git", "she1l", "sq-lite:x", "git.x.y"];
   for (const name of alike) assert.deepEqual(await by(other, name), [403, "look_alike"], name);
   assert.deepEqual(await by(other, "com.maps"), [403, "forbidden"]);
   const given = await hub.run("give", "com.acme.other", "other");

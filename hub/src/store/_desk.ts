@@ -5,7 +5,14 @@
  */
 
 import { integrityOf, type JsonObject } from "@casys/pml/registry";
-import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
+import {
+  domainOf,
+  isTooWide,
+  namespaceOf,
+  namespacesOf,
+  shapeOf,
+  shapesLike,
+} from "./namespace.ts";
 import type { Sql } from "./_sql.ts";
 import type { Stamp } from "./_stamp.ts";
 import type {
@@ -23,8 +30,7 @@ import type {
 import { takeTurn } from "./_turns.ts";
 import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from "./_versions.ts";
 
-const NO_KEY = { why: "key" } as const;
-const MISSING = { why: "missing" } as const;
+const [NO_KEY, MISSING] = [{ why: "key" }, { why: "missing" }] as const;
 
 /** What an organisation publishes. */
 interface Owned extends Publication {
@@ -88,17 +94,18 @@ export class EmbeddedDesk implements Desk {
     const other = this.#sql.get(
       `SELECT namespace FROM namespaces
        WHERE shape IN (SELECT value FROM json_each(?)) AND owner <> ? LIMIT 1`,
-      [JSON.stringify(shapesLike(namespaceOf(fqdn))), owner],
+      [JSON.stringify(shapesLike(fqdn)), owner],
     );
     return other && { why: "look_alike", namespace: String(other.namespace) };
   }
 
-  /** Returns whose a name is: the longest namespace in which it is decides. */
+  /** Returns whose a name is. Who published `com` has no other name under it. */
   #holder(fqdn: string): NamespaceRecord | undefined {
     const row = this.#sql.get(
       `SELECT namespace, owner FROM namespaces
-       WHERE namespace IN (SELECT value FROM json_each(?)) ORDER BY length(namespace) DESC LIMIT 1`,
-      [JSON.stringify(namespacesOf(fqdn))],
+       WHERE namespace IN (SELECT value FROM json_each(?)) AND (given = 1 OR namespace <> ?)
+       ORDER BY length(namespace) DESC LIMIT 1`,
+      [JSON.stringify(namespacesOf(fqdn)), domainOf(fqdn)],
     );
     return row && { namespace: String(row.namespace), owner: String(row.owner) };
   }

@@ -5,19 +5,27 @@
  */
 
 import { integrityOf } from "@casys/pml/registry";
-import { isTooWide, namespaceOf, namespacesOf, shapeOf, shapesLike } from "./namespace.ts";
+import {
+  domainOf,
+  isTooWide,
+  namespaceOf,
+  namespacesOf,
+  shapeOf,
+  shapesLike,
+} from "./namespace.ts";
 import type { Queries } from "./_pg.ts";
 import type { NamespaceRecord, Offered, Refusal } from "./store.ts";
 
 // The type is said twice, because the client would write a list as JSON a second time.
 const LISTED = "(SELECT json_array_elements_text($1::text::json))";
 
-/** Returns whose a name is: the longest namespace in which it is decides. */
+/** Returns whose a name is. Who published `com` has no other name under it. */
 export async function holderOf(sql: Queries, fqdn: string): Promise<NamespaceRecord | undefined> {
   const row = await sql.get(
-    `SELECT namespace, owner FROM namespaces WHERE namespace IN ${LISTED}
+    `SELECT namespace, owner FROM namespaces
+     WHERE namespace IN ${LISTED} AND (given OR namespace <> $2)
      ORDER BY length(namespace) DESC LIMIT 1`,
-    [JSON.stringify(namespacesOf(fqdn))],
+    [JSON.stringify(namespacesOf(fqdn)), domainOf(fqdn)],
   );
   return row && { namespace: String(row.namespace), owner: String(row.owner) };
 }
@@ -34,7 +42,7 @@ export async function foreign(
   if (isTooWide(fqdn)) return { why: "too_wide" };
   const other = await sql.get(
     `SELECT namespace FROM namespaces WHERE shape IN ${LISTED} AND owner <> $2 LIMIT 1`,
-    [JSON.stringify(shapesLike(namespaceOf(fqdn))), owner],
+    [JSON.stringify(shapesLike(fqdn)), owner],
   );
   return other && { why: "look_alike", namespace: String(other.namespace) };
 }

@@ -144,6 +144,43 @@ for (const [kind, place] of Object.entries(STORES)) {
     ]);
   });
 
+  Deno.test(`${kind}: who has a name such as com has no other name under it`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    const tried = async (name: string, by: string) =>
+      await publish(store, server(name, "1.0.0"), { by });
+    for (const name of ["com", "io:x"]) assert.deepEqual(await tried(name, "other"), NEW);
+    for (const name of ["com.acme.maps", "io.acme.maps"]) {
+      assert.deepEqual(await tried(name, "acme"), NEW, name);
+    }
+    for (const name of ["com.maps", "io.maps"]) {
+      assert.deepEqual(await tried(name, "other"), { why: "too_wide" });
+    }
+    const namespace = "com";
+    assert.deepEqual(await tried("com:x", "acme"), { why: "foreign", namespace });
+    // What the operator gave away is of who got it.
+    await store.desk.give({ namespace, owner: "other" });
+    assert.deepEqual(await tried("com.second.maps", "acme"), { why: "foreign", namespace });
+  });
+
+  Deno.test(`${kind}: a name looks like another's in whichever of its parts`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    for (const name of ["weather.eu", "com.orange.maps"]) {
+      assert.deepEqual(await publish(store, server(name, "1.0.0")), NEW);
+    }
+    const alike = ["vveather.eu.now", "weathr.a.b.c:d", "com.0range.maps.now", "net.weather.a.b"];
+    const tried = alike.map(async (name) =>
+      await publish(store, server(name, "1.0.0"), { by: "other" })
+    );
+    const look = (namespace: string) => ({ why: "look_alike", namespace });
+    assert.deepEqual(await Promise.all(tried), [
+      ...[look("weather"), look("weather"), look("com.orange"), NEW],
+    ]);
+  });
+
   Deno.test(`${kind}: a version that is hidden is found by its number alone, until it is shown`, async () => {
     await using there = await place();
     await using store = await there.open();

@@ -32,9 +32,15 @@ export function namespacesOf(fqdn: string): readonly string[] {
   return parts.map((_, at) => parts.slice(0, parts.length - at).join("."));
 }
 
+/** Returns the domain such as `com` in which a name is; empty if it is in none. */
+export function domainOf(fqdn: string): string {
+  const first = namespacesOf(fqdn).at(-1) ?? "";
+  return fqdn.startsWith(`${first}.`) && TOP_LEVEL.test(first) ? first : "";
+}
+
 /** Returns whether all names of a domain such as `com` would be in the namespace of a name. */
 export function isTooWide(fqdn: string): boolean {
-  return /^[^:]*\./.test(fqdn) && TOP_LEVEL.test(namespaceOf(fqdn));
+  return namespaceOf(fqdn) === domainOf(fqdn);
 }
 
 /** Returns what of a namespace the eye sees: two that look the same have the same. */
@@ -42,8 +48,18 @@ export function shapeOf(namespace: string): string {
   return ALIKE.reduce((text, [from, to]) => text.replaceAll(from, to), namespace);
 }
 
-/** Returns the shapes of all names that look like this one, with one letter more, less or another. */
-export function shapesLike(namespace: string): readonly string[] {
+/**
+ * Returns the shapes of all namespaces that look like one in which a name is: whoever has that one
+ * has all names below it.
+ */
+export function shapesLike(fqdn: string): readonly string[] {
+  const domain = domainOf(fqdn);
+  const all = namespacesOf(namespaceOf(fqdn)).filter((one) => one !== domain);
+  return [...new Set(all.flatMap(shapesNear))];
+}
+
+/** Returns the shapes with one letter more, less or another. */
+function shapesNear(namespace: string): readonly string[] {
   const shape = shapeOf(namespace);
   if (shape.length < LONG) return [shape];
   const made = new Set([shape]);

@@ -16,7 +16,7 @@ import {
   visible,
 } from "@casys/pml/registry";
 import type { HubRequest } from "../http/exchange.ts";
-import { namespaceOf, shapeOf, shapesLike } from "../store/namespace.ts";
+import { shapeOf, shapesLike } from "../store/namespace.ts";
 import type { Desk, Shares } from "../store/store.ts";
 import { keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
@@ -149,7 +149,7 @@ async function publish(
 
 /** Returns the server of PML's own that a name is taken for. */
 function builtinLike(fqdn: string): string | undefined {
-  const shapes = new Set(shapesLike(namespaceOf(fqdn)));
+  const shapes = new Set(shapesLike(fqdn));
   return [...BUILTIN_NAMES].find((name) => shapes.has(shapeOf(name)));
 }
 
