@@ -184,6 +184,35 @@ Deno.test("Whatever is published, a hub does not fail, and what it takes clients
   assert.equal(stderr, "");
 });
 
+Deno.test("A page shows an entry whose values are of other kinds than they should be", async () => {
+  await using hub = await spawnHub("--rate", "999999");
+  const { key } = await hub.key("acme");
+  const odd = ["text", { toString: 1 }, [[{ toString: 1 }]], [{ toString: 1 }], null, "__proto__"];
+  let taken = 0;
+  for (const [at, one] of odd.entries()) {
+    const properties = { a: { type: one, description: one }, b: { type: ["string", one] } };
+    const tool = { name: "go", inputSchema: { type: "object", properties } };
+    const offers = [
+      { tools: [tool] },
+      { tools: [{ ...tool, description: one, annotations: one, outputSchema: one }] },
+      { permissions: one, warnings: [one, { one }] },
+    ];
+    for (const [which, offer] of offers.entries()) {
+      const name = `odd@1.${at}.${which}`;
+      const offered = packageOffer("odd", name.slice(4), offer);
+      if ((await put(hub.url, key, offered)).status !== 201) continue;
+      taken++;
+      for (const path of [`/entry/${name}`, "/entry/odd/diff", "/", "/search?q=odd"]) {
+        const answer = await fetch(new URL(path, hub.url), { headers: { accept: "text/html" } });
+        await answer.text();
+        assert.ok(answer.status < 500, `${path} ${JSON.stringify(offer)}`);
+      }
+    }
+  }
+  assert.ok(taken > odd.length, `${taken}`);
+  assert.equal((await hub.serving.end()).stderr, "");
+});
+
 Deno.test("Of many who publish one version at once, one wins, and everybody reads that", async () => {
   await using hub = await spawnHub("--rate", "999999");
   await using other = await hub.again();

@@ -53,7 +53,9 @@ function members({ properties, required }: JsonObject): Html {
   const rows = all.slice(0, MOST.members).map(([name, value]) => {
     const { type, description } = objectOf(value);
     const about = [
-      ...type === undefined ? [] : [Array.isArray(type) ? type.join(" or ") : textOf(type)],
+      ...type === undefined
+        ? []
+        : [Array.isArray(type) ? type.map(textOf).join(" or ") : textOf(type)],
       ...needed.includes(name) ? ["required"] : [],
     ].join(", ");
     return html`
