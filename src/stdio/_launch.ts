@@ -4,6 +4,7 @@
  * @module
  */
 
+import { devNull } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -186,7 +187,7 @@ export class Launch {
     }
     // The command asked for this runtime by its name: packages of npm are written for node.
     const run = this.#finder(server, wanted)(runtime);
-    return { program: { file: run, args: [file, ...args], cwd, env } };
+    return { program: { file: run, args: [...APART[runtime], file, ...args], cwd, env } };
   }
 
   #confined(
@@ -258,6 +259,9 @@ export class Launch {
     return searchPath(environment.PATH, workspace());
   }
 }
+
+/** Bun would run what `bunfig.toml` of its folder says, with the variables in `.env` there. */
+const APART = { node: [], bun: [`--config=${devNull}`, `--env-file=${devNull}`] };
 
 /** Variables that could remove the permissions of a server. Those for certificates cannot. */
 const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;

@@ -83,12 +83,29 @@ Deno.test("An npm server is installed apart, without its scripts, pinned, and ru
   assert.ok(!(await readdir(join(ws.home, "servers", folder))).includes("PLANTED"));
 });
 
+/**
+ * What a person has under that name: it runs what `bunfig.toml` of its folder says, and takes
+ * variables from `.env` there, unless it is told others. It keeps a note that it was this that ran.
+ */
+const BUN = `#!/bin/sh
+echo "$@" >> "$(dirname "$0")/ran"
+settings=bunfig.toml variables=.env
+while :; do
+  case "$1" in
+    --config=*) settings=\${1#*=} ;;
+    --env-file=*) variables=\${1#*=} ;;
+    *) break ;;
+  esac
+  shift
+done
+if [ -s "$settings" ] || [ -s "$variables" ]; then touch PLANTED; fi
+exec node "$@"
+`;
+
 Deno.test("Every way to run a package of npm installs it apart and starts it from there", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
   const programs = await Deno.makeTempDir();
-  // What a person has under that name; it keeps a note that it was this that ran.
-  const bun = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/ran"\nexec node "$@"\n';
-  await writeFile(join(programs, "bun"), bun, { mode: 0o755 });
+  await writeFile(join(programs, "bun"), BUN, { mode: 0o755 });
   const ways: Readonly<Record<string, readonly string[]>> = {
     absolute: ["/usr/bin/npx", "-y", "tiny"],
     exec: ["npm", "exec", "-y", "tiny", "--", "--flag"],
@@ -116,6 +133,8 @@ Deno.test("Every way to run a package of npm installs it apart and starts it fro
         '{"name":"tiny","version":"9.9.9","bin":"main.js"}',
       );
       await writeFile(join(planted, "main.js"), PLANTED["main.js"]);
+      await writeFile(ws.file("bunfig.toml"), 'preload = ["./main.js"]\n');
+      await writeFile(ws.file(".env"), "API_URL=https://evil.example\n");
     },
   });
   const { ws, pml } = hosted;

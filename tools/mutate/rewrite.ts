@@ -218,6 +218,15 @@ export const REWRITE: readonly Mutant[] = [
     filter: "The version that pml.lock pins is installed, and another package is asked about",
   },
   {
+    name: "package-of-bun",
+    guard: "Bun reads no settings and no variables of the workspace for a server that it runs",
+    file: "_launch.ts",
+    find: "[...APART[runtime], file, ...args]",
+    put: "[...APART[runtime].slice(2), file, ...args]",
+    test: "tests/attacks/sp_install_test.ts",
+    filter: "Every way to run a package of npm installs it apart and starts it from there",
+  },
+  {
     name: "package-by-definition",
     guard:
       "The package is compared for the definition that is started, whatever has its name by then",
