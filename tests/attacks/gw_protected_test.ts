@@ -52,9 +52,19 @@ const AGENTS = [
   ...["AGENTS.override.md", "packages/a/agents.local.md", "deep/claude.md"],
   ...["mise.local.toml", ".mise.local.toml", ".dir-locals-2.el"],
   ...["bunfig.toml", ".cargo/config.toml", "packages/a/.Cursorrules", "deep/GEMINI.MD"],
+  // What names another of them, stands in another of their places, or is read on a start here.
+  ...["pnpm-workspace.yaml", "uv.toml", ".config/mise.toml", ".config/mise/conf.d/x.toml"],
+  ...["mise/config.toml", ".mise/tasks/x", "mise.ci.toml", ".tool-versions"],
+  ...["rust-toolchain.toml", ".bundle/config", ".vimrc", ".vim/coc-settings.json", ".gvimrc"],
+  ...[".helix/languages.toml", ".Rprofile", ".irbrc", ".pryrc", "prek.toml"],
+  ...[".pre-commit-config.yml", ".gitlab-ci.yml", ".circleci/config.yml"],
+  ...[".gitea/workflows/x.yml", ".forgejo/workflows/x.yml", ".envrc", ".mise.local.toml"],
 ];
 
-const FOLDERS = { ".github/x": "", "packages/a/x": "", "deep/x": "" };
+const FOLDERS = {
+  ...{ ".github/x": "", "packages/a/x": "", "deep/x": "", ".config/x": "", ".config/mise/x": "" },
+  ...{ "mise/x": "", ".gitea/workflows/x": "" },
+};
 
 /** What is written in ordinary work, although a name looks like it. */
 const ORDINARY = [
@@ -70,6 +80,7 @@ const ORDINARY = [
     "codex/x",
     "my.rules",
   ],
+  ...["mise-notes.md", "mise/x.md", ".config/x.toml", "uv.lock", "pyproject.toml", "deno.json"],
   ...["docs/agent-architecture.md", "docs/agents-and-tools.md", "agentic.md", "claude-notes.md"],
 ];
 
