@@ -6,9 +6,11 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import process from "node:process";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { ERAS } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
 import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
@@ -128,6 +130,52 @@ Deno.test("The error for an unknown tool names nothing that is denied to an iden
   assert.match(near, /Did you mean .*filesystem:read_file/);
   assert.doesNotMatch(await call(bot, "filesytem:write_file"), /Did you mean/);
 });
+
+for (const era of ERAS) {
+  Deno.test(`A server of which an identity can use nothing is not there for it, on ${era}`, async () => {
+    const script = repoFile("tests/kit/script_server.ts");
+    const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
+    const program = { command: process.execPath, args };
+    await using ws = await makeScenery({
+      files: { ledger: "" },
+      pml: {
+        version: 1,
+        permissions: { allow: ["filesystem:read_file"], deny: ["denied:*"] },
+        mcpServers: {
+          hidden: program,
+          denied: program,
+          broken: { command: "/hidden/program" },
+          keyed: { ...program, env: { WORD: "${HIDDEN_KEY}" } },
+          off: { command: "/hidden/program", disabled: true },
+        },
+      },
+    });
+    const { reading } = CONFIG.toolsets;
+    const bot = { ...CONFIG.identities.bot, toolset: "reading" };
+    const ci = { token: hash(TOKENS.ci) };
+    await configure(ws, { toolsets: { reading }, identities: { bot, ci } });
+    await using served = await servePml(ws);
+    const { url } = served;
+    await using client = await connectHttp({ url, token: TOKENS.bot }, { era });
+    const { contents } = await client.client.readResource({ uri: "pml://servers" });
+    const found = await client.client.callTool({ name: "search", arguments: { query: "run" } });
+    const told = JSON.stringify([
+      ...[client.client.getInstructions(), contents, found, await client.client.listTools()],
+      ...[await call(client, "hidden:run"), await call(client, "off:run", {})],
+    ]);
+    assert.match(told, /filesystem/);
+    assert.doesNotMatch(told, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
+    assert.doesNotMatch(told, /\.pml\.json/);
+    assert.equal(await Deno.readTextFile(ws.file("ledger")), "", "nothing was started for it");
+    // What no rule names waits for the person, and is there; what is denied as a whole is not.
+    await using other = await connectHttp({ url, token: TOKENS.ci }, { era });
+    const all = JSON.stringify(await other.client.readResource({ uri: "pml://servers" }));
+    assert.match(all, /hidden/);
+    assert.doesNotMatch(all, /denied/);
+    await using own = await served.connect({ era });
+    assert.match(JSON.stringify(await own.client.readResource({ uri: "pml://servers" })), /denied/);
+  });
+}
 
 Deno.test("A revoked identity is gone at once, with its sessions", async () => {
   await using ws = await scenery();

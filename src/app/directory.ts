@@ -14,7 +14,9 @@ import type { QuickTool } from "../core/quick_tool.ts";
 import type { PassCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { toolId } from "../core/tool_id.ts";
 import type { Policy } from "../policy/policy.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
@@ -72,7 +74,7 @@ export class Directory {
 
   #listings(): readonly Listing[] {
     const { policy, builtins, registries } = this.#options;
-    const { config: { servers }, loaded: { file } } = policy.now;
+    const { config: { servers, narrowing }, loaded: { file }, judge } = policy.now;
     const taken = new Set(servers.map(({ name }) => name));
     const shipped = [...builtins].filter((name) => !taken.has(name));
     for (const name of shipped) taken.add(name);
@@ -96,7 +98,10 @@ export class Directory {
       }),
       ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
     ];
-    return known?.withActions(listed) ?? listed;
+    // A server of which an identity can use nothing is not there for it.
+    return (known?.withActions(listed) ?? listed).filter(({ name }) =>
+      narrowing?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
+    );
   }
 
   #ownListing(own: ServerDefinition): Listing {

@@ -207,7 +207,7 @@ export function misusedToken(
   const what = `Cannot use what ${quoted(source, 200)} says of ${quoted(manifest.name)}`;
   const why = `${what}: it names ${token}, the token of a registry`;
   return new PmlError("REGISTRY_BAD_RESPONSE", why, {
-    hint: "Where the server needs a value of its own, give the registry's token another name",
+    hint: "Give the registry's token another name",
   });
 }
 

@@ -190,7 +190,7 @@ export class Sampler {
     const { sampling } = this.#options.policy.now.config;
     if (sampling !== undefined) return sampling;
     throw new PmlError("CONFIG_INVALID", "Cannot sample: no provider is configured any more", {
-      hint: "Set `sampling` in config.yaml of the PML home, or use a client that can sample",
+      hint: "Set `sampling` in config.yaml, or use a client that can sample",
     });
   }
 }

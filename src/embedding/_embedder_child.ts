@@ -270,7 +270,7 @@ function down(
   } = {},
 ): PmlError {
   return new PmlError(code, `Cannot embed with the model: ${why}`, {
-    hint: "Search stays lexical, and it is tried again later; `pml doctor` tries it at once",
+    hint: "Search stays lexical; `pml doctor` tries it again at once",
     ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
   });
 }

@@ -24,7 +24,7 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
   const [server = "", tool = ""] = name.split(/:|__/, 2);
   const { rejected = [], source } = entries.get(server) ?? {};
   const off = source === undefined ? policy?.disabledIn(server) : undefined;
-  if (off !== undefined) {
+  if (off !== undefined && policy?.now.config.narrowing?.identity === undefined) {
     return policy?.forbidden(server)?.error ?? disabled(name, { what: quoted(server), file: off });
   }
   const { settings } = source ?? {};

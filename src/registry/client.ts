@@ -136,7 +136,7 @@ export class RegistryClient {
     const token = this.#options.token?.();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
-        hint: "Look at the variable that token_env names: it holds characters that no token has",
+        hint: "The variable that token_env names has characters that no token has",
       });
     }
     const authorization = token && `Bearer ${token}`;
