@@ -212,7 +212,7 @@ function goneElsewhere(): PmlError {
 /** Makes the error for an answer to nobody. What it was for had begun. */
 function gone(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
-    hint: "Nothing was run twice; make the request again, without requestState, if it is wanted",
+    hint: "Nothing was run twice; make the request again without requestState",
   });
 }
 

@@ -200,10 +200,11 @@ export class SignedInServer implements Authorization {
   }
 }
 
-/** Returns what no text may contain. */
+/** Returns what no text may contain. A service could give words of the journal as its tokens. */
 export function secretsOf(kept: Kept | undefined): readonly string[] {
   const { accessToken, refreshToken, client } = kept ?? {};
-  return [accessToken, refreshToken, client?.client_secret].filter((each) => each !== undefined);
+  return [accessToken, refreshToken, client?.client_secret]
+    .flatMap((each = "") => /^(?=.*[\dA-Z])[^:]{8,}$/.exec(each) ?? []);
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {

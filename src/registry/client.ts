@@ -156,7 +156,7 @@ export class RegistryClient {
     if (status === 429 || status >= 500) throw this.#offline(`it answers ${status}`);
     if (status !== 401 && status !== 403) throw this.bad(`it answers ${status}`);
     const hint = this.#options.token?.() === undefined
-      ? "Give its entry in registries a token_env that names the variable with your token"
+      ? "Name the variable with your token as token_env of its entry in registries"
       : "Look at the token in the variable that its token_env names";
     throw this.bad(`it answers ${status}`, { hint });
   }

@@ -315,8 +315,7 @@ export class Installs {
 }
 
 function notThere({ spec }: PackageCommand): PmlError {
-  const why =
-    "it is not installed, and `--no-install` (or `--yes=false`) does not allow to install it";
+  const why = "it is not installed, and `--no-install` (or `--yes=false`) forbids that";
   return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
     hint: "Install it with `pml install SERVER`",
   });

@@ -14,6 +14,15 @@ const OTHER = "Metadata of another resource, or at another origin, sign nobody i
 /** The guards of sign-ins that the attacks hold. */
 export const SIGN_IN_ATTACKS: readonly Mutant[] = [
   {
+    name: "token-of-words",
+    guard: "A token that is a word of the journal is not taken out of it",
+    file: "_authorization.ts",
+    find: '.flatMap((each = "") => /^(?=.*[\\dA-Z])[^:]{8,}$/.exec(each) ?? []);',
+    put: ".flatMap((each) => each ?? []);",
+    test: TOKENS,
+    filter: "A token that is a word of the journal hides nothing there (SX5, AU1)",
+  },
+  {
     name: "sign-in-metadata-origin",
     guard: "A server names metadata at its own origin only",
     file: "_discovery.ts",
