@@ -13,8 +13,6 @@ import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 const SHORTEST_VALUE = 6;
 const SHORTEST_LINE = 16;
 const SHORTEST_SHIFTED = 8;
-/** A longer value is removed piece by piece. */
-const LONGEST_VALUE = 1_000;
 /** The platform takes no pattern that is much longer. */
 const LONGEST_PATTERN = 50_000;
 
@@ -88,11 +86,13 @@ function patternsOf(values: Iterable<string>): readonly RegExp[] {
   return groups.map((group) => new RegExp(group, "g"));
 }
 
-/** Returns a value, or pieces of equal length of a long one. */
+/**
+ * Returns a value, or pieces of one that is long or has many characters that can be escaped: a text
+ * that nearly has a long run of these would take long to be searched.
+ */
 function piecesOf(value: string): readonly string[] {
-  const count = Math.ceil(value.length / LONGEST_VALUE);
-  const length = Math.ceil(value.length / count);
-  return Array.from({ length: count }, (_, at) => value.slice(at * length, (at + 1) * length));
+  const pieces = value.match(/(?:[^\w-]?[\w-]{0,30}){1,32}/gu) ?? [];
+  return pieces.filter(({ length }) => length >= SHORTEST_VALUE);
 }
 
 function linesOf(value: string): readonly string[] {

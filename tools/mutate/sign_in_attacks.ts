@@ -14,6 +14,15 @@ const OTHER = "Metadata of another resource, or at another origin, sign nobody i
 /** The guards of sign-ins that the attacks hold. */
 export const SIGN_IN_ATTACKS: readonly Mutant[] = [
   {
+    name: "token-of-one-sign",
+    guard: "A secret of many signs is searched piece by piece, and holds nobody up",
+    file: "redact.ts",
+    find: "value.match(/(?:[^\\w-]?[\\w-]{0,30}){1,32}/gu)",
+    put: "value.match(/[^]{1,1000}/gu)",
+    test: TOKENS,
+    filter: "A token that is one sign over and over holds nobody up (RX8)",
+  },
+  {
     name: "token-of-words",
     guard: "A token that is a word of the journal is not taken out of it",
     file: "_authorization.ts",
