@@ -124,6 +124,33 @@ Deno.test("What a server behind a hub answers comes through, but for refused key
   assert.equal(huge.status, 413);
 });
 
+Deno.test("No server behind a hub shows a page at the hub's address", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const live = "<script>alert(1)</script>";
+  const types = ["text/html", "TEXT/HTML; charset=utf-8", "image/svg+xml", "text/javascript", ""];
+  for (const type of [...types, "application/xhtml+xml", "application/jsonx"]) {
+    for (const status of [200, 404]) {
+      cloud.script = () => new Response(live, { status, headers: { "content-type": type } });
+      for (const method of ["GET", "POST"]) {
+        const { headers } = await sent(`${hub.url}/proxy/tavily`, {
+          method,
+          headers: { accept: "text/html" },
+          ...method === "POST" && { body: CALL },
+        });
+        assert.equal(headers.get("content-type"), "text/plain", `${type} ${method}`);
+        assert.equal(headers.get("x-content-type-options"), "nosniff");
+      }
+    }
+  }
+  for (const type of ["application/json; charset=utf-8", "text/event-stream"]) {
+    cloud.script = () => new Response("{}", { headers: { "content-type": type } });
+    const { headers } = await sent(`${hub.url}/proxy/tavily`, { method: "POST", body: CALL });
+    assert.equal(headers.get("content-type"), type);
+    assert.equal(headers.get("x-content-type-options"), "nosniff");
+  }
+});
+
 Deno.test("A client that goes away ends what was passed on", async () => {
   const gone = Promise.withResolvers<void>();
   await using cloud = new FakeCloud();

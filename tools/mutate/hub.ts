@@ -72,6 +72,16 @@ export const HUB: readonly Mutant[] = [
     filter: "embedded: a name looks like another's in whichever of its parts",
   },
   {
+    name: "hub-proxy-page",
+    guard: "No server behind a hub shows a page at the hub's address",
+    file: "proxy.ts",
+    find:
+      'if (!SPOKEN.test(headers.get("content-type") ?? "")) headers.set("content-type", "text/plain");',
+    put: 'void [SPOKEN, "text/plain"];',
+    test: "tests/hub_proxy_test.ts",
+    filter: "No server behind a hub shows a page at the hub's address",
+  },
+  {
     name: "hub-builtin-name",
     guard: "No published name looks like a server of PML's own",
     file: "write.ts",

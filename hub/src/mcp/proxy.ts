@@ -40,6 +40,8 @@ const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
 const ASKED =
   /^(accept|content-type|last-event-id|mcp-(session-id|protocol-version|method|name|param-[\w-]+))$/;
 const ANSWERED = /^(content-type|mcp-session-id|mcp-protocol-version|retry-after)$/;
+/** The types of answers that MCP has. */
+const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 
 /** Opens the way to servers behind a hub. Nothing is loaded before the first request. */
 export function openProxy({ store, named }: ProxyOptions): Proxying {
@@ -131,7 +133,10 @@ async function answered(response: Response, unanswered: Unanswered): Promise<Hub
       : `it answers ${status}`;
     return refusal(why, unanswered);
   }
-  const headers = [...response.headers].filter(([name]) => ANSWERED.test(name));
+  const headers = new Headers([...response.headers].filter(([name]) => ANSWERED.test(name)));
+  // A page at the address of the hub could change what the hub shows of others.
+  if (!SPOKEN.test(headers.get("content-type") ?? "")) headers.set("content-type", "text/plain");
+  headers.set("x-content-type-options", "nosniff");
   return new Response(response.body, { status, headers });
 }
 
