@@ -151,6 +151,38 @@ Deno.test("No server behind a hub shows a page at the hub's address", async () =
   }
 });
 
+Deno.test("A server behind a hub that never answers keeps no caller from another", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const { key } = await hub.key("other");
+  const { manifest } = behind(hub, `${cloud.url}/slow`, { fqdn: "slow" });
+  const slow = { manifest: { ...manifest, proxy_to: `${hub.url}/proxy/slow` } };
+  assert.equal((await put(hub.url, key, slow)).status, 201);
+  const over = Promise.withResolvers<void>();
+  let waiting = 0;
+  cloud.script = async ({ path }) => {
+    if (!path.startsWith("/slow")) return undefined;
+    waiting++;
+    await over.promise;
+    return undefined;
+  };
+  const gone = new AbortController();
+  const asked = Array.from(
+    { length: 200 },
+    () =>
+      sent(`${hub.url}/proxy/slow`, { method: "POST", body: CALL, signal: gone.signal })
+        .then(({ status }) => status, () => 0),
+  );
+  const refused = await Promise.race(asked);
+  assert.equal(refused, 503, "one server has its share");
+  const { status, body } = await sent(`${hub.url}/proxy/tavily`, { method: "POST", body: CALL });
+  assert.equal(status, 200, JSON.stringify(body));
+  assert.ok(waiting > 0);
+  gone.abort();
+  over.resolve();
+  await Promise.all(asked);
+});
+
 Deno.test("A client that goes away ends what was passed on", async () => {
   const gone = Promise.withResolvers<void>();
   await using cloud = new FakeCloud();

@@ -78,8 +78,17 @@ export const HUB: readonly Mutant[] = [
     find:
       'if (!SPOKEN.test(headers.get("content-type") ?? "")) headers.set("content-type", "text/plain");',
     put: 'void [SPOKEN, "text/plain"];',
-    test: "tests/hub_proxy_test.ts",
+    test: PROXY,
     filter: "No server behind a hub shows a page at the hub's address",
+  },
+  {
+    name: "hub-proxy-share",
+    guard: "The servers of one organisation behind a hub have their share of what it passes on",
+    file: "proxy.ts",
+    find: "if (state.left === 0 || own === AT_ONCE.one) {",
+    put: "if (state.left === 0) {",
+    test: PROXY,
+    filter: "A server behind a hub that never answers keeps no caller from another",
   },
   {
     name: "hub-builtin-name",

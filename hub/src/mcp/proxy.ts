@@ -34,7 +34,8 @@ export interface Proxying extends Disposable {
 export const PROXY_PATH = "/mcp/proxy/";
 
 const BODY = 4_000_000;
-const AT_ONCE = 128;
+/** How many requests are passed on at once, of all and to the servers of one organisation. */
+const AT_ONCE = { all: 128, one: 32 };
 const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
 /** What is passed on in each direction. Cookies, keys and addresses are not. */
 const ASKED =
@@ -45,7 +46,8 @@ const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 
 /** Opens the way to servers behind a hub. Nothing is loaded before the first request. */
 export function openProxy({ store, named }: ProxyOptions): Proxying {
-  const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE };
+  const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE.all };
+  const busy = new Map<string, number>();
   const pass = async (asked: HubRequest): Promise<HubResponse> => {
     const name = nameIn(asked.target);
     const entry = name === undefined ? undefined : await store.entry(name, undefined);
@@ -62,17 +64,24 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
     if (body === undefined) {
       return failure(413, "too_large", { message: `The body has more than ${BODY} bytes` });
     }
-    if (state.left === 0) {
+    // The operator's are counted by their names.
+    const whose = entry?.owner ?? `:${name}`;
+    const own = busy.get(whose) ?? 0;
+    if (state.left === 0 || own === AT_ONCE.one) {
       const message = "This hub passes on as much as it can";
       return failure(503, "busy", { message, headers: { "retry-after": "1" } });
     }
     state.left--;
+    busy.set(whose, own + 1);
     state.open ??= openOutgoing(named);
     const text = body.length === 0 ? undefined : new TextDecoder().decode(body);
     try {
       return await passed({ asked, upstream, text, outgoing: await state.open });
     } finally {
       state.left++;
+      const left = (busy.get(whose) ?? 1) - 1;
+      if (left > 0) busy.set(whose, left);
+      else busy.delete(whose);
     }
   };
   return { pass, [Symbol.dispose]: () => void state.open?.then((open) => open[Symbol.dispose]()) };
