@@ -9,6 +9,7 @@ import type { Mutant } from "./mutant.ts";
 const DISCOVERY = "tests/attacks/oauth_discovery_test.ts";
 const ANSWERS = "tests/attacks/oauth_answers_test.ts";
 const TOKENS = "tests/attacks/oauth_tokens_test.ts";
+const WORDS = "tests/attacks/oauth_words_test.ts";
 const OTHER = "Metadata of another resource, or at another origin, sign nobody in (SX1)";
 
 /** The guards of sign-ins that the attacks hold. */
@@ -19,7 +20,7 @@ export const SIGN_IN_ATTACKS: readonly Mutant[] = [
     file: "redact.ts",
     find: "value.match(/(?:[^\\w-]?[\\w-]{0,30}){1,32}/gu)",
     put: "value.match(/[^]{1,1000}/gu)",
-    test: TOKENS,
+    test: WORDS,
     filter: "A token that is one sign over and over holds nobody up (RX8)",
   },
   {
@@ -28,7 +29,7 @@ export const SIGN_IN_ATTACKS: readonly Mutant[] = [
     file: "_authorization.ts",
     find: '.flatMap((each = "") => /^(?=.*[\\dA-Z])[^:]{8,}$/.exec(each) ?? []);',
     put: ".flatMap((each) => each ?? []);",
-    test: TOKENS,
+    test: WORDS,
     filter: "A token that is a word of the journal hides nothing there (SX5, AU1)",
   },
   {
