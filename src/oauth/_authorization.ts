@@ -204,7 +204,7 @@ export class SignedInServer implements Authorization {
 export function secretsOf(kept: Kept | undefined): readonly string[] {
   const { accessToken, refreshToken, client } = kept ?? {};
   return [accessToken, refreshToken, client?.client_secret]
-    .flatMap((each = "") => /^(?=.*[\dA-Z])[^:]{8,}$/.exec(each) ?? []);
+    .flatMap((each = "") => /^(?=.*[\dA-Z]).{8,}$/.exec(each) ?? []);
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {
