@@ -25,6 +25,9 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/embedder.min.js": "src/sandbox/boot/embedder_main.ts",
 };
 
+/** Sources that stand before others in one script, and so have variables of their own. */
+const BEFORE = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
+
 /** Bundles a source into one script. What Deno minifies can be made smaller still. */
 export async function bundled(source: string): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -34,7 +37,7 @@ export async function bundled(source: string): Promise<string> {
   if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
   const options = { module: true, ecma: 2020, compress: { passes: 3 } } as const;
   const { code: smaller = "" } = await minify(new TextDecoder().decode(stdout), options);
-  return `${smaller}\n`;
+  return BEFORE.includes(source) ? `(()=>{${smaller}})();\n` : `${smaller}\n`;
 }
 
 if (import.meta.main) {

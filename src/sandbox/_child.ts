@@ -13,7 +13,7 @@ import { hostCode, kernelCode, workerCode } from "./_boot_texts.ts";
 import type { ChildOptions, Groups } from "./_options.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
-import { DENO_ALONE, DENO_QUIET, programUrl } from "./alone.ts";
+import { DENO_ALONE, DENO_QUIET, sentProgram } from "./alone.ts";
 import type { HostGrants, HostStart } from "./boot/message.ts";
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
@@ -66,6 +66,7 @@ export async function startChild(
   { groups, layer, flags = (given) => given }: ChildStart = {},
 ): Promise<Child> {
   const grants = grantsOf(options);
+  const [url, code] = sentProgram(kernelCode + hostCode);
   const folder = openPrivateFolder(options.home, options.workspace, groups?.mark);
   try {
     const [program = "", ...before] = programOf(options, { folder, layer });
@@ -74,14 +75,14 @@ export async function startChild(
       args: [
         ...before,
         ...flags(childFlags(options, { folder, grants, layer })),
-        programUrl(hostCode, [kernelCode]),
+        url,
       ],
       cwd: folder.temp,
       env: { ...environment(options, folder), ...(groups && { PML_RUN: `${groups.mark}.` }) },
       kept: options.run.length > 0,
     });
     groups?.add(started.running.pid);
-    return new RunningChild(started, { options, folder, grants, groups, layer });
+    return new RunningChild(started, { options, folder, grants, groups, layer, code });
   } catch (error) {
     await folder[Symbol.asyncDispose]();
     throw error;
@@ -139,6 +140,7 @@ class RunningChild implements Child {
       readonly grants: HostGrants;
       readonly groups: Groups | undefined;
       readonly layer: Layer | undefined;
+      readonly code: Uint8Array;
     },
   ) {
     const { folder, options: { limits, workspace, read, write, protection, home, run } } = from;
@@ -158,6 +160,7 @@ class RunningChild implements Child {
       if (run.length > 0) killMarked(`PML_RUN=${this.#mark}`);
       for (const pid of [running.pid, ...this.#programs]) this.#groups?.remove(pid);
     });
+    this.#write(from.code);
     const marked = { ...from.grants.environment, PML_RUN: this.#mark };
     this.send({
       ...{ nonce: this.nonce, workspace, read, write, protection, home, lock, canary },
@@ -178,9 +181,12 @@ class RunningChild implements Child {
   }
 
   send(message: unknown): void {
-    const line = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
-    // If the child died with its pipe open, its exit reports that.
-    this.#stdin.write(line).catch(() => {});
+    this.#write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+  }
+
+  #write(bytes: Uint8Array): void {
+    // The end of a child that died with its pipe open reports that.
+    this.#stdin.write(bytes).catch(() => {});
   }
 
   kill(): void {

@@ -8,7 +8,7 @@
 
 import { DENO_ALONE, programUrl } from "./alone.ts";
 import type { Program } from "./process.ts";
-import { keeperCode } from "./_boot_texts.ts";
+import { confinedCode, keeperCode, kernelCode } from "./_boot_texts.ts";
 
 const SHELL = "/bin/sh";
 /**
@@ -53,13 +53,14 @@ export function canKeep(): boolean {
 
 /**
  * Returns the keeper to start in place of a program. `bytes` is the length of the program's
- * description on standard input; `before` runs before the second step.
+ * description on standard input. If the program is confined, what confines it is in the second step.
  */
-export function keeperOf(bytes: number, before?: readonly string[]): Program {
+export function keeperOf(bytes: number, isConfined: boolean): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
   const args = [...flags, programUrl(keeperCode)];
   const file = Deno.execPath();
-  const step = [file, ...flags, programUrl(keeperCode, before), `${bytes}`];
+  const before = isConfined ? kernelCode + confinedCode : "";
+  const step = [file, ...flags, programUrl(before + keeperCode), `${bytes}`];
   const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", ...step];
   // The keeper writes no cache and reads no settings.
   const env = { DENO_DIR: "/dev/null", DENO_NO_UPDATE_CHECK: "1", PATH: "/usr/bin:/bin" };

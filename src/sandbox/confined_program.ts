@@ -5,7 +5,6 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { confinedCode, kernelCode } from "./_boot_texts.ts";
 import { canKeep } from "./_keeper.ts";
 import {
   bubblewrapArgs,
@@ -22,9 +21,6 @@ import type { Reach } from "./boot/reach.ts";
 export { openPrivateFolder };
 export type { Layer, OsLayerOptions, PrivateFolder, Reach };
 
-/** The scripts that confine a program. */
-const CONFINING = [kernelCode, confinedCode];
-
 /**
  * Finds the layer that can confine programs on this machine. Throws if the person requires one and
  * there is none.
@@ -33,9 +29,7 @@ export async function programLayer(options: OsLayerOptions, reach: Reach): Promi
   const begin = async (layer: Layer) => {
     if (layer.kind !== "landlock") return layer;
     if (!canKeep()) throw lacking("no landlock: no program can be kept");
-    const { ok, text } = await tried("/bin/sh", ["-c", ":"], {
-      confined: { reach, before: CONFINING },
-    });
+    const { ok, text } = await tried("/bin/sh", ["-c", ":"], { reach });
     if (ok) return layer;
     throw lacking(text.trim().slice(0, 200) || "no landlock");
   };
@@ -52,7 +46,7 @@ export function confinedProgram(
   { layer, reach }: { readonly layer: Layer; readonly reach: Reach },
 ): Program {
   const { file, args, cwd } = program;
-  if (layer.kind === "landlock") return { ...program, confined: { reach, before: CONFINING } };
+  if (layer.kind === "landlock") return { ...program, reach };
   if (layer.kind === "none") return program;
   const sight = { ...reach, workspace: cwd, lock: "/dev/null", own: [cwd], net: true };
   return { ...program, file: layer.program, args: [...bubblewrapArgs(sight), file, ...args] };

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { defined } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
@@ -31,11 +30,8 @@ export interface Program {
    * program or PML.
    */
   readonly kept?: boolean;
-  /**
-   * The only paths that it may read and write, and the scripts that confine it. Only for a program
-   * with a keeper.
-   */
-  readonly confined?: { readonly reach: Reach; readonly before: readonly string[] };
+  /** The only paths that it may read and write. Only for a program with a keeper. */
+  readonly reach?: Reach;
 }
 
 /** How a program is run to its end. */
@@ -78,15 +74,7 @@ export function startProcess({ file, args, cwd, env }: Program, { heard = true }
 export async function handOver(
   { file, args, cwd }: Pick<Program, "file" | "args" | "cwd">,
 ): Promise<number> {
-  const own = "inherit";
-  const command = new Deno.Command(file, {
-    args: [...args],
-    cwd,
-    stdin: own,
-    stdout: own,
-    stderr: own,
-  });
-  return (await command.spawn().status).code;
+  return (await new Deno.Command(file, { args: [...args], cwd }).spawn().status).code;
 }
 
 /** A program with its process group and, if it has one, its keeper. */
@@ -100,24 +88,20 @@ export class StartedProgram {
   /** Starts the program. Throws if its file or its folder does not exist. */
   constructor(program: Program) {
     this.#isKept = program.kept === true && canKeep();
-    const { file, args, cwd, env, confined } = program;
+    const { file, args, cwd, env, reach } = program;
     if (!this.#isKept) {
-      if (confined !== undefined) throw new Error("What has no keeper is not confined");
+      if (reach !== undefined) throw new Error("What has no keeper is not confined");
       this.running = startProcess(program);
       return;
     }
     assertThere(program);
     const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
     const marked = { ...env, PML_RUN: mark };
-    const kept: KeptProgram = {
-      file,
-      args,
-      cwd,
-      env: marked,
-      ...defined({ reach: confined?.reach }),
-    };
+    const kept: KeptProgram = { file, args, cwd, env: marked, reach };
     const told = new TextEncoder().encode(JSON.stringify(kept));
-    const { stdin, status } = this.running = startProcess(keeperOf(told.length, confined?.before));
+    const { stdin, status } = this.running = startProcess(
+      keeperOf(told.length, reach !== undefined),
+    );
     const writer = stdin.getWriter();
     writer.write(told).catch(() => {}); // its end says why
     writer.releaseLock();

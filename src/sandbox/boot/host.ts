@@ -22,6 +22,9 @@ import { Wants } from "./wants.ts";
 // Frames that only the host thread may send are not in this list.
 const FROM_WORKER = ["tested", "ready", "unloaded", "result", "text", "failed", "log", "progress"];
 
+/** Runs the first message that a Worker gets. */
+const FIRST = "data:text/javascript,onmessage=({data})=>{onmessage=null;(0,eval)(data)}";
+
 /** Starts the Worker and passes messages until stdin ends. */
 export async function boot(): Promise<void> {
   const lines = stdinLines();
@@ -32,10 +35,7 @@ export async function boot(): Promise<void> {
   const write = frameWriter(start.nonce);
   write("confined", 0, JSON.stringify(confined(start, write)));
   const worker = newWorker(start.worker, write);
-  const granted = [
-    ...(start.net.includes("*") ? ["net"] : []),
-    ...(start.run === "*" ? ["run"] : []),
-  ];
+  const granted = { net: start.net.includes("*"), run: start.run === "*" };
   const open = [...await openDoors([canary], granted), ...fileDoors()];
   if (open.length > 0) end(write, "refused", `its host thread is open: ${open.join(", ")}`);
   const { port1, port2 } = new MessageChannel();
@@ -77,13 +77,14 @@ function end(write: WriteFrame, type: string, why: string): never {
   Deno.exit(70);
 }
 
+/** Starts a Worker and sends it its code, because Deno would parse a module twice. */
 function newWorker(code: string, write: WriteFrame): Worker {
-  const url = URL.createObjectURL(new Blob([code], { type: "application/javascript" }));
-  const worker = new Worker(url, { type: "module", deno: { permissions: "none" } });
+  const worker = new Worker(FIRST, { type: "module", deno: { permissions: "none" } });
   worker.addEventListener("error", (event) => {
     event.preventDefault();
     end(write, "crashed", event.message);
   });
+  worker.postMessage(`"use strict";${code}`);
   return worker;
 }
 

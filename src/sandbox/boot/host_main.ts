@@ -6,4 +6,4 @@
 
 import { boot } from "./host.ts";
 
-await boot();
+void boot();

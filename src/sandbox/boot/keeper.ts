@@ -18,11 +18,11 @@ export interface KeptProgram {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   /** The paths that it may read and write, if it is confined. */
-  readonly reach?: Reach;
+  readonly reach: Reach | undefined;
 }
 
 /** Where code that stands before this one says how a program is confined. */
-export type Confining = typeof globalThis & { confine?: (reach: Reach) => string };
+export type Confining = typeof globalThis & { confine: (reach: Reach) => string };
 
 // Numbers of Linux.
 const SET_DEATH_SIGNAL = 1;
@@ -58,8 +58,8 @@ export function boot(): void {
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
     const { confine } = globalThis as Confining;
-    const held = reach && (confine?.(reach) ?? "nothing here confines it");
-    if (held !== undefined && !held.startsWith("landlock ")) {
+    const held = reach && confine(reach);
+    if (held?.startsWith("landlock ") === false) {
       console.error(held);
       Deno.exit(70);
     }

@@ -10,7 +10,7 @@
  */
 export async function openDoors(
   files: readonly string[],
-  granted: readonly string[] = [],
+  granted: Readonly<Record<string, boolean>> = {},
 ): Promise<string[]> {
   const open: string[] = [];
   for (const file of files) {
@@ -23,7 +23,7 @@ export async function openDoors(
   if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");
   for (const name of ["net", "run", "ffi", "env", "sys"] as const) {
     const { state } = Deno.permissions.querySync({ name });
-    if (state === "granted" && !granted.includes(name)) {
+    if (state === "granted" && !granted[name]) {
       open.push(`it has ${name} access`);
     }
   }
