@@ -35,7 +35,11 @@ export async function bundled(source: string): Promise<string> {
     cwd: ROOT,
   }).output();
   if (code !== 0) throw new Error(new TextDecoder().decode(stderr));
-  const options = { module: true, ecma: 2020, compress: { passes: 3 } } as const;
+  const options = {
+    module: true,
+    ecma: 2020,
+    compress: { passes: 3, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
+  } as const;
   const { code: smaller = "" } = await minify(new TextDecoder().decode(stdout), options);
   return BEFORE.includes(source) ? `(()=>{${smaller}})();\n` : `${smaller}\n`;
 }

@@ -122,7 +122,7 @@ function escapedPattern(text: string): string {
       isSlashes ? `\\\\{${part.length},${8 * part.length}}` : before + RegExp.escape(part),
       [...Buffer.from(part)].map((byte) => `%(?:25){0,2}${hexPattern(byte, 2)}`).join(""),
       ...isSlashes ? [] : [
-        [...part.split("")].map((unit) => `\\\\{1,8}u${hexPattern(unit.charCodeAt(0), 4)}`).join(
+        part.split("").map((unit) => `\\\\{1,8}u${hexPattern(unit.charCodeAt(0), 4)}`).join(
           "",
         ),
       ],

@@ -143,7 +143,7 @@ export class ModelPins {
     const message = `Cannot use the model in ${quoted(folder, 400)}: its files are not those ` +
       "that were first used";
     throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: "Search stays lexical. If you changed it, accept it as it is now with " +
+      hint: "Search stays lexical. If you changed it, accept it with " +
         `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
           quoted(this.#fileOf(folder), 400)
         }`,

@@ -1,14 +1,14 @@
 /**
  * The programs that run in sandbox children, as texts. They share much of their code, so they stand
- * side by side in a bundle, where one is packed with the others.
+ * side by side in a bundle, those that share most first, where one is packed with the others.
  *
  * @module
  */
 
-import confinedCode from "./boot/confined.min.js" with { type: "text" };
 import hostCode from "./boot/host.min.js" with { type: "text" };
-import keeperCode from "./boot/keeper.min.js" with { type: "text" };
-import kernelCode from "./boot/kernel.min.js" with { type: "text" };
 import workerCode from "./boot/worker.min.js" with { type: "text" };
+import confinedCode from "./boot/confined.min.js" with { type: "text" };
+import kernelCode from "./boot/kernel.min.js" with { type: "text" };
+import keeperCode from "./boot/keeper.min.js" with { type: "text" };
 
 export { confinedCode, hostCode, keeperCode, kernelCode, workerCode };

@@ -18,7 +18,7 @@ export const DENO_QUIET = { DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
 
 /** Returns a program as a `data:` URL, so that there is no file that somebody could change. */
 export function programUrl(code: string): string {
-  return `data:application/javascript;base64,${new TextEncoder().encode(code).toBase64()}`;
+  return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
 /**
