@@ -91,6 +91,7 @@ Deno.test("pml uninstall shows what PML keeps, removes it at a yes, and leaves w
   assert.equal(yes.code, 0, yes.stdout);
   assert.match(yes.stdout, /keys\.env +0\.0 MB +your keys/);
   assert.match(yes.stdout, /deno uninstall --global pml/);
+  assert.doesNotMatch(yes.stdout, /Cannot write/);
   assert.deepEqual(await readdir(ws.home), ["mine.txt"]);
   assert.equal(await readFile(ws.file(".mcp.json"), "utf8"), before);
   assert.ok((await readdir(ws.path)).includes(".pml.json"));

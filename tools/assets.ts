@@ -38,7 +38,7 @@ export async function bundled(source: string): Promise<string> {
   const options = {
     module: true,
     ecma: 2020,
-    compress: { passes: 3, pure_getters: true, unsafe_arrows: true, unsafe_methods: true },
+    compress: { passes: 3, pure_getters: true },
   } as const;
   const { code: smaller = "" } = await minify(new TextDecoder().decode(stdout), options);
   return BEFORE.includes(source) ? `(()=>{${smaller}})();\n` : `${smaller}\n`;

@@ -85,6 +85,8 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   const undone = clients.length === 0
     ? ""
     : (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text;
+  // The journal tells of that before it goes, and is not begun anew.
+  await (await app.callPath())[Symbol.asyncDispose]();
   // Before the files that name them.
   const left: string[] = [];
   for (const name of keyring) {

@@ -192,12 +192,12 @@ export const FILES: readonly Mutant[] = [
   },
   {
     name: "confined-missing",
-    guard: "A program that is to be confined does not run where nothing confines it",
+    guard: "A program that is to be confined runs only confined",
     file: "keeper.ts",
-    find: '(confine?.(reach) ?? "nothing here confines it")',
-    put: "confine?.(reach)",
+    find: "reach && confine(reach)",
+    put: "undefined as string | undefined",
     test: "src/sandbox/process_test.ts",
-    filter: "A program that is to be confined does not run where no script confines it",
+    filter: "A program that is confined writes nothing else, or does not run",
   },
   {
     name: "confined-write",

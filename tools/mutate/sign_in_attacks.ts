@@ -27,7 +27,7 @@ export const SIGN_IN_ATTACKS: readonly Mutant[] = [
     name: "token-of-words",
     guard: "A token that is a word of the journal is not taken out of it",
     file: "_authorization.ts",
-    find: '.flatMap((each = "") => /^(?=.*[\\dA-Z])[^:]{8,}$/.exec(each) ?? []);',
+    find: '.flatMap((each = "") => /^(?=.*[\\dA-Z]).{8,}$/.exec(each) ?? []);',
     put: ".flatMap((each) => each ?? []);",
     test: WORDS,
     filter: "A token that is a word of the journal hides nothing there (SX5, AU1)",
