@@ -82,6 +82,15 @@ export const PATHS: readonly Mutant[] = [
     filter: "No tool writes, makes, moves or removes what is protected (PE11)",
   },
   {
+    name: "journals",
+    guard: "A journal of SQLite, which may name a file to delete, is changed by no module",
+    file: "path_guard.ts",
+    find: "if (info?.isDirectory || !/-journal$/i.test(path)) return;",
+    put: "if (info?.isDirectory || path !== attempt.asked) return;",
+    test: "src/sandbox/journals_test.ts",
+    filter: "Sandbox lets no module change a journal, at whose end SQLite finds a file to delete",
+  },
+  {
     name: "windows-names",
     guard: "A name that means another file on Windows is refused",
     file: "path_guard.ts",

@@ -5,7 +5,13 @@
  * @module
  */
 
-import { type CheckedPath, lookAt, type PathAttempt, PathGuard } from "./path_guard.ts";
+import {
+  type CheckedPath,
+  lookAt,
+  type PathAttempt,
+  PathGuard,
+  requireNoJournal,
+} from "./path_guard.ts";
 import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, Reply } from "./message.ts";
@@ -76,7 +82,7 @@ export class Broker {
     const locked = (ops: Readonly<Record<string, Op>>, exclusive: boolean) =>
       Object.entries(ops).map(([name, op]): [string, Op] => [
         name,
-        (...args) => lock.alone(() => op(...args), exclusive),
+        (...args) => lock.during(() => op(...args), exclusive),
       ]);
     this.#ops = new Map<string, Op>([
       ...locked(this.#looks, false),
@@ -166,7 +172,7 @@ export class Broker {
       throw systemError("Invalid");
     }
     const open = () => this.#files.add(this.#openFile("open", path, flags));
-    return this.#lock.alone(open, write || append);
+    return this.#lock.during(open, write || append);
   }
 
   #openFile(op: string, path: unknown, flags: Flags): OpenFile & { readonly place: CheckedPath } {
@@ -215,7 +221,8 @@ export class Broker {
     this.#guard.entry({ ...leave, access: "read" });
     const source = this.#guard.entry(leave);
     const target = this.#guard.entry(arrive);
-    found(source.info);
+    const info = found(source.info);
+    for (const { path } of [source, target]) requireNoJournal({ path, info }, leave);
     this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
     this.#guard.requireFree(target, { attempt: arrive });
     Deno.renameSync(source.path, target.path);

@@ -48,7 +48,7 @@ export interface DatabasesOptions {
 }
 
 /** Opens databases for one Worker and runs its statements. */
-export class Databases implements Disposable {
+export class Databases {
   readonly #guard: PathGuard;
   readonly #lock: WorkspaceLock;
   readonly #resultBytes: number;
@@ -86,7 +86,7 @@ export class Databases implements Disposable {
     "sqlite.close": ([number]) => {
       const opened = this.#opened.get(number);
       this.#opened.delete(number);
-      if (opened !== undefined) this.#lock.shared(() => this.#close(opened));
+      if (opened !== undefined) this.#lock.during(() => this.#close(opened), false);
     },
   };
 
@@ -98,15 +98,9 @@ export class Databases implements Disposable {
     this.#budget = options.budget;
   }
 
-  /** Closes all databases, which undoes unfinished transactions. */
-  [Symbol.dispose](): void {
-    for (const { sql } of this.#opened.values()) sql[Symbol.dispose]();
-    this.#opened.clear();
-  }
-
   #open(attempt: PathAttempt, Database: DatabaseClass): number {
     if (this.#opened.size >= OPEN_MAX) throw new SqlProblem(`${OPEN_MAX} databases are open`, "");
-    const opened = this.#lock.alone(() => this.#found(attempt, Database));
+    const opened = this.#lock.during(() => this.#found(attempt, Database), true);
     this.#opened.set(++this.#last, opened);
     return this.#last;
   }
@@ -221,11 +215,11 @@ export class Databases implements Disposable {
   #guarded<T>(opened: OpenDatabase, step: () => T): T {
     for (const since = performance.now();;) {
       try {
-        return this.#lock.shared(() => {
+        return this.#lock.during(() => {
           this.#requireSame(opened);
           this.#lookBeside(opened.place.path, opened.attempt);
           return step();
-        });
+        }, false);
       } catch (error) {
         if (Object(error).message !== LOCKED || performance.now() > since + BUSY_MS) throw error;
       }

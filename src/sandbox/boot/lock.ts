@@ -13,13 +13,8 @@ export class WorkspaceLock {
     this.#file = Deno.openSync(path, { read: true });
   }
 
-  /** Runs one step. Other readers may run at the same time. */
-  shared<T>(step: () => T): T {
-    return this.alone(step, false);
-  }
-
-  /** Runs one step while nobody else has the lock. */
-  alone<T>(step: () => T, exclusive = true): T {
+  /** Runs one step while nobody else has the lock; if it is not exclusive, beside other readers. */
+  during<T>(step: () => T, exclusive: boolean): T {
     this.#file.lockSync(exclusive);
     try {
       return step();

@@ -91,7 +91,10 @@ export class PathGuard {
   ): Deno.FsFile {
     const { attempt, open } = options;
     const { info } = place;
-    if (info?.isDirectory && (open.write || open.append)) throw systemError("IsADirectory");
+    if (open.write || open.append) {
+      if (info?.isDirectory) throw systemError("IsADirectory");
+      requireNoJournal(place, attempt);
+    }
     if (info && !info.isDirectory) this.requireFile(place.path, info, attempt);
     const file = Deno.openSync(place.path, info ? open : { ...open, createNew: true });
     const opened = file.statSync();
@@ -200,6 +203,12 @@ export class PathGuard {
       throw refusal("PATH_PROTECTED", attempt, "git takes its folder for a repository");
     }
   }
+}
+
+/** Throws for a journal of SQLite: one that was changed may have SQLite delete another file. */
+export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
+  if (info?.isDirectory || !/-journal$/i.test(path)) return;
+  throw refusal("PATH_PROTECTED", attempt, "it is a journal of SQLite");
 }
 
 // A slash at the end means that a folder is expected.
