@@ -11,6 +11,8 @@ import { dirname, join } from "node:path";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { ledgerOf } from "./full_scene.ts";
 import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";
+import { rssOf } from "./kit/procwatch.ts";
+import { rawHttp } from "./kit/raw_http.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 import {
@@ -147,15 +149,15 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   await using one = await servePml(ws);
   const file = await registered(ws);
   const { address } = JSON.parse(await readFile(file, "utf8"));
-  const post = (body: string, to: string = address) =>
+  const post = (body: string, to: string = address, authorization = `Bearer ${one.token}`) =>
     fetch(`http://${to}/`, {
       method: "POST",
       body,
-      headers: { "content-type": "application/json", authorization: `Bearer ${one.token}` },
+      headers: { "content-type": "application/json", authorization },
     });
-  const refused = async (body: string, to?: string) => {
-    const response = await post(body, to);
-    assert.match(await response.text(), /it is not sealed/, body.slice(0, 80));
+  const refused = async (...sent: Parameters<typeof post>) => {
+    const response = await post(...sent);
+    assert.match(await response.text(), /it is not sealed/, sent[0].slice(0, 80));
     assert.equal(response.status, 403);
   };
   for (const body of ['"AAAA"', '""', "{}", JSON.stringify("x".repeat(500))]) await refused(body);
@@ -164,15 +166,15 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   assert.ok(!(await told()).includes(one.token));
 
   // Somebody who listens on the way sees the requests, and can send them once more.
-  const bodies: string[] = [];
-  const answers: string[] = [];
+  const [bodies, passes, answers] = [[], [], []] as [string[], string[], string[]];
   await using listener = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     async (request) => {
-      assert.equal(request.headers.get("authorization"), null);
+      const pass = request.headers.get("authorization") ?? "";
       const body = await request.text();
       bodies.push(body);
-      const response = await post(body);
+      passes.push(pass);
+      const response = await post(body, address, pass);
       const text = await response.text();
       answers.push(text);
       return new Response(text);
@@ -183,12 +185,13 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   const asked = await askedBy(one);
   assert.match((await callAt(two, "asks:ask_name", asked)).text, /Ada/);
   assert.equal(bodies.length, 1);
-  for (const text of [...bodies, ...answers]) {
+  for (const text of [...bodies, ...passes, ...answers]) {
     assert.doesNotMatch(text, new RegExp(`Ada|ask_name|${one.token}`));
   }
-  await refused(bodies[0] ?? "");
+  const [[body = ""], [pass]] = [bodies, passes];
+  await refused(body, address, pass);
   // It was for one process, and is for no other.
-  await refused(bodies[0] ?? "", await addressBeside(file));
+  await refused(body, await addressBeside(file), pass);
 
   // What is not sealed is no answer.
   const other = await askedBy(one);
@@ -199,6 +202,27 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   await writeFile(file, JSON.stringify({ address: `127.0.0.1:${liar.addr.port}` }));
   const lied = await callAt(two, "asks:ask_name", other);
   assert.match(lied.text, GONE);
+});
+
+Deno.test("Nothing is kept of what somebody without the key sends to the address of a process", async () => {
+  await using ws = await sceneryOf();
+  await using one = await servePml(ws);
+  const { address } = JSON.parse(await readFile(await registered(ws), "utf8"));
+  const before = await rssOf(one.pid);
+  const head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+    `Content-Length: ${15 << 20}\r\n\r\n"`;
+  const half = "A".repeat(14 << 20);
+  const port = Number(address.split(":")[1]);
+  const sent = Array.from({ length: 30 }, () => rawHttp(port, [head, half], { ms: 3_000 }));
+  let [most, isOver] = [0, false];
+  const answers = Promise.all(sent).finally(() => isOver = true);
+  await until(async () => {
+    most = Math.max(most, await rssOf(one.pid));
+    return isOver;
+  });
+  const statuses = (await answers).map(({ status }) => status);
+  assert.ok(most - before < 150 << 20, `${(most - before) >> 20} MB for 30 half requests`);
+  assert.deepEqual([...new Set(statuses)], [403]);
 });
 
 Deno.test("An address that others may have written, or that is old, is not used", async () => {

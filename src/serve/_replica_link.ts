@@ -9,12 +9,16 @@ import { wasSent } from "./_http_answer.ts";
 import { LineReader } from "../io/lines.ts";
 import type { Sealer } from "./_sealer.ts";
 
-/** A request of a client that another process answers. */
-export interface Forwarded {
+/** What stands in front of a request, and shows that it comes from another process. */
+export interface Pass {
   /** The name of the request. A process answers it once. */
   readonly nonce: string;
   /** When it was sent, in milliseconds since 1970. */
   readonly at: number;
+}
+
+/** A request of a client that another process answers. */
+export interface Forwarded {
   /** The identity that sent it; null for the person. */
   readonly identity: string | null;
   readonly method: string;
@@ -43,10 +47,12 @@ const END = null;
 /** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
 export async function* send(request: Forwarded, options: LinkOptions): AsyncGenerator<unknown> {
   const { to, address, sealer, signal } = options;
+  const nonce = crypto.randomUUID();
+  const authorization = await sealer.seal({ nonce, at: Date.now() }, [to]);
   const response = await fetch(`http://${address}/`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(await sealer.seal(request, [to])),
+    headers: { "content-type": "application/json", authorization },
+    body: JSON.stringify(await sealer.seal(request, [nonce])),
     redirect: "error",
     signal,
   });
@@ -56,7 +62,7 @@ export async function* send(request: Forwarded, options: LinkOptions): AsyncGene
     for (const line of lines.push(chunk)) {
       if (line.kind !== "line") continue;
       const text = new TextDecoder().decode(line.bytes);
-      const part = await sealer.open(text, [request.nonce, count++]);
+      const part = await sealer.open(text, [nonce, count++]);
       if (part === END) return;
       if (part === undefined) throw new Error("the answer is not sealed");
       yield part;

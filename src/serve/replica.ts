@@ -9,14 +9,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { isObject, objectOf } from "../core/json.ts";
+import { isObject, objectOf, textOf } from "../core/json.ts";
 import { otherRequest } from "../gateway/results.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener } from "../io/listener.ts";
 import { readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
 import { Answers, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
-import { type Forwarded, type Head, linesOf, send } from "./_replica_link.ts";
+import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
 import { type Once, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
@@ -126,11 +126,10 @@ export class Replica {
     const here = () => face.answer(request, body);
     const { method, headers, signal } = request;
     const to = ownerOf(request, body);
-    const address = to === undefined || to === this.#id ? undefined : this.#addressOf(to);
-    if (to === undefined || address === undefined) return await here();
-    const nonce = crypto.randomUUID();
+    const address = to && to !== this.#id ? this.#addressOf(to) : undefined;
+    if (!address) return await here();
     const { identity } = face;
-    const asked = { nonce, at: Date.now(), identity, method, headers: [...headers], body };
+    const asked = { identity, method, headers: [...headers], body };
     const parts = send(asked, { to, address, sealer: this.#link, signal });
     try {
       const { value } = await parts.next();
@@ -190,15 +189,20 @@ export class Replica {
       readonly response: ServerResponse;
     },
   ): Promise<Response> {
-    const { json } = await readBody(request, { inputBytes: 2 * inputBytes });
-    const opened = typeof json === "string" ? await this.#link.open(json, [this.#id]) : undefined;
-    const asked = opened as Forwarded | undefined; // it was sealed by another process
-    if (asked === undefined || !this.#isNew(asked)) {
+    const pass = await this.#link.open(`${request.headers.authorization}`, [this.#id]);
+    // What another process sealed has the form that this one gives it.
+    const { nonce, at } = objectOf(pass) as unknown as Pass;
+    // Whoever has no key can have nothing kept here.
+    const { json } = this.#isNew(nonce, at)
+      ? await readBody(request, { inputBytes: 2 * inputBytes })
+      : {};
+    const asked = await this.#link.open(`${json}`, [nonce]) as Forwarded | undefined;
+    if (asked === undefined) {
       const why = "it is not sealed";
       onRefused(403, why);
       return rejection(403, { why });
     }
-    const { identity, method, headers, nonce, body } = asked;
+    const { identity, method, headers, body } = asked;
     const gone = new AbortController();
     response.once("close", () => response.writableFinished || gone.abort());
     const { signal } = gone;
@@ -211,13 +215,14 @@ export class Replica {
     });
   }
 
-  #isNew({ nonce, at }: Forwarded): boolean {
+  #isNew(nonce: string, at: number): boolean {
     const now = Date.now();
     for (const [other, until] of this.#seen) {
       if (until > now) break;
       this.#seen.delete(other);
     }
-    if (Math.abs(now - at) > LATE_MS || this.#seen.has(nonce)) return false;
+    // Without a time it is none.
+    if (!(Math.abs(now - at) <= LATE_MS) || this.#seen.has(nonce)) return false;
     this.#seen.set(nonce, now + 2 * LATE_MS);
     return true;
   }
@@ -243,10 +248,10 @@ export class Replica {
   }
 }
 
-function ownerOf({ headers }: Request, body: unknown): string | undefined {
+/** Returns the process that has begun what a request is about; nothing if it is about none. */
+function ownerOf({ headers }: Request, body: unknown): string {
   const { requestState, taskId } = objectOf(objectOf(body).params);
-  const named = headers.get("mcp-session-id") ?? requestState ?? taskId;
-  return typeof named === "string" ? ELSEWHERE.exec(named)?.[1] : undefined;
+  return ELSEWHERE.exec(textOf(headers.get("mcp-session-id") ?? requestState ?? taskId))?.[1] ?? "";
 }
 
 /** Returns the answer to a request that was passed on, and whose process has ended since. */
