@@ -10,7 +10,10 @@ import { textOf } from "./attacks/oracles.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { type Offer, put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
 import type { Era } from "./kit/json_rpc.ts";
+import { rssOf } from "./kit/procwatch.ts";
+import { rawHttp } from "./kit/raw_http.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
+import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
@@ -181,6 +184,39 @@ Deno.test("A server behind a hub that never answers keeps no caller from another
   gone.abort();
   over.resolve();
   await Promise.all(asked);
+});
+
+Deno.test("Large bodies that never end fill no memory of a hub, and keep no small one from it", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const { pid, port } = hub.serving;
+  const before = await rssOf(pid);
+  const large = async (path: string, size: number) => {
+    const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${size}\r\n\r\n`;
+    return await rawHttp(port, [head, "x".repeat(size - 1)], { ms: 4_000, until: /"message"/ });
+  };
+  const sent = Array.from(
+    { length: 120 },
+    (_, at) => at % 2 === 0 ? large("/mcp/proxy/tavily", 3_900_000) : large("/mcp", 990_000),
+  );
+  let [most, isOver] = [0, false];
+  const answers = Promise.all(sent).finally(() => isOver = true);
+  const small = await fetch(`${hub.url}/proxy/tavily`, {
+    method: "POST",
+    body: JSON.stringify(CALL),
+    headers: { "content-type": "application/json" },
+  });
+  assert.equal(small.status, 200, await small.text());
+  assert.ok(!isOver);
+  await until(async () => {
+    most = Math.max(most, await rssOf(pid));
+    return isOver;
+  });
+  const busy = (await answers).filter(({ status, text }) =>
+    status === 503 && /retry-after: 1/i.test(text)
+  );
+  assert.ok(most - before < 220e6, `${(most - before) / 1e6} MB`);
+  assert.ok(busy.length >= 80, `${busy.length} were told to come again`);
 });
 
 Deno.test("A client that goes away ends what was passed on", async () => {

@@ -21,6 +21,33 @@ export interface HubRequest extends RegistryRequest {
   readonly body: (max: number) => Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
 
+/** How many large bodies of callers without a key are read at once, and from which size on. */
+const [MOST_LARGE, LARGE] = [32, 64_000];
+
+/** Is thrown where a hub reads enough large bodies already. */
+export class Busy extends Error {}
+
+/** The bodies of callers whom no key tells apart: whoever sends much, slowly, fills no memory. */
+export class OpenBodies {
+  #left = MOST_LARGE;
+
+  /** Returns a request whose body is read in its turn. Reading throws `Busy` where there is none. */
+  of(asked: HubRequest): HubRequest {
+    return { ...asked, body: (max) => this.#read(asked, max) };
+  }
+
+  async #read(asked: HubRequest, max: number): ReturnType<HubRequest["body"]> {
+    if (Number(asked.headers["content-length"]) <= LARGE) return await asked.body(max);
+    if (this.#left === 0) throw new Busy();
+    this.#left--;
+    try {
+      return await asked.body(max);
+    } finally {
+      this.#left++;
+    }
+  }
+}
+
 /** The whole answer, or one whose body is a stream. */
 export type HubResponse = RegistryResponse | Response;
 

@@ -9,7 +9,7 @@ import { failure, listen, type Listener, refusedSender, type Signer } from "@cas
 import { openMcp } from "../mcp/mcp.ts";
 import { openProxy } from "../mcp/proxy.ts";
 import type { HubStore } from "../store/store.ts";
-import { type HubResponse, isGone, requestOf, send } from "../http/exchange.ts";
+import { Busy, type HubResponse, isGone, OpenBodies, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
 import { type Seen, watched } from "./metrics.ts";
 import { KeptAnswers } from "./_kept_answers.ts";
@@ -48,6 +48,10 @@ const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
 /** Nobody gets this: it is for the metrics, with the status that nginx has for it. */
 const GONE = failure(499, "gone", { message: "The client has gone" });
+const BUSY = failure(503, "busy", {
+  message: "This hub reads as many large bodies as it can",
+  headers: { "retry-after": "1" },
+});
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
 /** Starts a hub that listens until it is disposed. The store stays open. */
@@ -64,6 +68,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const mcp = openMcp(store);
   const kept = new KeptAnswers(() => store.stamp());
   const proxy = openProxy({ store, named });
+  const bodies = new OpenBodies();
   const answered = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -72,16 +77,13 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, mcp, kept, proxy: proxy.pass, write, url, publicKey: signer?.publicKey },
+      ...{ store, mcp, kept, proxy: proxy.pass, write, bodies, url, publicKey: signer?.publicKey },
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,
     });
   };
-  const failed = (error: unknown) => {
-    warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
-    return FAILED;
-  };
+  const failed = failing(warn);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
     answered(request, response).catch((error) => isGone(request) ? GONE : failed(error)).then(
@@ -109,6 +111,15 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       isStopping = true;
       await listener.drain(ms);
     },
+  };
+}
+
+/** Returns what answers a request in which something was thrown. */
+function failing(warn: HubOptions["warn"]): (error: unknown) => HubResponse {
+  return (error) => {
+    if (error instanceof Busy) return BUSY;
+    warn(`Cannot answer a request: ${error instanceof Error ? error.message : error}`);
+    return FAILED;
   };
 }
 

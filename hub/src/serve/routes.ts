@@ -18,7 +18,7 @@ import { PROXY_PATH, type Proxying } from "../mcp/proxy.ts";
 import { forClients } from "../mcp/upstream.ts";
 import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
-import type { HubRequest, HubResponse } from "../http/exchange.ts";
+import type { HubRequest, HubResponse, OpenBodies } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
 import { namesIn } from "./metrics.ts";
 import type { KeptAnswers } from "./_kept_answers.ts";
@@ -35,6 +35,8 @@ export interface RouteOptions {
   readonly proxy: Proxying["pass"];
   /** Answers publishers. */
   readonly write: Writing;
+  /** Reads the bodies of all others. */
+  readonly bodies: OpenBodies;
   /** What readers were answered before. */
   readonly kept: KeptAnswers;
   /** Whether the hub is about to stop, and wants no more requests. */
@@ -54,8 +56,8 @@ export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubR
   const [path = ""] = asked.target.split("?", 1);
   const isRead = asked.method === "GET" || asked.method === "HEAD";
   const store = signing(options);
-  if (asked.method === "POST" && path === "/mcp") return await options.mcp(asked);
-  if (path.startsWith(PROXY_PATH)) return await options.proxy(asked);
+  if (asked.method === "POST" && path === "/mcp") return await options.mcp(of.bodies.of(asked));
+  if (path.startsWith(PROXY_PATH)) return await options.proxy(of.bodies.of(asked));
   if (!isRead) return await options.write(asked) ?? await answer(asked, store);
   const shown = await page(asked, options);
   if (shown !== undefined) return shown;
