@@ -31,6 +31,7 @@ function undecided(decided: Exclude<Decided, "done">, name: string) {
   const why = {
     missing: "it does not wait",
     other: "what waits has another hash; look at it again",
+    foreign: "its name is of another organisation by now; reject what waits",
     exists: "it is there already, with other content; reject what waits",
   }[decided];
   return usage(`Cannot decide about ${quoted(name)}: ${why}`, "Run `pml-hub waiting`");

@@ -274,11 +274,7 @@ export class EmbeddedDesk implements Desk {
 
   /** Publishes what waits, or removes it. */
   decide(
-    { fqdn, version, hash }: {
-      readonly fqdn: string;
-      readonly version: string;
-      readonly hash: string;
-    },
+    { fqdn, version, hash }: Parameters<Desk["decide"]>[0],
     isAccepted: boolean,
   ): Promise<Decided> {
     return this.#change(() => {
@@ -286,6 +282,8 @@ export class EmbeddedDesk implements Desk {
       if (row === undefined) return "missing";
       const entry = waitingOf(row as unknown as WaitingRow); // the columns of the query
       if (entry.hash !== hash) return "other";
+      // The name may have been given to somebody else since.
+      if (isAccepted && this.#isForeign(fqdn, entry.owner)) return "foreign";
       if (isAccepted && addVersion(this.#sql, entry, entry.owner) === "refused") return "exists";
       this.#sql.run("DELETE FROM waiting WHERE fqdn = ? AND version = ?", [fqdn, version]);
       if (isAccepted) chooseNewest(this.#sql, fqdn);

@@ -206,7 +206,11 @@ export class PgDesk implements Desk {
       if (row === undefined) return "missing";
       const entry = waitingOf(row);
       if (entry.hash !== hash) return "other";
-      if (isAccepted && await addVersion(sql, entry, entry.owner) === "refused") return "exists";
+      const { owner } = entry;
+      const holder = await holderOf(sql, fqdn);
+      // The name may have been given to somebody else since.
+      if (isAccepted && await foreign(sql, fqdn, { holder, owner })) return "foreign";
+      if (isAccepted && await addVersion(sql, entry, owner) === "refused") return "exists";
       await sql.run("DELETE FROM waiting WHERE fqdn = $1 AND version = $2", at);
       if (isAccepted) await chooseNewest(sql, fqdn);
       else await forget(sql, entry);

@@ -262,6 +262,25 @@ for (const [kind, place] of Object.entries(STORES)) {
     assert.equal((await store.desk.waiting(10)).length, 1);
   });
 
+  Deno.test(`${kind}: what waits is not published under a name that was given to somebody else`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme", "other");
+    for (const fqdn of ["weather", "weather.eu"]) {
+      await publish(store, server(fqdn, "1.0.0"), { isModerated: true });
+    }
+    const waiting = await store.desk.waiting(10);
+    assert.deepEqual(waiting.map(({ owner }) => owner), ["acme", "acme"]);
+    await store.desk.give({ namespace: "weather", owner: "other" });
+    for (const { fqdn, version, hash } of waiting) {
+      assert.equal(await store.desk.decide({ fqdn, version, hash }, true), "foreign");
+      assert.equal(await store.entry(fqdn, undefined), undefined);
+      assert.equal(await store.desk.decide({ fqdn, version, hash }, false), "done");
+    }
+    const given = [{ namespace: "weather", owner: "other" }];
+    assert.deepEqual(await store.desk.namespaces(), given);
+  });
+
   Deno.test(`${kind}: an organisation has only its share`, async () => {
     await using there = await place();
     await using store = await there.open();

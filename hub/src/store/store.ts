@@ -85,10 +85,10 @@ export type Published =
   | Refusal;
 
 /**
- * What became of a decision. Nothing was done if what waits has another hash by now, or if the
- * version is there with other content.
+ * What became of a decision. Nothing was done if what waits has another hash by now, if the
+ * version is there with other content, or if the name is somebody else's by now.
  */
-export type Decided = "done" | "missing" | "other" | "exists";
+export type Decided = "done" | "missing" | "other" | "exists" | "foreign";
 
 /** A change of something that is public already. Without a key, the operator makes it. */
 export interface Change {
