@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
+import { onAbort } from "../io/waiting.ts";
 import { peerOf } from "./_client_peer.ts";
 import { revisionOf } from "./_envelope.ts";
 import { capabilitiesIn } from "./_greeting.ts";
@@ -50,7 +51,8 @@ const STREAM = {
 export class HttpDirect implements Disposable {
   readonly #options: HttpDirectOptions;
   readonly #texts: ResultTexts;
-  readonly #open = new Set<Disposable>();
+  /** What cancels each request. */
+  readonly #open = new Set<() => void>();
 
   /** Takes what serves requests. */
   constructor(options: HttpDirectOptions) {
@@ -83,10 +85,9 @@ export class HttpDirect implements Disposable {
       send: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
       headers: { get: (name) => request.headers[name]?.toString() ?? null },
     });
-    const { signal } = request;
     const end = (said?: string) => {
-      signal.removeEventListener("abort", gone);
-      this.#open.delete(open);
+      waiting[Symbol.dispose]();
+      this.#open.delete(gone);
       answer.end(said);
       connection.close();
     };
@@ -94,16 +95,15 @@ export class HttpDirect implements Disposable {
       requests[Symbol.dispose]();
       end();
     };
-    const open = { [Symbol.dispose]: gone };
-    this.#open.add(open);
-    signal.addEventListener("abort", gone, { once: true });
+    this.#open.add(gone);
+    const waiting = onAbort(request.signal, gone);
     requests.take(plain.params, plain);
     return answer.response;
   }
 
   /** Cancels all requests. */
   [Symbol.dispose](): void {
-    for (const open of this.#open) open[Symbol.dispose]();
+    for (const cancel of this.#open) cancel();
   }
 }
 
@@ -130,14 +130,11 @@ function namesSame(said: unknown, method: string, { name, uri }: JsonObject): bo
 /** An answer: a JSON text, or a stream of events if something is told before. */
 class Answer {
   readonly #made = Promise.withResolvers<Response | TextAnswer>();
+  /** Resolves when the answer is over, or when it becomes a stream. */
+  readonly response = this.#made.promise;
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
   #alive: ReturnType<typeof setInterval> | undefined;
   #isOver = false;
-
-  /** Resolves when the answer is over, or when it becomes a stream. */
-  get response(): Promise<Response | TextAnswer> {
-    return this.#made.promise;
-  }
 
   /** Sends a notification. */
   tell(message: object): void {
@@ -174,6 +171,6 @@ class Answer {
 
 function answerOf(said: string | undefined): Response | TextAnswer {
   if (said === undefined) return new Response(null, { status: GONE });
-  const { error } = said.startsWith('{"error"') ? JSON.parse(said) : { error: undefined };
+  const { error } = said.startsWith('{"error"') ? JSON.parse(said) : {};
   return new TextAnswer(statusOf(error), said);
 }

@@ -126,10 +126,9 @@ export class Replica {
     const here = () => face.answer(request, body);
     const { method, headers, signal } = request;
     const to = ownerOf(request, body);
-    const address = to && to !== this.#id ? this.#addressOf(to) : undefined;
+    const address = to && to !== this.#id ? this.#addressOf(to) : "";
     if (!address) return await here();
-    const { identity } = face;
-    const asked = { identity, method, headers: [...headers], body };
+    const asked = { identity: face.identity, method, headers: [...headers], body };
     const parts = send(asked, { to, address, sealer: this.#link, signal });
     try {
       const { value } = await parts.next();
@@ -167,7 +166,6 @@ export class Replica {
     await this.#sweep();
     const beat = () => {
       for (const look of this.#looks) look();
-
       const now = new Date();
       Deno.utime(path, now, now).catch(register).catch(options.onError);
     };
@@ -205,8 +203,7 @@ export class Replica {
     const { identity, method, headers, body } = asked;
     const gone = new AbortController();
     response.once("close", () => response.writableFinished || gone.abort());
-    const { signal } = gone;
-    const web = new Request("http://localhost", { method, headers, signal });
+    const web = new Request("http://localhost", { method, headers, signal: gone.signal });
     const made = await (await faceOf(identity))?.answer(web, body) ??
       rejection(401, { why: "its identity is gone" });
     // A connection that is kept could not be told from one that broke in the middle of a request.

@@ -86,6 +86,8 @@ class StdioConnection implements Ends {
   readonly #inFlight = new Set<string>();
   readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<"closed">();
+  /** Resolves when the connection is closed. */
+  readonly closed = this.#closed.promise;
   readonly #asked = Promise.withResolvers<"asked">();
   #direct: Direct | undefined;
   /** The messages that came before there was what serves them. */
@@ -105,11 +107,6 @@ class StdioConnection implements Ends {
       onGone: (why) => this.#giveUp(asError(why)),
     });
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
-  }
-
-  /** Resolves when the connection is closed. */
-  get closed(): Promise<"closed"> {
-    return this.#closed.promise;
   }
 
   /** Begins to read. Resolves with the first request, or after a short time without one. */

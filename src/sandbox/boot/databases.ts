@@ -86,7 +86,7 @@ export class Databases {
     "sqlite.close": ([number]) => {
       const opened = this.#opened.get(number);
       this.#opened.delete(number);
-      if (opened !== undefined) this.#lock.during(() => this.#close(opened), false);
+      if (opened !== undefined) this.#lock.during(() => this.#close(opened));
     },
   };
 
@@ -219,7 +219,7 @@ export class Databases {
           this.#requireSame(opened);
           this.#lookBeside(opened.place.path, opened.attempt);
           return step();
-        }, false);
+        });
       } catch (error) {
         if (Object(error).message !== LOCKED || performance.now() > since + BUSY_MS) throw error;
       }

@@ -13,8 +13,8 @@ export class WorkspaceLock {
     this.#file = Deno.openSync(path, { read: true });
   }
 
-  /** Runs one step while nobody else has the lock; if it is not exclusive, beside other readers. */
-  during<T>(step: () => T, exclusive: boolean): T {
+  /** Runs one step beside other readers, or while nobody else has the lock. */
+  during<T>(step: () => T, exclusive = false): T {
     this.#file.lockSync(exclusive);
     try {
       return step();
