@@ -128,13 +128,14 @@ export class Replica {
     const to = ownerOf(request, body);
     const address = to && to !== this.#id ? this.#addressOf(to) : "";
     if (!address) return await here();
-    const asked = { identity: face.identity, method, headers: [...headers], body };
-    const parts = send(asked, { to, address, sealer: this.#link, signal });
+    const parts = send(
+      { identity: face.identity, method, headers: [...headers], body },
+      { to, address, sealer: this.#link, signal },
+    );
     try {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
-      const isStream = new Headers(head.headers).get("content-type") === EVENTS_TYPE;
-      const answer = isStream
+      const answer = new Headers(head.headers).get("content-type") === EVENTS_TYPE
         ? ReadableStream.from(events(parts, () => lost(here, body)))
         : (await Array.fromAsync(parts)).join("");
       return new Response(answer || null, head);
@@ -240,8 +241,8 @@ export class Replica {
     }
   }
 
-  #path(...name: readonly string[]): string {
-    return join(this.#options.home, "replicas", ...name);
+  #path(name = ""): string {
+    return join(this.#options.home, "replicas", name);
   }
 }
 
