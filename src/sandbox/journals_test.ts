@@ -85,7 +85,7 @@ Deno.test("Sandbox lets no module change a journal, at whose end SQLite finds a 
   const told = await call(sandbox, "undo", { name: `${ws}/.env` });
   const left = [...Deno.readDirSync(ws)].map(({ name }) => name);
   assert.ok(left.includes(".env"), `SQLite deleted it: ${left}`);
-  assert.deepEqual(told, Array(4).fill("PATH_PROTECTED"));
-  assert.deepEqual(await call(sandbox, "plant"), Array(6).fill("PATH_PROTECTED"));
+  assert.deepEqual(told, Array(4).fill("SANDBOX_DENIED"));
+  assert.deepEqual(await call(sandbox, "plant"), Array(6).fill("SANDBOX_DENIED"));
   assert.deepEqual(await call(sandbox, "use"), Array(5).fill("done"));
 });

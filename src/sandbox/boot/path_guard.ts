@@ -208,7 +208,7 @@ export class PathGuard {
 /** Throws for a journal of SQLite: one that was changed may have SQLite delete another file. */
 export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
   if (info?.isDirectory || !/-journal$/i.test(path)) return;
-  throw refusal("PATH_PROTECTED", attempt, "it is a journal of SQLite");
+  throw refusal("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
 }
 
 // A slash at the end means that a folder is expected.
