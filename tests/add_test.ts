@@ -40,7 +40,7 @@ Deno.test("pml add takes a command, starts it, shows its tools, and says what to
   assert.match(added.stdout, /\+ +echo:/);
   assert.match(added.stdout, /runs the command \[/);
   assert.match(added.stdout, /echo has \d+ tools:/);
-  assert.match(added.stdout, /Try it: pml tools echo:\w+/);
+  assert.match(added.stdout, /Try it: pml call echo:\w+/);
   const text = await readFile(file, "utf8");
   for (const kept of ["# mine", "# reading is fine", "# the log", "# enough"]) {
     assert.ok(text.includes(kept), kept);

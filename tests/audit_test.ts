@@ -71,7 +71,7 @@ Deno.test("pml audit refuses options that make no sense", async () => {
     [["--since", "soon"], /Cannot read the time "soon"\n.*2h/],
     [["--limit", "0"], /Cannot use "0" as a limit/],
     [["--tool", "git:log(path=x)"], /holds no values of arguments/],
-    [["verfy"], /Cannot run "pml audit verfy"\n.*Did you mean "verify"\?/],
+    [["verfy"], /Unknown subcommand "verfy"\n.*Did you mean "verify"\?/],
   ];
   for (const [args, said] of cases) {
     const { code, stderr } = await runPml(ws, ["audit", ...args]);

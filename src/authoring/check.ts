@@ -90,7 +90,14 @@ class ModuleCheck {
   async everything(): Promise<void> {
     const text = await this.#step("file", (say) => this.#read(say));
     if (text === undefined) return;
-    const imports = await this.#step("syntax", () => findImports(text, this.#path));
+    const imports = await this.#step(
+      "syntax",
+      (say) =>
+        findImports(text, this.#path).catch(async (error) => {
+          // Deno says better what is wrong with a text that the lexer cannot read.
+          if (await this.#load(text, say)) throw error;
+        }),
+    );
     if (imports === undefined) return;
     await this.#step("imports", (say) => sayImports(imports, say));
     await this.#step("denied", (say) => sayDenied(text, { imports, say }));

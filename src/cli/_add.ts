@@ -6,9 +6,8 @@
 
 import { serverToSignInAt } from "../app/logins.ts";
 import { prune } from "../app/prune.ts";
-import { pickServers } from "../config/client_servers.ts";
+import { pickServers, shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
-import { shownDefinition } from "../config/client_servers.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
@@ -25,6 +24,7 @@ import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { askReply, needPerson } from "./_terminal.ts";
+import { callToTry } from "./_tool_page.ts";
 import { fitted, tell } from "./out.ts";
 
 /** How many tools of a new server are shown. */
@@ -123,10 +123,8 @@ async function tried(
     tell([learned.text, learned.note].filter(Boolean).join("\n"));
   }
   const [first] = tools;
-  const next = first === undefined
-    ? ""
-    : `Try it: pml tools ${name}:${visible(first.tool.name, 60)}`;
-  const note = `${next}\nEach call asks you. \`pml allow ${name}\` lets all of its tools run`;
+  const next = first && await callToTry(first.tool, `${name}:${visible(first.tool.name, 60)}`);
+  const note = `${next ?? ""}\nEach call asks you. \`pml allow ${name}\` lets all of its tools run`;
   return {
     value: { name, tools: tools.map(({ tool }) => tool.name) },
     text: isNpm ? "" : text,

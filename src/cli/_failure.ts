@@ -41,8 +41,13 @@ export function unknownWords(
   command: string,
   { words, known }: { readonly words: readonly string[]; readonly known: readonly string[] },
 ): PmlError {
-  const hint = meant(words[0] ?? "", { known, otherwise: `Look at \`pml ${command} --help\`` });
-  return usage(`Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`, hint);
+  const [word = known[0] ?? ""] = words;
+  if (known.length === 0 || known.includes(word)) {
+    const message = `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`;
+    return usage(message, `Look at \`pml ${command} --help\``);
+  }
+  const otherwise = `Did you mean ${known.map((each) => quoted(each)).join(" or ")}?`;
+  return usage(`Unknown subcommand ${quoted(word, 200)}`, meant(word, { known, otherwise }));
 }
 
 /**

@@ -3,7 +3,7 @@ import { registry } from "./_registry.ts";
 
 Deno.test("registry() says what cannot be served, before anything is opened", async () => {
   const rows = [
-    [["publish", "."], {}, 'Cannot run "pml registry publish ."'],
+    [["publish", "."], {}, 'Unknown subcommand "publish"'],
     [["serve", "nowhere"], {}, 'Cannot serve "nowhere": there is no such folder'],
     [["serve", "deno.json"], {}, 'Cannot serve "deno.json": there is no such folder'],
     [

@@ -64,8 +64,14 @@ export async function toolPage(
     ...(await outputLines(app, tool, id)),
     ...unchecked.map((one) => `PML cannot check: ${visible(one, LINE_MAX)}`),
     `about ${tokens} tokens where a client lists it`,
-    `Try it: ${["pml call", id, ...all.filter(({ isNeeded }) => isNeeded).map(typed)].join(" ")}`,
+    await callToTry(tool, id),
   ].join("\n");
+}
+
+/** Returns a line with a call to try. */
+export async function callToTry(tool: ToolDefinition, id: string): Promise<string> {
+  const needed = (await argumentsOf(tool)).filter(({ isNeeded }) => isNeeded);
+  return `Try it: ${["pml call", id, ...needed.map(typed)].join(" ")}`;
 }
 
 async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {

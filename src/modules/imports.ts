@@ -38,7 +38,7 @@ export async function findImport(text: string, path: string): Promise<ImportFoun
 export async function findImports(text: string, path: string): Promise<Imports> {
   const { init, parse } = await import("es-module-lexer");
   await init;
-  const [all] = readable(() => parse(text), { text, path });
+  const [all] = readable(() => parse(text), path);
   const those = (is: (one: typeof all[number]) => boolean): readonly ImportFound[] =>
     all.filter(is).slice(0, MOST).map((one) => ({
       specifier: one.specifier ?? "?",
@@ -51,20 +51,11 @@ export async function findImports(text: string, path: string): Promise<Imports> 
   };
 }
 
-function readable<T>(
-  parse: () => T,
-  { text, path }: { readonly text: string; readonly path: string },
-): T {
+function readable<T>(parse: () => T, path: string): T {
   try {
     return parse();
   } catch (cause) {
-    const at = cause instanceof Error && "idx" in cause ? Number(cause.idx) : 0;
-    // The lexer gives 0 if something begins and never ends.
-    const where = at > 0 ? `line ${lineAt(text, at)}` : "it";
-    throw unloadable(path, `${where} is not valid TypeScript`, {
-      cause,
-      hint: `Fix the syntax error${at > 0 ? ` in ${where}` : ""}`,
-    });
+    throw unloadable(path, "its imports cannot be read", { cause, hint: "Bundle it" });
   }
 }
 

@@ -33,15 +33,9 @@ Deno.test("findImport() is not misled by text, comments, types and dynamic impor
   for (const text of innocent) assert.equal(await findImport(text, "x.ts"), undefined, text);
 });
 
-Deno.test("findImport() says where a text cannot be read", async () => {
-  const unreadable = [
-    [
-      "const a = 1;\nconst b = ) ;",
-      'Cannot load the module "x.ts": line 2 is not valid TypeScript',
-    ],
-    ["export const a = {;\n", 'Cannot load the module "x.ts": it is not valid TypeScript'],
-  ] as const;
-  for (const [text, message] of unreadable) {
+Deno.test("findImport() throws for a text that it cannot read", async () => {
+  const message = 'Cannot load the module "x.ts": its imports cannot be read';
+  for (const text of ["const a = 1;\nconst b = ) ;", "export const a = {;\n"]) {
     await assert.rejects(findImport(text, "x.ts"), { code: "CONFIG_INVALID", message });
   }
 });

@@ -112,8 +112,13 @@ export class Loader {
     const kept = readKept(file);
     if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
     const text = new TextDecoder().decode(identified.code);
-    refuseImports(await findImport(text, source.path), source.path);
+    const unread = await findImport(text, source.path).then(
+      (found) => refuseImports(found, source.path),
+      (error: Error) => error,
+    );
+    // Deno says better what is wrong with a text that the lexer cannot read.
     const said = await this.#options.inspect(name, identified.code);
+    if (unread !== undefined) throw unread;
     const value = said.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
     refuseMissing(meta, { exports: said.exports, path: source.path });
