@@ -326,8 +326,9 @@ Deno.test("Errors of a module name the line of its file, at load, when called an
       "export function a() {\n  const it = undefined as unknown as T;\n  return it.name;\n}\n",
     "says.ts": `${meta("says")}export function a() { throw new Error("There is no such city"); }\n`,
     "typo.ts": `${meta("typo", typo)}export function a() { return 1; }\n`,
+    "open.ts": `${meta("open")}export function a() {\n  return ((1;\n}\n`,
   };
-  const names = ["syntax", "broken", "says", "typo"];
+  const names = ["syntax", "broken", "says", "typo", "open"];
   const private_mcps = Object.fromEntries(
     names.map((name) => [name, { type: "deno", path: `${name}.ts` }]),
   );
@@ -336,6 +337,8 @@ Deno.test("Errors of a module name the line of its file, at load, when called an
   const syntax = await runPml(ws, ["call", "syntax:a"]);
   assert.match(syntax.stderr, /Cannot load the module "syntax": syntax error in line 4, column 13/);
   assert.match(syntax.stderr, /Fix the syntax error in line 4/);
+  const open = await runPml(ws, ["call", "open:a"]);
+  assert.match(open.stderr, /Cannot load the module "open": syntax error in line 4, column 13/);
   const broken = await runPml(ws, ["call", "broken:a"]);
   assert.match(broken.stderr, /TypeError: Cannot read properties .* \(broken\.ts:6:\d+\)/);
   // What an author throws is for people, and stays as it is.

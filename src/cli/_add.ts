@@ -186,7 +186,7 @@ export async function remove(
   if (other !== undefined) {
     throw usage(
       `Cannot remove ${quoted(name)}: both ${change.path} and ${other.path} define it`,
-      "Take the one of the workspace with --workspace, or your own with --no-workspace",
+      "Choose it with --workspace or --no-workspace",
     );
   }
   needPerson(`Cannot remove ${quoted(name)}`, "");

@@ -64,7 +64,7 @@ async function list(at: At): Promise<Shown> {
     return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(said, 500)}`;
   });
   const note = all.length === 0
-    ? "Nothing is saved yet: save with `pml capability save`, or with save_as in a client"
+    ? "Nothing is saved yet: use `pml capability save`, or save_as in a client"
     : "";
   return { value: all, text: texts.join("\n"), note };
 }

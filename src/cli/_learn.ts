@@ -175,7 +175,7 @@ function failureOf(error: unknown, trial: Trial): string {
 async function serverOf(name: string, { app, signal }: CommandContext): Promise<ServerDefinition> {
   const open = await app.policy.unapproved(name);
   if (open !== undefined) {
-    tell(`This trial runs ${quoted(name)} confined. To begin, PML needs trust in the whole file:`);
+    tell(`This trial runs ${quoted(name)} confined. It needs trust in the whole file:`);
   }
   if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
     const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
@@ -240,7 +240,7 @@ function told(round: TrialRound): string {
       variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
-      "It writes into its package folder. This setting gives it a folder of its own:",
+      "It writes into its package folder. This gives it a folder of its own:",
       Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");

@@ -120,7 +120,7 @@ export class Official implements RegistrySource {
     if (offer.kind === "entry") return { kind: "found", json: offer.json, etag };
     if (offer.kind === "deleted") return MISSING;
     throw this.#client.bad(`${quoted(nameOf(response))} cannot be run here: ${offer.why}`, {
-      hint: "Look at its page for another way to run it, and define it under mcpServers",
+      hint: "Its page may show another way: define that under mcpServers",
     });
   }
 }

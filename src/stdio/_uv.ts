@@ -23,7 +23,7 @@ export const uv: Installer = {
   environment: {},
   refusals: /no (?:usable |matching )?wheels|source distribution|--no-build|building/i,
   hint: "PML runs no build script, and there is no wheel for this Python: name a version that " +
-    "has one, or another `--python`, or install it yourself and give its path",
+    "has one, another `--python`, or install it yourself and give its path",
   // Python installers write this file if a package was named by a URL instead of a name.
   foreign: (folder) => {
     const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
