@@ -85,6 +85,8 @@ Deno.test("A mistyped command line names the command whose help there is, or the
     ],
     ["call filesystem:read_file path:=5", /path: the value is of type number, not string/],
     ["key lst", /Did you mean "list"\?/],
+    ["lock foo", /Unknown subcommand "foo"\n.*Did you mean "update"\?/],
+    ["memory foo", /Unknown subcommand "foo"\n.*Did you mean "show" or "clear"\?/],
     ["token lst", /Did you mean "list"\?/],
     ["config shw", /Did you mean "show"\?/],
     ["config set gateway.tools_exposure all", /none of meta_only, semantic, hybrid, full_proxy/],

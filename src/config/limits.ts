@@ -65,7 +65,7 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
    * schema. 0 keeps every result in its answer.
    */
   inlineBytes: [0, 0, 512 * MB],
-  /** How long a sandbox child lives without a call. */
+  /** How long a sandbox child, or the process of a server, lives without a call. */
   idleMs: [5 * MINUTE, SECOND, DAY],
   /** How many sandbox children there may be at once. */
   children: [8, 1, 1000],
