@@ -117,7 +117,7 @@ Deno.test("What the person approves for an identity holds for its call alone", a
   assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/, "once");
 });
 
-Deno.test("The error for an unknown tool names nothing that is denied to an identity", async () => {
+Deno.test("The error for an unknown tool names nothing that is denied to an identity (PM15)", async () => {
   await using ws = await scenery();
   await using served = await servePml(ws);
   await using bot = await connectHttp({ url: served.url, token: TOKENS.bot });

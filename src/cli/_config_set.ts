@@ -12,7 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, memberOf, quoted } from "../core/json.ts";
 import { agreed, type Change, changeOf } from "./_config_file.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { meant, usage } from "./_failure.ts";
+import { usage } from "./_failure.ts";
 
 /** What has commands of its own, which show more before they write. */
 const OTHERS: Readonly<Record<string, string>> = {
@@ -77,18 +77,10 @@ async function mustBeReadable(
       throw usage(`Cannot set ${quoted(key)}${added}`, "Nothing was written");
     }
     const where = problem.key === "" ? key : problem.key;
-    const known = problem.wanted.replace(/^one of /, "").split(", ");
-    throw new PmlError(
-      "CONFIG_INVALID",
-      `Cannot set ${quoted(key)}: at ${
-        quoted(where)
-      }, found ${problem.found}, wanted ${problem.wanted}`,
-      {
-        hint: meant(where.split(".").at(-1) ?? "", {
-          ...{ known, otherwise: "Nothing was written; `pml config` shows the settings" },
-        }),
-      },
-    );
+    const why = `found ${problem.found}, wanted ${problem.wanted}`;
+    throw new PmlError("CONFIG_INVALID", `Cannot set ${quoted(key)}: at ${quoted(where)}, ${why}`, {
+      hint: "Nothing was written; see `pml config`",
+    });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -7,6 +7,7 @@
 import { dirname } from "node:path";
 import { type z, z as zod } from "zod";
 import { canonical, type Json, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import { keepFile, prune } from "../io/kept.ts";
 import { type Checking, withTypes } from "./_document.ts";
 import type { Path } from "./_syntax.ts";
@@ -28,7 +29,9 @@ export async function validated<T>(
     for (const path of pathsOf(issue)) {
       const unknown = issue.code === "unrecognized_keys" || issue.code === "invalid_key";
       const found = unknown ? "an unknown key" : described(value, path);
-      problem(path, { found, wanted: issue.message });
+      // The message lists the keys that there are.
+      const near = unknown && nearName(`${path.at(-1)}`, issue.message.slice(7).split(", "));
+      problem(path, { found, wanted: near ? quoted(near) : issue.message });
     }
   }
   if (mark !== undefined && data !== undefined) leave(mark, isSame(data, withTypes(value)));

@@ -144,7 +144,8 @@ Deno.test("readPerson() says what is wrong with sampling", async () => {
       /money_per_day.*together with sampling\.prices/,
     "{provider: openai, model: m, allowed_tool_patterns: ['git:@sampling']}": /allowed_tool_patt/,
     "{provider: openai, model: m, max_turns: 0}": /max_turns.*from 1 to 100/,
-    "{provider: openai, model: m, tokens: 1}": /one of provider, model/,
+    "{provider: openai, model: m, tokens: 1}": /wanted "max_tokens"/,
+    "{provider: openai, model: m, xyz: 1}": /one of provider, model/,
   };
   for (const [said, expected] of Object.entries(wrong)) {
     const { error } = await read(`sampling: ${said}\n`);

@@ -40,7 +40,7 @@ Deno.test("serversOf() reads what is said of tools, by the names that rules know
 
 Deno.test("serversOf() says what is wrong with what is said of tools, and where", async () => {
   const wrong = {
-    'key "mcpServers.github.tools.a.renam": found an unknown key, wanted one of disabled, rename': {
+    'key "mcpServers.github.tools.a.renam": found an unknown key, wanted "rename"': {
       a: { renam: "b" },
     },
     'key "mcpServers.github.tools.a.rename": found "a:b" (a string), wanted the name of a tool': {

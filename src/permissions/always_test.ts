@@ -202,7 +202,7 @@ Deno.test("a disk or folder that takes no file is an error, and the file is as i
   assert.deepEqual(at.files(), [".pml.json"]);
 });
 
-Deno.test("a process that is killed at any step leaves the old file or the new one, trusted", async () => {
+Deno.test("a process that is killed at any step leaves the old file or the new one, trusted (PM13)", async () => {
   const before = '{\n  "version": 1,\n  "permissions": { "allow": [] } // mine\n}\n';
   const after =
     '{\n  "version": 1,\n  "permissions": {\n    "allow": [\n      "fs:write"\n    ]\n  } // mine\n}\n';
@@ -243,7 +243,7 @@ Deno.test("a process that is killed while it makes the file leaves none or a who
   assert.ok(seen.lived === 1 && seen.none > 10 && seen.whole > 1, JSON.stringify(seen));
 });
 
-Deno.test("four processes at once lose no entry and keep the trust", async () => {
+Deno.test("four processes at once lose no entry and keep the trust (PM13)", async () => {
   await using at = await fixture('{"version": 1, "permissions": {"allow": []}}');
   await race(["a", "b", "c", "d"].map((name) => ["allow", at.home, at.file, name, "10"]));
   const { allow } = JSON.parse(at.now()).permissions;

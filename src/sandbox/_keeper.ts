@@ -19,12 +19,12 @@ const SHELL = "/bin/sh";
  * killed, such as those that run with `sudo`. It ends with the program's exit code or signal.
  */
 const SCRIPT = `sweep() {
-  passes=0
-  while read -r below <"/proc/$$/task/$$/children"; [ "$below" ] && [ "$passes" -lt 200 ]; do
-    passes=$((passes + 1))
+  n=0
+  while read -r below <"/proc/$$/task/$$/children"; [ "$below" ] && [ "$n" -lt 200 ]; do
+    n=$((n + 1))
     kill -s KILL $below
     (:)
-    [ "$passes" -lt 100 ] || sleep 0.05
+    [ "$n" -lt 100 ] || sleep 0.05
   done
 }
 trap "sweep; kill -s KILL $$" TERM

@@ -121,7 +121,7 @@ for (const era of ERAS) {
     await pml.kill(); // a question is still open in the older protocol
   });
 
-  Deno.test(`Always holds from the next call on, and in the file, on ${era}`, async () => {
+  Deno.test(`Always holds from the next call on, and in the file, on ${era} (PM13)`, async () => {
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const asked = await questionOf(pml, WRITE);

@@ -237,7 +237,7 @@ Deno.test("Odd names, arguments and globals of code trouble only its own run (SE
   await endWell(ws, pml);
 });
 
-Deno.test("A denied tool stays denied in code, and is not told from an unknown one by its name (PM8)", async () => {
+Deno.test("A denied tool stays denied in code, and is not told from an unknown one by its name (PM8, PM15)", async () => {
   const deny = ["led:note", "filesystem:write_file(path=secrets/**)"];
   await using scene = await ledgerScene({ permissions: { deny } });
   const { ws, pml } = scene;
