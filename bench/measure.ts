@@ -34,7 +34,7 @@ const CLOSE = 1.25;
 /** Says how a row stands to what is wanted. */
 export function verdictOf({ value, baseline = NaN, wanted }: Row): Verdict {
   if (wanted === undefined) return "-";
-  const { of, most = Infinity, least = 0 } = wanted;
+  const { of, most = Infinity, least = -Infinity } = wanted;
   const figure = of === "figure" ? value : of === "ratio" ? value / baseline : value - baseline;
   if (figure <= most && figure >= least) return "kept";
   return figure <= most * CLOSE && figure >= least / CLOSE ? "close" : "missed";

@@ -14,7 +14,7 @@ export interface WarmChild extends AsyncDisposable {
  * How long after a call the next child is started, so that no answer and no end of PML waits for
  * it.
  */
-const REST_MS = 1_000;
+const REST_MS = 250;
 
 /** Keeps one warm child, with the options of the one that was used last. */
 export class WarmChildren<T extends WarmChild> implements AsyncDisposable {
