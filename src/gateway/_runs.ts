@@ -10,7 +10,7 @@ import { ending, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, memberOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
-import { otherRequest } from "./results.ts";
+import { goneElsewhere, otherRequest } from "./results.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {
@@ -199,14 +199,6 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
     timer: undefined,
   };
   return run;
-}
-
-/** Makes the error for an answer to work of another process. It had begun. */
-function goneElsewhere(): PmlError {
-  return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
-    hint: "Look what was done before you make the request again",
-    detail: { may_have_run: true },
-  });
 }
 
 /** Makes the error for an answer to nobody. What it was for had begun. */

@@ -71,6 +71,14 @@ export function otherRequest(): PmlError {
   });
 }
 
+/** Makes the error for work of a process that has ended, or ends. It had begun. */
+export function goneElsewhere(): PmlError {
+  return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
+    hint: "It may have run: look what was done before you make the request again",
+    detail: { may_have_run: true },
+  });
+}
+
 /** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
 export function refusal(error: unknown): RpcError {
   if (isRpcError(error)) return error;

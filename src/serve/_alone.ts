@@ -6,12 +6,11 @@
  */
 
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import { PmlError } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
-import { failed } from "../gateway/results.ts";
 import { LineReader } from "../io/lines.ts";
 import type { ReadLine } from "./_json_rpc.ts";
 import type { Pipes } from "./_pipes.ts";
+import { unknownEnd } from "./_unknown_end.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
 
 /** How the ids begin of requests that the client did not make. */
@@ -19,7 +18,6 @@ const REPEATED = "pml-window-";
 /** The meta-tools that can be called again. */
 const ONLY_READ = ["search", "schema"];
 const LONGEST = 1 << 30;
-const PROTOCOL = "io.modelcontextprotocol/protocolVersion";
 
 /** Returns the pipes of the client for a PML of this process. */
 export function alone(left: Left): Pipes {
@@ -71,16 +69,6 @@ function* repeated({ hello, set, waiting, notBegun, client }: Left): Generator<J
 
 function mayHaveRun({ method, params }: JsonObject): boolean {
   return method === "tools/call" && !ONLY_READ.includes(textOf(objectOf(params).name));
-}
-
-function unknownEnd({ id, params }: JsonObject): JsonObject {
-  const error = new PmlError("UPSTREAM_DOWN", "The PML that ran the call has ended", {
-    hint: "The call may have run: look before you make it again",
-    detail: { may_have_run: true },
-  });
-  const isModern = PROTOCOL in objectOf(objectOf(params)._meta);
-  const result = { ...failed(error), ...isModern && { resultType: "complete" } };
-  return { result, jsonrpc: "2.0", ...id !== undefined && { id } };
 }
 
 function answerIn(read: ReadLine): JsonObject | undefined {

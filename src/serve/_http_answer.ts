@@ -6,8 +6,7 @@
 
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
-import { isObject, objectOf } from "../core/json.ts";
-import { parsedJson } from "../core/json_bounds.ts";
+import { objectOf } from "../core/json.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
 
 /** The limits of an answer. */
@@ -40,17 +39,20 @@ export function rejection(
   });
 }
 
+/** Returns a signal that aborts when a client goes before its whole answer was sent. */
+export function leaving(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once("close", () => response.writableFinished || gone.abort());
+  return gone.signal;
+}
+
 /** The statuses of answers that are errors in the newest revision, by their codes. */
 const STATUSES: Readonly<Record<number, number>> = {
   [-32601]: 404,
   [-32021]: 400,
   [-32020]: 400,
 };
-/** No error is longer. */
-const ERROR_CHARACTERS = 65_536;
 const UTF_8 = new TextEncoder();
-/** How the SDK begins an answer that is no error. */
-const RESULT = UTF_8.encode('{"result"');
 
 /** An answer that is one JSON text. */
 export class TextAnswer {
@@ -60,7 +62,7 @@ export class TextAnswer {
 
 /** Returns the status of an answer of the newest revision with this error; 200 for all others. */
 export function statusOf(error: unknown): number {
-  return isObject(error) ? STATUSES[Number(error.code)] ?? 200 : 200;
+  return STATUSES[Number(objectOf(error).code)] ?? 200;
 }
 
 /** Returns the event of a stream that carries a message, which is JSON. */
@@ -73,12 +75,10 @@ export function frameOf(message: string): Uint8Array {
 export async function withStatus(response: Response): Promise<Response> {
   const { status, headers, body } = response;
   if (status !== 200 || body === null || typeOf(response) !== JSON_TYPE) return response;
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  const isResult = bytes.length > ERROR_CHARACTERS ||
-    RESULT.every((byte, at) => byte === bytes[at]);
-  const { error } = isResult ? {} : objectOf(parsedJson(bytes));
-  headers.set("content-length", `${bytes.length}`);
-  return new Response(bytes, { status: statusOf(error), headers });
+  const text = await response.text();
+  // So the SDK begins an answer that is no error.
+  const error = !text.startsWith('{"result"') && JSON.parse(text).error;
+  return new Response(text, { status: statusOf(error), headers });
 }
 
 /** What is called when answers were sent. */
@@ -119,11 +119,12 @@ export class Answers {
     const reader = body?.getReader();
     const { queuedBytes } = this.#limits;
     const holdUp = this.#watched(to);
-    to.once("close", () => {
-      // What is made for a client that is gone ends.
+    // What is made for a client that is gone ends.
+    const over = () => {
       void reader?.cancel().catch(() => {});
       wasSent(answer);
-    });
+    };
+    to.once("close", over);
     try {
       to.writeHead(status, Object.fromEntries(headers));
       // Other answers go out in one piece with their headers.
@@ -131,7 +132,7 @@ export class Answers {
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;
-        if (to.destroyed || together(to, () => to.write(value))) continue;
+        if (to.destroyed || to.writableEnded || together(to, () => to.write(value))) continue;
         // One answer may be larger than what may wait.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();
         holdUp();
@@ -139,13 +140,10 @@ export class Answers {
     } catch {
       to.destroy();
     }
-    // The client may have gone before its answer was begun.
-    if (to.destroyed) {
-      await reader?.cancel().catch(() => {});
-      // What is broken off and ended would seem to be finished.
-      return wasSent(answer);
-    }
-    to.end();
+    // The client may have gone before its answer was begun. What is broken off and ended would
+    // seem to be finished.
+    if (to.destroyed) over();
+    else to.end();
   }
 
   #sendText(to: ServerResponse, { status, text }: TextAnswer): void {

@@ -171,6 +171,6 @@ class Answer {
 
 function answerOf(said: string | undefined): Response | TextAnswer {
   if (said === undefined) return new Response(null, { status: GONE });
-  const { error } = said.startsWith('{"error"') ? JSON.parse(said) : {};
+  const error = said.startsWith('{"error"') && JSON.parse(said).error;
   return new TextAnswer(statusOf(error), said);
 }

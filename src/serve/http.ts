@@ -8,9 +8,20 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { objectOf } from "../core/json.ts";
+import { JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
-import { Answers, type Rejection, rejection, TextAnswer } from "./_http_answer.ts";
+import { after } from "../io/waiting.ts";
+import {
+  Answers,
+  frameOf,
+  leaving,
+  type Rejection,
+  rejection,
+  type TextAnswer,
+} from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
+import { unknownEnd } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** The options of `serveHttp`. */
@@ -40,6 +51,8 @@ export interface HttpDoor extends Listener {
 }
 
 const PATH = "/mcp";
+/** How long clients have to read the last answers, in milliseconds. */
+const LAST_MS = 500;
 const METHODS = ["GET", "POST", "DELETE"];
 
 /** Serves clients until it is disposed. */
@@ -50,13 +63,22 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
     what: "MCP",
     answer: (request, response) => void door.answer(request, response).catch(options.onError),
   });
-  return { ...listener, url: `${listener.origin}${PATH}` };
+  return {
+    ...listener,
+    url: `${listener.origin}${PATH}`,
+    drain: async (ms) => {
+      using _ = after(ms, () => door.end());
+      await listener.drain(ms + LAST_MS);
+    },
+  };
 }
 
 /** Decides which requests reach the handlers, and carries their answers. */
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
+  /** The bodies of the requests without an answer. */
+  readonly #open = new Map<ServerResponse, unknown>();
 
   constructor(options: HttpOptions) {
     this.#answers = new Answers(options);
@@ -64,15 +86,30 @@ class Door {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
     // Requests of a client that went before its answer are cancelled.
-    response.once("close", () => response.writableFinished || gone.abort());
+    const signal = leaving(response);
+    response.once("close", () => this.#open.delete(response));
     const made = this.#refused(request) ??
-      await this.#made(request, gone.signal).catch((error) => {
+      await this.#made(request, { response, signal }).catch((error) => {
         this.#options.onError(error);
         return this.#refuse(500, "PML failed");
       });
-    await this.#answers.send(response, made);
+    if (!response.writableEnded) await this.#answers.send(response, made);
+  }
+
+  /** Answers what has no answer: the process ends. */
+  end(): void {
+    for (const [response, body] of this.#open) {
+      if (response.writableEnded) continue;
+      const isStream = response.headersSent;
+      // Several answers are always on a stream.
+      if (!isStream) response.setHeader("content-type", JSON_TYPE);
+      for (const one of [body].flat().map(objectOf)) {
+        const text = JSON.stringify(unknownEnd(one));
+        if ("id" in one) response.write(isStream ? frameOf(text) : text);
+      }
+      response.end();
+    }
   }
 
   /** Returns the refusal of a request whose body is not read. */
@@ -82,11 +119,10 @@ class Door {
     const sender = refusedSender(request, this.#options.names);
     if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
     if (path === "/health" || path === "/ready") {
-      const problem = path === "/ready" ? this.#options.problem() : undefined;
+      const isReady = path === "/health" || this.#options.problem() === undefined;
       // Whoever has no token is told nothing of the configuration.
-      return problem === undefined
-        ? Response.json({ status: "ok" })
-        : Response.json({ status: "not ready" }, { status: 503 });
+      const status = isReady ? "ok" : "not ready";
+      return Response.json({ status }, { status: isReady ? 200 : 503 });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
     if (!METHODS.includes(method)) {
@@ -97,7 +133,10 @@ class Door {
     return undefined;
   }
 
-  async #made(request: IncomingMessage, signal: AbortSignal): Promise<Response | TextAnswer> {
+  async #made(
+    request: IncomingMessage,
+    { response, signal }: { readonly response: ServerResponse; readonly signal: AbortSignal },
+  ): Promise<Response | TextAnswer> {
     const { method = "", headers: { authorization = "" } } = request;
     const face = await this.#options.faceFor(authorization);
     if (face === undefined) {
@@ -112,6 +151,7 @@ class Door {
     }
     // It may have come slowly.
     if (face.isOver) return this.#refuse(401, "its token counts no more");
+    this.#open.set(response, read.json);
     const web = () => webOf(request, signal);
     const direct = method === "POST"
       ? face.direct({ headers: request.headers, signal, web }, read.json)
@@ -119,7 +159,7 @@ class Door {
     const made = await (direct ?? this.#options.answer(face, web(), read.json));
     // What was given up was not refused.
     if (made.status >= 400 && !signal.aborted && !face.isOver) {
-      const why = made instanceof TextAnswer ? "" : made.statusText;
+      const { statusText: why } = made as Partial<Response>;
       this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
     }
     return made;
@@ -135,10 +175,9 @@ class Door {
 function webOf(request: IncomingMessage, signal: AbortSignal): Request {
   const { method = "" } = request;
   // What answers has no need of the token.
-  const headers = Object.entries(request.headers).filter((header): header is [string, string] =>
-    typeof header[1] === "string" && header[0] !== "authorization"
-  );
-  return new Request(`http://localhost${PATH}`, { method, headers, signal });
+  const { authorization: _, ...headers } = request.headers;
+  const init = { method, headers: headers as Record<string, string>, signal };
+  return new Request(`http://localhost${PATH}`, init);
 }
 
 function pathOf({ url = "" }: IncomingMessage): string {

@@ -14,10 +14,11 @@ import { otherRequest } from "../gateway/results.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener } from "../io/listener.ts";
 import { readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
-import { Answers, rejection } from "./_http_answer.ts";
+import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
+import { unknownEnd } from "./_unknown_end.ts";
 import { type Once, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -202,9 +203,7 @@ export class Replica {
       return rejection(403, { why });
     }
     const { identity, method, headers, body } = asked;
-    const gone = new AbortController();
-    response.once("close", () => response.writableFinished || gone.abort());
-    const web = new Request("http://localhost", { method, headers, signal: gone.signal });
+    const web = new Request("http://localhost", { method, headers, signal: leaving(response) });
     const made = await (await faceOf(identity))?.answer(web, body) ??
       rejection(401, { why: "its identity is gone" });
     // A connection that is kept could not be told from one that broke in the middle of a request.
@@ -252,15 +251,10 @@ function ownerOf({ headers }: Request, body: unknown): string {
   return ELSEWHERE.exec(textOf(headers.get("mcp-session-id") ?? requestState ?? taskId))?.[1] ?? "";
 }
 
-/** Returns the answer to a request that was passed on, and whose process has ended since. */
+/** Returns the answer to what was passed on to a process that has ended since. */
 async function lost(here: () => Promise<Response>, body: unknown): Promise<Response> {
-  const known = await here();
-  const { id } = objectOf(body);
-  if (known.ok || id === undefined) return known;
-  await known.body?.cancel();
-  const message = "Cannot go on: the process that worked on it has ended";
-  const data = { code: "UPSTREAM_DOWN", detail: { may_have_run: true } };
-  return Response.json({ jsonrpc: "2.0", id, error: { code: -32603, message, data } });
+  const request = objectOf(body);
+  return request.id === undefined ? await here() : Response.json(unknownEnd(request));
 }
 
 /** Passes events on. If they break off, the last one says so. */
@@ -274,7 +268,7 @@ async function* events(
   } catch (error) {
     const said = await lost();
     if (!said.ok) throw error;
-    yield utf8.encode(`event: message\ndata: ${await said.text()}\n\n`);
+    yield frameOf(await said.text());
   }
 }
 

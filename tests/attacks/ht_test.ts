@@ -5,9 +5,13 @@
  */
 
 import assert from "node:assert/strict";
+import { DoorClient, type Reading } from "../kit/door_client.ts";
+import { ERAS } from "../kit/json_rpc.ts";
+import { repoFile } from "../kit/pml_command.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
 import { until, within } from "../kit/wait.ts";
+import { scriptServer, told } from "../quick_scene.ts";
 import { journalOf, ofKind } from "./oracles.ts";
 import { makeScenery, SLOW } from "./stage.ts";
 
@@ -301,4 +305,41 @@ Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", asy
   const results = await Promise.all(calls);
   assert.ok(results.every(({ content }) => JSON.stringify(content).includes("went")));
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
+});
+
+Deno.test("HT16: calls that outlive the drain are answered, and PML ends", async () => {
+  const mcpServers = { s: scriptServer() };
+  await using ws = await makeScenery({
+    pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers },
+  });
+  await using served = await servePml(ws, [], { preload: repoFile("tests/kit/short_drain.ts") });
+  const readings: Promise<Reading>[] = [];
+  for (const era of ERAS) {
+    const client = await DoorClient.open(served, { era });
+    // What is told before the answer makes it a stream.
+    for (const steps of [[], [told(1)]]) {
+      const args = { steps: [...steps, { wait: 60_000 }], silent: true };
+      const _meta = { progressToken: "p" };
+      readings.push(client.begin("tools/call", { name: "s__run", arguments: args, _meta }));
+    }
+  }
+  await until(async () => ofKind(await journalOf(ws), "start").length === readings.length);
+  const since = performance.now();
+  served.kill("SIGTERM");
+  const kinds = new Set<string>();
+  for (const read of await Promise.allSettled(readings)) {
+    assert.ok(read.status === "fulfilled", "a connection was closed without an answer");
+    const { headers, messages, over } = read.value;
+    await over;
+    const [answer, ...more] = messages.filter(({ method }) => method === undefined);
+    const error = answer?.result?.structuredContent?.error;
+    assert.equal(error?.code, "UPSTREAM_DOWN", read.value.text);
+    assert.deepEqual(error?.detail, { may_have_run: true });
+    assert.deepEqual(more, []);
+    kinds.add(headers.get("content-type") ?? "");
+  }
+  assert.deepEqual([...kinds].toSorted(), ["application/json", "text/event-stream"]);
+  assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
+  const ms = performance.now() - since;
+  assert.ok(ms < 4_000, `it ended after ${ms} ms`);
 });
