@@ -60,8 +60,8 @@ const CAPS: ServerOptions = {
   keepAliveTimeout: 60 * SECOND,
 };
 const CONNECTIONS = 256;
-/** How many requests may wait for the answers before theirs, on one connection. */
-const WAITING = 100;
+/** How many requests may be without their answer on one connection. */
+const MOST_AT_ONCE = 101;
 
 /** Begins to listen. Throws USAGE if it cannot. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
@@ -71,7 +71,10 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const server = tls === undefined
     ? createServer(CAPS, answer)
     : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
-  server.on("clientError", (error, socket) => refuseBroken(error, { ...options, busy, socket }));
+  server.on(
+    "clientError",
+    (error, socket) => refuseBroken(error, { ...options, busy, socket }),
+  );
   server.on("drop", () => options.onRefused?.(503, `there are ${connections} connections`));
   server.maxConnections = connections;
   server.setTimeout(silentMs);
@@ -84,25 +87,21 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const closed = once(server, "close");
   const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   const at = `${named}:${(server.address() as AddressInfo).port}`;
+  const drain = async (ms: number) => {
+    server.close();
+    using _ = after(ms, () => server.closeAllConnections());
+    await closed;
+  };
   return {
     origin: `${tls === undefined ? "http" : "https"}://${at}`,
     isLocal: isLoopback(host),
-    drain: async (ms) => {
-      server.close();
-      server.closeIdleConnections();
-      using _ = after(ms, () => server.closeAllConnections());
-      await closed;
-    },
-    [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    drain,
+    [Symbol.asyncDispose]: () => drain(0),
   };
 }
 
-/** What waits on each connection on which something is answered. */
-type Busy = WeakMap<Duplex, (() => void)[]>;
+/** The requests of each connection without a whole answer. The first one is answered. */
+type Busy = WeakMap<Duplex, (readonly [IncomingMessage, ServerResponse])[]>;
 
 /**
  * Has the requests of a connection answered in turn. What would wait for the answers before it could
@@ -111,17 +110,15 @@ type Busy = WeakMap<Duplex, (() => void)[]>;
 function inTurn(answer: ListenerOptions["answer"], busy: Busy): ListenerOptions["answer"] {
   return (request, response) => {
     const { socket } = request;
-    const begin = () => answer(request, response);
+    const turns = busy.get(socket) ?? [];
+    busy.set(socket, turns);
     response.once("close", () => {
-      const next = busy.get(socket)?.shift();
-      if (next === undefined) busy.delete(socket);
-      else if (!socket.destroyed) next();
+      turns.shift();
+      const [next] = turns;
+      if (next !== undefined && !socket.destroyed) answer(...next);
     });
-    const waiting = busy.get(socket);
-    if (waiting === undefined) {
-      busy.set(socket, []);
-      begin();
-    } else if (waiting.push(begin) > WAITING) socket.destroy();
+    if (turns.push([request, response]) === 1) answer(request, response);
+    else if (turns.length > MOST_AT_ONCE) socket.destroy();
   };
 }
 
@@ -131,6 +128,14 @@ const BROKEN: Readonly<Record<string, readonly [number, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "it took too long"],
 };
 
+/** Returns the status and the reason for a request that broke, which are known or these. */
+export function whyBroken(
+  { code = "" }: { readonly code?: string },
+  other: string,
+): readonly [status: number, why: string] {
+  return BROKEN[code] ?? [400, other];
+}
+
 /** Answers a request that `node:http` cannot read, unless an answer to another is on its way. */
 function refuseBroken(
   error: Error & { readonly code?: string },
@@ -139,8 +144,11 @@ function refuseBroken(
     readonly socket: Duplex;
   },
 ): void {
-  const [status, why] = BROKEN[error.code ?? ""] ?? [400, "it is no HTTP"];
-  if (!socket.writable || busy.has(socket)) return void socket.destroy();
+  const [request] = busy.get(socket)?.[0] ?? [];
+  // Who still reads the body of a request answers it.
+  if (request?.listenerCount("error")) return void request.emit("error", error);
+  const [status, why] = whyBroken(error, "it is no HTTP");
+  if (!socket.writable || request) return void socket.destroy();
   onRefused?.(status, why);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
 }

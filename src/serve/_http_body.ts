@@ -7,6 +7,7 @@
 import type { IncomingMessage } from "node:http";
 import { excessOf } from "../core/json_bounds.ts";
 import { parseJson } from "../core/parse_json.ts";
+import { whyBroken } from "../io/listener.ts";
 import { joined } from "../io/lines.ts";
 
 /** A body that was read, or why the request is refused. */
@@ -19,7 +20,7 @@ interface Refused {
   readonly status: number;
   readonly why: string;
   /** The JSON-RPC code. */
-  readonly code?: number;
+  readonly code?: number | undefined;
 }
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
@@ -44,8 +45,8 @@ export async function readBody(
       if (size > inputBytes) return tooLarge;
       parts.push(part);
     }
-  } catch {
-    return refused(400, "it broke off");
+  } catch (error) {
+    return refused(...whyBroken(Object(error), "it broke off"));
   }
   return parsed(joined(parts));
 }
@@ -61,5 +62,5 @@ function parsed(bytes: Uint8Array): Body {
 }
 
 function refused(status: number, why: string, code?: number): Body {
-  return { refused: code === undefined ? { status, why } : { status, why, code } };
+  return { refused: { status, why, code } };
 }

@@ -5,6 +5,7 @@
  */
 
 import assert from "node:assert/strict";
+import { objectOf } from "../../src/core/json.ts";
 import { callBytes } from "../kit/call_bytes.ts";
 import { DoorClient } from "../kit/door_client.ts";
 import { ERAS } from "../kit/json_rpc.ts";
@@ -12,7 +13,7 @@ import { rssOf } from "../kit/procwatch.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { until } from "../kit/wait.ts";
 import { floodServers } from "./floods.ts";
-import { textOf } from "./oracles.ts";
+import { journalOf, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
 const UTF_8 = new TextEncoder();
@@ -21,14 +22,14 @@ async function connected({ url }: Served): Promise<Deno.TcpConn> {
   return await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(url).port) });
 }
 
-/** Reads until the other side closes the connection, and gives how much came. */
-async function drained(connection: Deno.TcpConn): Promise<number> {
+/** Reads until the other side closes the connection, and gives what came. */
+async function drained(connection: Deno.TcpConn): Promise<string> {
   const buffer = new Uint8Array(65_536);
-  let size = 0;
+  let text = "";
   for (;;) {
     const read = await connection.read(buffer).catch(() => null);
-    if (read === null) return size;
-    size += read;
+    if (read === null) return text;
+    text += new TextDecoder().decode(buffer.subarray(0, read));
   }
 }
 
@@ -73,6 +74,14 @@ Deno.test("HT11: connections that send nothing, half a head or half a body are c
   let left = slow.length;
   for (const { closed } of slow) closed.then(() => left--);
   await until(() => left === 0, 60_000);
+  const answers = await Promise.all(slow.map(({ closed }) => closed));
+  // Those of which half a body came.
+  for (const text of answers.filter((_, at) => at % parts.length === 2)) {
+    assert.match(text, /^HTTP\/1\.1 408 [^]*it took too long/);
+  }
+  const refused = (await journalOf(ws)).filter(({ event }) => event === "request refused");
+  assert.ok(refused.length >= slow.length / parts.length);
+  for (const { about } of refused) assert.equal(objectOf(about).status, 408);
   for (const { connection } of slow) connection.close();
 });
 
@@ -119,7 +128,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
       return await rssOf(served.pid) < 500_000_000;
     });
     for (const connection of connections) {
-      const came = await drained(connection);
+      const { length: came } = await drained(connection);
       assert.ok(came < size, `${came} bytes of an answer that nobody read`);
       connection.close();
     }
@@ -173,7 +182,7 @@ Deno.test("Of more connections than limits.connections the last are closed, and 
   }
   const more = await connected(served);
   await more.write(request).catch(() => {});
-  assert.equal(await drained(more), 0, "the last is closed without an answer");
+  assert.equal(await drained(more), "", "the last is closed without an answer");
   for (const connection of open) {
     await connection.write(request);
     assert.match(await answered(connection), /^HTTP\/1\.1 200/);
