@@ -51,6 +51,8 @@ const SESSION_ID = /^[\x21-\x7e]{1,1000}$/;
 /** What a refusal says that is about the session, and the codes of such errors. */
 const SESSION = /session/i;
 const SESSION_CODES = [-32600, -32000, -32001];
+/** What an error of any other code says that is about the session. */
+const NAMED = /session[ -]?id\b/i;
 /** What can go back as the place in a stream. */
 const PLACE = /^[\x20-\x7e]{1,4096}$/;
 
@@ -96,27 +98,27 @@ export class HttpSession {
 
   /** Takes the revision that the server chose. */
   greeted(result: unknown): void {
-    const { protocolVersion } = objectOf(result);
-    const isOne = typeof protocolVersion === "string" && SESSION_ID.test(protocolVersion);
-    this.version = isOne ? protocolVersion : "2025-03-26";
+    const version = textOf(objectOf(result).protocolVersion);
+    this.version = SESSION_ID.test(version) ? version : "2025-03-26";
     this.#options.transport.found({ isOlder: true });
   }
 
   /**
    * Reads an answer that refuses. Returns the error of JSON-RPC in it; throws another
-   * error if there is none, and `SessionLost` if the server does not know the session.
+   * error if there is none or the server is down, and `SessionLost` if it does not know the
+   * session.
    */
   async refused(response: Response): Promise<JsonObject> {
     const { status, headers } = response;
     const isJson = typeOf(response) === JSON_TYPE;
     const text = await readStart(response.body, ERROR_BYTES);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
-    const { code, message } = objectOf(error);
-    const why = isObject(error) ? SESSION_CODES.includes(Number(code)) && message : text;
-    if (this.isKept && (status === 404 || status === 400 && SESSION.test(textOf(why)))) {
+    const isOther = isObject(error) && !SESSION_CODES.includes(Number(error.code));
+    const about = isOther ? NAMED : SESSION;
+    if (this.isKept && (status === 404 || status === 400 && about.test(text))) {
       throw new SessionLost(this.#options.name);
     }
-    if (isObject(error) && status >= 400 && ![401, 403, 429].includes(status)) {
+    if (isObject(error) && status >= 400 && ![401, 403, 429, 503].includes(status)) {
       return error as JsonObject; // parsed JSON
     }
     const location = headers.get("location");
@@ -159,12 +161,9 @@ export class HttpSession {
     { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
     const { url, fetch, headers, keyHeaders, named, certificates } = this.#options;
-    const all = {
-      ...headers,
-      ...(message?.method === "tools/call" && keyHeaders),
-    };
+    const all = new Headers({ ...headers, ...message?.method === "tools/call" && keyHeaders });
     const own = {
-      ...Object.fromEntries(new Headers(all)),
+      ...Object.fromEntries(all),
       ...defined({
         "authorization": token,
         "accept": method === "GET" ? EVENTS_TYPE : `${JSON_TYPE}, ${EVENTS_TYPE}`,

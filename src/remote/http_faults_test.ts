@@ -76,7 +76,7 @@ Deno.test("A login that fails says so however often it is tried, until the serve
   await until(async () => (await stage.call("t").catch(() => undefined)) !== undefined);
 });
 
-Deno.test("An error of JSON-RPC counts whatever the status is, but for a login", async () => {
+Deno.test("An error of JSON-RPC counts whatever the status is, but for a login and a 503", async () => {
   await using server = new Scripted(({ message: { id, method, params } }) => {
     if (method !== "tools/call") return undefined;
     const { name } = params as { name: string };
@@ -93,6 +93,9 @@ Deno.test("An error of JSON-RPC counts whatever the status is, but for a login",
   for (const name of ["401", "403"]) {
     assert.equal((await failed(stage.call(name))).code, "LOGIN_REQUIRED");
   }
+  const { code, detail } = await failed(stage.call("503"));
+  assert.deepEqual([code, detail?.may_have_run], ["UPSTREAM_DOWN", true]);
+  assert.match(String(detail?.answered), /wrong arguments/);
 });
 
 Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9, SP12)", async () => {

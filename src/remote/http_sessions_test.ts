@@ -25,6 +25,8 @@ Deno.test("A status of 400 that names the session is one of a lost session, any 
     () => refusal(-32000, "Bad Request: No valid session ID provided"),
     () => refusal(-32600, "Bad Request: Missing session ID", "server-error"),
     (id) => refusal(-32001, "Session not found", id),
+    () => refusal(-32004, "Unknown session ID"),
+    (id) => refusal(-32603, "Invalid session id", id),
   ];
   const other: ((id: unknown) => Response)[] = [
     () => new Response("no", { status: 400 }),
@@ -63,23 +65,26 @@ Deno.test("A server without sessions loses none: its 400 and 404 are told", asyn
 });
 
 Deno.test("After a 503 the next call begins a new session, and the call is not sent again", async () => {
-  let isBusy = true;
-  await using server = new Scripted(
-    ({ message: { method } }) =>
-      method === "tools/call" && isBusy ? new Response("busy", { status: 503 }) : undefined,
-    {
-      isOlder: true,
-    },
-  );
-  await using stage = await Stage.at(server.url);
-  const { code, detail } = await failed(stage.call("t"));
-  assert.deepEqual([code, detail?.may_have_run], ["UPSTREAM_DOWN", true]);
-  isBusy = false;
-  assert.deepEqual((await stage.call("t")).content, DONE);
-  const count = (wanted: string) => server.methods.filter((method) => method === wanted).length;
-  assert.deepEqual([count("tools/call"), count("initialize")], [2, 2]);
-  await stage.upstreams[Symbol.asyncDispose]();
-  assert.equal(count("DELETE"), 2, "each session is ended");
+  const error = { code: -32000, message: "busy" };
+  for (const body of ["busy", JSON.stringify({ jsonrpc: "2.0", id: null, error })]) {
+    let isBusy = true;
+    const headers = { "content-type": body === "busy" ? "text/plain" : "application/json" };
+    const busy = () => new Response(body, { status: 503, headers });
+    await using server = new Scripted(
+      ({ message: { method } }) => method === "tools/call" && isBusy ? busy() : undefined,
+      { isOlder: true },
+    );
+    await using stage = await Stage.at(server.url);
+    const { code, detail } = await failed(stage.call("t"));
+    assert.deepEqual([code, detail?.may_have_run], ["UPSTREAM_DOWN", true]);
+    assert.match(String(detail?.answered), /busy/);
+    isBusy = false;
+    assert.deepEqual((await stage.call("t")).content, DONE);
+    const count = (wanted: string) => server.methods.filter((method) => method === wanted).length;
+    assert.deepEqual([count("tools/call"), count("initialize")], [2, 2]);
+    await stage.upstreams[Symbol.asyncDispose]();
+    assert.equal(count("DELETE"), 2, "each session is ended");
+  }
 });
 
 Deno.test("A session that is lost while calls are under way ends only those that it did not reach", async () => {
