@@ -161,8 +161,13 @@ Deno.test(`What is refused over HTTP, in ${NEWEST}`, async (t) => {
     });
   }
   await t.step("GET and DELETE, which are of sessions", async () => {
-    assert.equal(await statusOf(served.fetch({ headers: newest("") })), 400);
-    assert.equal(await statusOf(served.fetch({ method: "DELETE", headers: newest("") })), 400);
+    for (const method of ["GET", "DELETE"]) {
+      for (const headers of [newest(""), { ...newest(""), "mcp-session-id": "any" }]) {
+        const response = await served.fetch({ method, headers });
+        await response.body?.cancel();
+        assert.deepEqual([response.status, response.headers.get("allow")], [405, "POST"]);
+      }
+    }
   });
 });
 

@@ -21,6 +21,7 @@ import {
   type TextAnswer,
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
+import { MODERN } from "./_envelope.ts";
 import { unknownEnd } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -53,7 +54,6 @@ export interface HttpDoor extends Listener {
 const PATH = "/mcp";
 /** How long clients have to read the last answers, in milliseconds. */
 const LAST_MS = 500;
-const METHODS = ["GET", "POST", "DELETE"];
 
 /** Serves clients until it is disposed. */
 export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
@@ -125,10 +125,11 @@ class Door {
       return Response.json({ status }, { status: isReady ? 200 : 503 });
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
-    if (!METHODS.includes(method)) {
-      return this.#refuse(405, "it is no GET, POST or DELETE", {
-        headers: { allow: METHODS.join(", ") },
-      });
+    // Only the older revisions have sessions, with streams and an end.
+    const isModern = MODERN.includes(`${request.headers["mcp-protocol-version"]}`);
+    const allow = isModern ? "POST" : "GET, POST, DELETE";
+    if (!allow.split(", ").includes(method)) {
+      return this.#refuse(405, `its method is none of ${allow}`, { headers: { allow } });
     }
     return undefined;
   }

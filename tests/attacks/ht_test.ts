@@ -194,11 +194,13 @@ Deno.test("HT10, HT13: other methods, paths and broken framing", async (t) => {
     ["PATCH", [405], { first: "PATCH /mcp HTTP/1.1" }],
     ["another path", [404], { first: "POST /mcp/x HTTP/1.1" }],
     ["a climbing path", [404], { first: "POST /../mcp HTTP/1.1" }],
-    ["GET without a session", [400, 405], {
-      first: "GET /mcp HTTP/1.1",
-      headers: headersOf(served, { "Content-Length": undefined }),
-      body: "",
-    }],
+    ...["GET", "DELETE"].map((method) =>
+      [`${method} in 2026-07-28`, [405], {
+        first: `${method} /mcp HTTP/1.1`,
+        headers: headersOf(served, { "Content-Length": undefined }),
+        body: "",
+      }] as const
+    ),
     ["length and chunks", [400], {
       headers: headersOf(served, { "Transfer-Encoding": "chunked" }),
       body: "0\r\n\r\nPOST /mcp HTTP/1.1\r\n\r\n",

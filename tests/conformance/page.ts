@@ -41,10 +41,9 @@ on their own.`,
     EXPECTED_OF_CLIENTS.map(({ why }) => `- ${why}`).join("\n"),
     "## What the suite does not ask",
     `\`tests/revisions_test.ts\` and \`tests/revisions_http_test.ts\` ask each request of MCP in
-2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, over stdio and HTTP. Known limits:`,
+2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28, over stdio and HTTP. Known limit:`,
     `- Over stdio PML refuses batches (JSON arrays), which 2025-03-26 alone has. Over HTTP it takes them
-  in all revisions with sessions.
-- \`GET\` and \`DELETE\` without a session get 400.`,
+  in all revisions with sessions.`,
     `\`tests/clients_found_test.ts\` lists and calls tools of \`pml serve\` with the Inspector's command
 line and with \`mcporter\`.`,
   ].join("\n\n") + "\n";
