@@ -1,38 +1,48 @@
 /**
- * The examples of docs/serve.md, as they stand there.
+ * The examples of docs/serve.md, as they stand there, run by a shell and the real `curl`.
  *
  * @module
  */
 
 import assert from "node:assert/strict";
 import { repoFile } from "./kit/pml_command.ts";
-import { servePml } from "./kit/pml_serve.ts";
+import { type Served, servePml } from "./kit/pml_serve.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 import { HTTP_ENTRY } from "../src/cli/_client_file.ts";
 
-Deno.test("docs/serve.md: the request by curl works, and the entry is the one that init writes", async () => {
-  const page = await Deno.readTextFile(repoFile("docs/serve.md"));
+const page = await Deno.readTextFile(repoFile("docs/serve.md"));
+
+/** Runs the lines of the page, and more after them. Returns what they print. */
+async function run(script: string, { url, token }: Served, more = ""): Promise<string> {
+  const mine = script.replaceAll("http://127.0.0.1:3003/mcp", url)
+    .replaceAll("$(cat ~/.pml/serve_token)", token);
+  const { success, stdout, stderr } = await new Deno.Command("sh", {
+    args: ["-euc", `${mine}\n${more}`],
+  }).output();
+  const text = new TextDecoder();
+  assert.ok(success, text.decode(stderr));
+  return text.decode(stdout);
+}
+
+Deno.test("docs/serve.md: the entry is the one that init writes", () => {
   const [, entry = ""] = /```json\n(.*?)```/s.exec(page) ?? [];
   assert.deepEqual(JSON.parse(entry).mcpServers.pml, HTTP_ENTRY);
+});
+
+Deno.test("docs/serve.md: the request and the session by curl work", async () => {
+  const scripts = [...page.matchAll(/```\n(TOKEN=.*?)```/gs)].map(([, script = ""]) => script);
+  assert.equal(scripts.length, 2);
+  const [request = "", session = ""] = scripts;
   await using ws = await makeWorkspace();
   await using served = await servePml(ws);
-  const [, script = ""] = /(curl -s .*?)```/s.exec(page) ?? [];
-  const mine = script.replace("http://127.0.0.1:3003/mcp", served.url);
-  // The arguments as curl gets them: a machine may have no curl.
-  const { stdout } = await new Deno.Command("sh", {
-    args: ["-c", `curl() { printf '%s\\0' "$@"; }\n${mine}`],
-    env: { TOKEN: served.token },
-  }).output();
-  const [silent, url = "", ...given] = new TextDecoder().decode(stdout).split("\0");
-  assert.equal(silent, "-s");
-  const values = (flag: string) =>
-    given.flatMap((word, at) => word === flag ? [given[at + 1] ?? ""] : []);
-  const headers = values("-H").map((line) => line.split(/: (.*)/s).slice(0, 2));
-  const response = await fetch(url, {
-    method: "POST",
-    headers: Object.fromEntries(headers),
-    body: values("-d")[0] ?? "",
-  });
-  const { result } = await response.json();
+  const { result } = JSON.parse(await run(request, served));
   assert.ok(result.tools.some(({ name }: { name: string }) => name === "search"));
+  const asked = `-d '{"jsonrpc": "2.0", "id": 4, "method": "tools/list"}'`;
+  const after = `echo; in_session -o /dev/null -w '%{http_code}' ${asked}`;
+  const said = await run(session, served, after);
+  assert.match(said, /"tools":\[.*"name":"search"/);
+  assert.match(said, /"id":2\D/);
+  assert.match(said, /"content":\[.*"id":3\D|"id":3\D.*"content":\[/s);
+  assert.doesNotMatch(said, /"error"/);
+  assert.match(said, /\n404$/, "the session has ended");
 });
