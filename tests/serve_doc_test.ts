@@ -46,3 +46,18 @@ Deno.test("docs/serve.md: the request and the session by curl work", async () =>
   assert.doesNotMatch(said, /"error"/);
   assert.match(said, /\n404$/, "the session has ended");
 });
+
+Deno.test("docs/clients.md has an entry over HTTP for each client that pml init --http refuses", async () => {
+  const clients = await Deno.readTextFile(repoFile("docs/clients.md"));
+  const [, section = ""] = /\n## Over HTTP\n(.*?)\n## /s.exec(clients) ?? [];
+  for (const name of ["Cursor", "Windsurf", "VS Code", "Gemini CLI", "opencode", "Codex"]) {
+    assert.ok(section.includes(`\n${name}`), name);
+  }
+  const entries = [...section.matchAll(/```json\n(.*?)```/gs)].map(([, entry = ""]) => entry);
+  assert.equal(entries.length, 4);
+  for (const entry of entries) {
+    assert.match(JSON.stringify(JSON.parse(entry)), /"Bearer [{$]\S*"/);
+    assert.match(entry, new RegExp(`rl": "${HTTP_ENTRY.url}"`));
+    assert.match(entry, /PML_TOKEN/);
+  }
+});
