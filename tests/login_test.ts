@@ -246,6 +246,17 @@ Deno.test("A kept sign-in that is no sign-in is told, and breaks nothing", async
   assert.equal((await runPml(ws, ["call", "far:meta"])).code, 0);
 });
 
+Deno.test("pml logout signs out where a configuration has an error, too", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  await using ws = await workspaceOf(mcp.url);
+  assert.equal((await signIn(ws, "far")).code, 0);
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, "limits: 5\n");
+  const out = await runPml(ws, ["logout", "--all"]);
+  assert.equal(out.code, 0, out.stderr);
+  assert.match(out.stdout, /^far: signed out/);
+});
+
 Deno.test("pml logout ends sign-ins whose definition is gone", async () => {
   await using server = new AuthorizationServer({
     clients: [{ id: "mine", redirects: ["http://127.0.0.1/callback"], method: "none" }],

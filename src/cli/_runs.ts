@@ -47,7 +47,6 @@ const USUAL: Readonly<Record<string, Command>> = {
   list: setup("list"),
   lock,
   login,
-  logout,
   logs,
   memory,
   outdated: settings("outdated"),
@@ -70,6 +69,7 @@ export const RUNS: Readonly<Record<string, Run>> = {
   completions: async (typed) =>
     (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),
   doctor: inContext(setup("doctor"), BROKEN),
+  logout: inContext(logout, BROKEN),
   publish: async ({ words }) => await (await import("../app/publish.ts")).publish(words),
   registry: async (typed) => (await import("./_registry.ts")).registry(typed),
   serve: async (typed) => (await import("./_serve.ts")).serve(typed),
