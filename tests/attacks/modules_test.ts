@@ -124,8 +124,8 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   large: [`${PING}//${"x".repeat(2 * 1024 * 1024)}`, "UPSTREAM_DOWN", /large\.ts.*2097152/s],
   syntax: [
     `export const __meta__ = {;\n${PING}`,
-    "CONFIG_INVALID",
-    /syntax\.ts.*it is not valid TypeScript/,
+    "SANDBOX_CRASHED",
+    /"syntax": syntax error in line 1, column \d+: /,
   ],
   type: [
     `export const __meta__ = { name: "type" };\nconst a = 1 +;\n${PING}`,

@@ -95,7 +95,7 @@ for (const { door, era, on } of WAYS) {
       return { name, code, url: server.url };
     });
     const servers = Object.fromEntries(kinds.map(({ name, url }) => [name, url]));
-    const limits = { start_ms: 4_000, result_bytes: MB };
+    const limits = { start_ms: 2_500, result_bytes: MB };
     await using scene = await sceneOf({ era, door, servers, limits });
     const { ws, pml } = scene;
     const told = await Promise.all(kinds.map(async ({ name, code }) => {

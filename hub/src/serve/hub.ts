@@ -48,6 +48,7 @@ const PER_MINUTE = 60;
 const SILENT_MS = 60_000;
 /** Nobody gets this: it is for the metrics, with the status that nginx has for it. */
 const GONE = failure(499, "gone", { message: "The client has gone" });
+const SLOW = failure(408, "slow", { message: "The body took too long" });
 const BUSY = failure(503, "busy", {
   message: "This hub reads as many large bodies as it can",
   headers: { "retry-after": "1" },
@@ -86,7 +87,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const failed = failing(warn);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
-    answered(request, response).catch((error) => isGone(request) ? GONE : failed(error)).then(
+    answered(request, response).catch((error) => {
+      if (Object(error).code === "ERR_HTTP_REQUEST_TIMEOUT") return SLOW;
+      return isGone(request) ? GONE : failed(error);
+    }).then(
       async (made) => {
         await send(response, made, request);
         observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
