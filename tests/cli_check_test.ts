@@ -58,15 +58,6 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
     "FAIL syntax: line 1: Unterminated template",
     "     Fix the syntax error in line 1",
   ],
-  "open_bracket.ts": [
-    module(A) + "export const b = [1,\n  2;\n",
-    "FAIL syntax: line 7: Expected ',', got ';'",
-    "     Fix the syntax error in line 7",
-  ],
-  "open_brace.ts": [
-    module(A) + "export function b() {\n  if (true) { return 1;\n}\n",
-    "FAIL syntax: line 8: Expected '}', got '<eof>'",
-  ],
   "odd_type.ts": [
     module('a: { description: "A", outputSchema: { type: "nonsense" } }'),
     'FAIL schemas: outputSchema of "a" uses a keyword that cannot be checked: type "nonsense"',

@@ -55,6 +55,12 @@ const BUSY = failure(503, "busy", {
 });
 const FAILED = failure(500, "failed", { message: "The registry could not answer" });
 
+/** Returns the answer to a request that did not come whole. */
+function unread(error: unknown, request: IncomingMessage): HubResponse | undefined {
+  if (Object(error).code === "ERR_HTTP_REQUEST_TIMEOUT") return SLOW;
+  return isGone(request) ? GONE : undefined;
+}
+
 /** Starts a hub that listens until it is disposed. The store stays open. */
 export async function openHub(options: HubOptions): Promise<Hub> {
   const { store, publicUrl, signer, warn, observe, named = new Set() } = options;
@@ -87,10 +93,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   const failed = failing(warn);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const seen = watched(request);
-    answered(request, response).catch((error) => {
-      if (Object(error).code === "ERR_HTTP_REQUEST_TIMEOUT") return SLOW;
-      return isGone(request) ? GONE : failed(error);
-    }).then(
+    answered(request, response).catch((error) => unread(error, request) ?? failed(error)).then(
       async (made) => {
         await send(response, made, request);
         observe?.(seen(made.status, made instanceof Response ? 0 : made.body?.length ?? 0));
