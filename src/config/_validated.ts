@@ -29,8 +29,9 @@ export async function validated<T>(
     for (const path of pathsOf(issue)) {
       const unknown = issue.code === "unrecognized_keys" || issue.code === "invalid_key";
       const found = unknown ? "an unknown key" : described(value, path);
-      // The message lists the keys that there are.
-      const near = unknown && nearName(`${path.at(-1)}`, issue.message.slice(7).split(", "));
+      // The message lists the keys that there are, behind "one of".
+      const near = issue.code === "unrecognized_keys" &&
+        nearName(`${path.at(-1)}`, issue.message.slice(7).split(", "));
       problem(path, { found, wanted: near ? quoted(near) : issue.message });
     }
   }

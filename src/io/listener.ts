@@ -71,10 +71,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const server = tls === undefined
     ? createServer(CAPS, answer)
     : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
-  server.on(
-    "clientError",
-    (error, socket) => refuseBroken(error, { ...options, busy, socket }),
-  );
+  server.on("clientError", (error, socket) => refuseBroken(error, { ...options, busy, socket }));
   server.on("drop", () => options.onRefused?.(503, `there are ${connections} connections`));
   server.maxConnections = connections;
   server.setTimeout(silentMs);

@@ -30,7 +30,8 @@ import type {
 import { takeTurn } from "./_turns.ts";
 import { addVersion, chooseNewest, keepCode, tableOf, tagsOf, versionsOf } from "./_versions.ts";
 
-const [NO_KEY, MISSING] = [{ why: "key" }, { why: "missing" }] as const;
+const NO_KEY = { why: "key" } as const;
+const MISSING = { why: "missing" } as const;
 
 /** What an organisation publishes. */
 interface Owned extends Publication {
