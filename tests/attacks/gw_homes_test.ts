@@ -74,30 +74,30 @@ async function clone(start: (ws: Workspace) => Start): Promise<{ ws: Workspace }
   return { ws, ...cwd === undefined ? {} : { cwd }, env: { PML_HOME: "", ...env } };
 }
 
-for (const [name, start] of Object.entries(START)) {
-  for (const era of ERAS) {
-    Deno.test({
-      name: `A home that a clone brings does not count: ${name}, on ${era} (GW8)`,
-      ignore: !HAS_ACCOUNTS,
-      fn: async () => {
-        const { ws, cwd, env } = await clone(start);
-        await using _ = ws;
-        const command: Command = [...pmlOfAccount(ws), "stdio"];
-        await using pml = new RawStdio(ws, { command, env, era, ...cwd && { cwd } });
-        await pml.open();
-        await pml.request("tools/list");
-        const evil = await pml.callTool("call", { tool: "evil:run", arguments: {} });
-        assert.notEqual(codeOf(evil), undefined, textOf(evil));
-        const listed = await pml.callTool("filesystem__list_directory", { path: "." });
-        assert.equal(codeOf(listed), "PERMISSION_DENIED", "the person's own rules hold");
-        assert.match(pml.stderr, /Ignored (?:PML_)?HOME: /);
-        assert.equal((await pml.close()).code, 0);
-        for (const made of ["ran", "sub/ran", ".h/.pml/journal", ".pml/journal"]) {
-          await assert.rejects(Deno.stat(ws.file(made)), Deno.errors.NotFound, made);
-        }
-      },
-    });
-  }
+// Where PML lives is decided before a client says anything: each start is tried in one era, in turn.
+for (const [at, [name, start]] of Object.entries(START).entries()) {
+  const era = ERAS[at % ERAS.length] ?? assert.fail();
+  Deno.test({
+    name: `A home that a clone brings does not count: ${name}, on ${era} (GW8)`,
+    ignore: !HAS_ACCOUNTS,
+    fn: async () => {
+      const { ws, cwd, env } = await clone(start);
+      await using _ = ws;
+      const command: Command = [...pmlOfAccount(ws), "stdio"];
+      await using pml = new RawStdio(ws, { command, env, era, ...cwd && { cwd } });
+      await pml.open();
+      await pml.request("tools/list");
+      const evil = await pml.callTool("call", { tool: "evil:run", arguments: {} });
+      assert.notEqual(codeOf(evil), undefined, textOf(evil));
+      const listed = await pml.callTool("filesystem__list_directory", { path: "." });
+      assert.equal(codeOf(listed), "PERMISSION_DENIED", "the person's own rules hold");
+      assert.match(pml.stderr, /Ignored (?:PML_)?HOME: /);
+      assert.equal((await pml.close()).code, 0);
+      for (const made of ["ran", "sub/ran", ".h/.pml/journal", ".pml/journal"]) {
+        await assert.rejects(Deno.stat(ws.file(made)), Deno.errors.NotFound, made);
+      }
+    },
+  });
 }
 
 Deno.test("PML_HOME in the workspace leaves that of HOME, also where no file is known (GW8)", async () => {

@@ -109,7 +109,11 @@ for (const age of ["new", "older"] as const) {
     await using other = new FakeNpm({ hello: { "1.0.0": { "package.json": "{}" } } });
     const elsewhere = `${other.url}hello/-/1.0.0.tgz`;
     await using npm = new FakeNpm({});
-    const evil = evilPackages({ repo, elsewhere, npm });
+    const every = evilPackages({ repo, elsewhere, npm });
+    // The options that an older npm lacks are about git and folders alone.
+    const evil = age === "new" ? every : Object.fromEntries(
+      Object.entries(every).filter(([name]) => /git|short|folder/.test(name)),
+    );
     npm.publish({
       ...evil,
       hello: { "1.0.0": { "package.json": "{}", ".npmrc": "git=./git.sh\n" } },
@@ -119,10 +123,11 @@ for (const age of ["new", "older"] as const) {
         "node_modules/within/package.json": '{"name":"within","version":"1.0.0"}',
       }),
     });
-    other.publish({ hello: { "1.0.0": { "package.json": "{}" } }, distant: evil.distant ?? {} });
+    other.publish({ hello: { "1.0.0": { "package.json": "{}" } }, distant: every.distant ?? {} });
     const settings = join(root, "npmrc");
     await writeFile(settings, `registry=${npm.url}\nfetch-retries=0\n`);
-    const names = [...Object.keys(evil), "good", "bundled"];
+    const well = age === "new" ? ["good", "bundled"] : ["good"];
+    const names = [...Object.keys(evil), ...well];
     const servers = names.map((name) =>
       [name, { command: "npx", args: ["-y", `${name}@1.0.0`, "tiny"] }] as const
     );
@@ -157,7 +162,7 @@ for (const age of ["new", "older"] as const) {
     }
     const folders = await readdir(join(ws.home, "servers")).catch(() => []);
     assert.deepEqual(folders, [], "nothing of it is left");
-    for (const name of ["good", "bundled"]) assert.equal(await tell(name), '"it ran"');
+    for (const name of well) assert.equal(await tell(name), '"it ran"');
     await endWell(ws, pml);
     await Deno.remove(root, { recursive: true });
   });

@@ -61,7 +61,7 @@ interface Yard extends AsyncDisposable {
   readonly ran: () => string;
 }
 
-async function yard(era: typeof ERAS[number] = "2026-07-28"): Promise<Yard> {
+async function yard(): Promise<Yard> {
   const root = await Deno.makeTempDir();
   const npm = new FakeNpm({});
   npm.publish(packages(npm.url, "1.0.0"));
@@ -73,7 +73,7 @@ async function yard(era: typeof ERAS[number] = "2026-07-28"): Promise<Yard> {
     NPM_TOKEN: "company-word",
   };
   const hosted = await makeScene({
-    era,
+    era: "2026-07-28",
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", ...names.map((name) => `${name}:*`)] },
@@ -120,79 +120,91 @@ async function assertNothingRuns({ hosted: { ws }, env, ran }: Yard): Promise<vo
   assert.equal(ran(), "", "no other word runs them");
 }
 
-for (const era of ERAS) {
-  Deno.test(`Install scripts run on a person's word alone, once, and are pinned (GW14, ${era})`, async () => {
-    await using at = await yard(era);
-    const { ws, pml } = at.hosted;
+/** Calls what cannot start before its scripts ran, and looks at what the client is told. */
+async function assertTold({ hosted: { ws, pml }, env }: Yard): Promise<void> {
+  await using older = new RawStdio(ws, { era: "2025-11-25", env });
+  await older.open();
+  for (const client of [pml, older]) {
     for (const [name, whose] of [["own", "own"], ["through", "native"]] as const) {
-      const said = await pml.callTool("call", { tool: `${name}:tell`, arguments: {} }, { ms: MS });
+      const said = await client.callTool("call", { tool: `${name}:tell`, arguments: {} }, {
+        ms: MS,
+      });
       assert.match(textOf(said), /^UPSTREAM_DOWN: /);
       const hint =
         `"${whose}@1.0.0" has install scripts that did not run: .*\`pml install ${name}\``;
       assert.match(textOf(said), new RegExp(hint));
     }
-    assert.equal(await at.tell("plain"), '"plain"');
-    assert.equal(at.ran(), "", "nothing ran for a client");
-    const options = { env: at.env, ms: MS };
+  }
+  assert.equal((await older.close()).code, 0);
+}
 
-    await assertNothingRuns(at);
-    let shown = "";
-    for (
-      const [name, whose, event] of [
-        ["own", "own", "postinstall"],
-        ["through", "native", "install"],
-      ] as const
-    ) {
-      const yes = await runPmlOnTerminal(ws, ["install", name], {
-        ...options,
-        typed: [["exactly these scripts?", "y"]],
-      });
-      assert.equal(yes.code, 0, yes.stdout);
-      const asked = `"${whose}@1\\.0\\.0" with the hash sha512-\\S+\\s+${event}: node make\\.js`;
-      assert.match(yes.stdout, new RegExp(asked));
-      shown += yes.stdout;
-      assert.match(
-        yes.stdout,
-        /can use the network\. Landlock confines them: they can write only in/,
-      );
-    }
-    // Each ran once, without the token of the registry.
-    assert.equal(at.ran(), "own undefined\nnative undefined\n");
+Deno.test("Install scripts run on a person's word alone, once, and are pinned, whatever clients speak (GW14)", async () => {
+  await using at = await yard();
+  const { ws, pml } = at.hosted;
+  await assertTold(at);
+  assert.equal(await at.tell("plain"), '"plain"');
+  assert.equal(at.ran(), "", "nothing ran for a client");
+  const options = { env: at.env, ms: MS };
+
+  await assertNothingRuns(at);
+  let shown = "";
+  for (
+    const [name, whose, event] of [
+      ["own", "own", "postinstall"],
+      ["through", "native", "install"],
+    ] as const
+  ) {
+    const yes = await runPmlOnTerminal(ws, ["install", name], {
+      ...options,
+      typed: [["exactly these scripts?", "y"]],
+    });
+    assert.equal(yes.code, 0, yes.stdout);
+    const asked = `"${whose}@1\\.0\\.0" with the hash sha512-\\S+\\s+${event}: node make\\.js`;
+    assert.match(yes.stdout, new RegExp(asked));
+    shown += yes.stdout;
+    assert.match(
+      yes.stdout,
+      /can use the network\. Landlock confines them: they can write only in/,
+    );
+  }
+  // Each ran once, without the token of the registry.
+  assert.equal(at.ran(), "own undefined\nnative undefined\n");
+  for (const era of ERAS) {
     await using again = new RawStdio(ws, { era, env: at.env });
     await again.open();
     assert.equal(await at.tell("own", again), '"built"');
     assert.equal(await at.tell("through", again), '"built"');
-    const lock = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
-    assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
+  }
+  const lock = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
+  assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
 
-    const twice = await runPmlOnTerminal(ws, ["install", "own"], options);
-    assert.match(twice.stdout, /No install script needs your decision/);
-    assert.doesNotMatch((await runPml(ws, ["doctor"], options)).stdout, /scripts of/);
-    const folders = await readdir(join(ws.home, "servers"));
-    assert.ok(folders.every((one) => /^npm-[\da-f]{32}$/.test(one)), folders.join());
-    await again[Symbol.asyncDispose]();
-    await endWell(ws, pml);
-  });
-}
+  const twice = await runPmlOnTerminal(ws, ["install", "own"], options);
+  assert.match(twice.stdout, /No install script needs your decision/);
+  assert.doesNotMatch((await runPml(ws, ["doctor"], options)).stdout, /scripts of/);
+  const folders = await readdir(join(ws.home, "servers"));
+  assert.ok(folders.every((one) => /^npm-[\da-f]{32}$/.test(one)), folders.join());
+  await endWell(ws, pml);
+});
 
-for (const era of ERAS) {
-  Deno.test(`Install scripts are told of before anything is fetched (GW14, ${era})`, async () => {
-    await using at = await yard(era);
-    const { hosted: { ws }, npm, env } = at;
-    const said = '"native@1.0.0" has install scripts, which PML does not run by itself';
-    npm.withhold();
-    const told = await at.tell("through");
+Deno.test("Install scripts are told of before anything is fetched, whatever clients speak (GW14)", async () => {
+  await using at = await yard();
+  const { hosted: { ws, pml }, npm, env } = at;
+  const said = '"native@1.0.0" has install scripts, which PML does not run by itself';
+  npm.withhold();
+  await using older = new RawStdio(ws, { era: "2025-11-25", env });
+  await older.open();
+  for (const client of [pml, older]) {
+    const told = await at.tell("through", client);
     assert.match(told, /^UPSTREAM_DOWN: Cannot install "through"/);
     assert.ok(told.includes(said), told);
-    const nothing = await runPml(ws, ["install", "--json", "through"], { env, ms: MS });
-    assert.equal(nothing.code, 1);
-    const { error } = JSON.parse(nothing.stdout);
-    assert.deepEqual(error.detail.install_scripts, ["native@1.0.0"]);
-    assert.ok(nothing.stderr.indexOf(said) < nothing.stderr.indexOf("error: "), nothing.stderr);
-    assert.doesNotMatch(await at.tell("plain"), /install scripts/);
-    await at.hosted.pml[Symbol.asyncDispose]();
-  });
-}
+  }
+  const nothing = await runPml(ws, ["install", "--json", "through"], { env, ms: MS });
+  assert.equal(nothing.code, 1);
+  const { error } = JSON.parse(nothing.stdout);
+  assert.deepEqual(error.detail.install_scripts, ["native@1.0.0"]);
+  assert.ok(nothing.stderr.indexOf(said) < nothing.stderr.indexOf("error: "), nothing.stderr);
+  assert.doesNotMatch(await at.tell("plain"), /install scripts/);
+});
 
 Deno.test("What scripts left is held to, and another version asks anew (GW14)", async () => {
   await using at = await yard();
