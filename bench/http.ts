@@ -1,6 +1,6 @@
 /**
  * What a small call of a server over HTTP costs through `pml stdio`, beside the SDK's own client
- * that calls the same server directly.
+ * that calls the same server directly, and beside a relay that only posts what it reads.
  *
  * @module
  */
@@ -19,13 +19,16 @@ export async function benchHttp(): Promise<readonly Row[]> {
     await using server = new FullHttp(kind);
     // What serves both is in this process, and has to be as warm for the first as for the second.
     await direct(server.url, kind);
+    const rest = { baseline: await direct(server.url, kind), unit: "ms", runs: RUNS };
     rows.push({
       what: `call of a server over HTTP, ${kind}, warm, beside the SDK's own client`,
       value: await throughPml(server.url),
-      unit: "ms",
-      baseline: await direct(server.url, kind),
       wanted: { of: "ratio", most: 1.5 },
-      runs: RUNS,
+      ...rest,
+    }, {
+      what: `the same by a relay that only posts, ${kind}, beside the SDK's own client`,
+      value: await throughRelay(server.url, kind),
+      ...rest,
     });
   }
   return rows;
@@ -50,6 +53,23 @@ async function throughPml(url: string): Promise<number> {
     const said = JSON.stringify(await pml.request(++id, "tools/call", call));
     if (said.includes('"isError":true')) throw new Error(said);
     time = await timed(() => pml.request(++id, "tools/call", call));
+  }
+  await Deno.remove(folder, { recursive: true });
+  return time;
+}
+
+async function throughRelay(url: string, kind: "legacy" | "modern"): Promise<number> {
+  const folder = await Deno.makeTempDir({ prefix: "pml-bench-" });
+  let time: number;
+  {
+    const options = { args: [url, kind], cwd: folder, home: folder };
+    await using relay = new Spawned(pathOf("bench/floor/http_relay.ts"), options);
+    await relay.initialize();
+    let id = 0;
+    const call = { name: "meta", arguments: {} };
+    const said = JSON.stringify(await relay.request(++id, "tools/call", call));
+    if (!said.includes('"content"')) throw new Error(said);
+    time = await timed(() => relay.request(++id, "tools/call", call));
   }
   await Deno.remove(folder, { recursive: true });
   return time;

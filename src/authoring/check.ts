@@ -10,7 +10,7 @@ import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta, type Permissions } from "../core/tool.ts";
 import { isInside } from "../io/place.ts";
-import { findImports, type Imports } from "../modules/imports.ts";
+import { BUNDLE, findImports, type Imports } from "../modules/imports.ts";
 import type { Inspection } from "../modules/loader.ts";
 import { type ModuleCode, ModuleFiles } from "../modules/module_files.ts";
 import { accessOf } from "../permissions/grants.ts";
@@ -241,9 +241,7 @@ function sayImports({ loading }: Imports, say: Say): void {
     const isOurs = /@casys\/pml\b/.test(specifier);
     say("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
       line,
-      hint: isOurs
-        ? "Write `import type`: only types can be imported from there"
-        : "Bundle it: `deno bundle --platform deno -o OUT.js FILE`; or use Deno's file functions and host",
+      hint: isOurs ? "Write `import type`: only types can be imported from there" : BUNDLE,
     });
   }
 }

@@ -81,7 +81,7 @@ async function ask(
   },
 ): Promise<Shown> {
   if (diff === "" || write === undefined) {
-    return { value, text, note: "The file has this already: nothing was changed" };
+    return { value, text, note: `${path} has this already: nothing was changed` };
   }
   tell(text);
   if (await askReply(`\nWrite this into ${path}?`, at) !== "Yes") {

@@ -78,7 +78,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
-  tell("Files of your projects stay: .pml.json, pml.lock and the workspaces themselves");
+  tell("Your projects keep their files, .pml.json and pml.lock, too");
   if (await askReply("Remove all of this for good?", at) !== "Yes") {
     return { value, text: "Nothing was removed", code: 1 };
   }
@@ -105,11 +105,11 @@ function endOf({ others, undone, clients }: {
   return [
     undone,
     "Removed",
-    ...others.map((path) => `Left, for PML did not write it: ${visible(path)}`),
+    ...others.map((path) => `Left, not PML's: ${visible(path)}`),
     ...(clients.length > 0 && undone === ""
-      ? [`Take the entry "pml" out of the files of ${clients.join(", ")} yourself`]
+      ? [`Remove the entry "pml" from the files of ${clients.join(", ")}`]
       : []),
-    "Remove the program with: deno uninstall --global pml (or npm uninstall -g @casys/pml)",
+    "Remove the program: deno uninstall --global pml (or npm uninstall -g @casys/pml)",
   ].filter(Boolean).join("\n");
 }
 

@@ -20,6 +20,9 @@ export interface Imports {
   readonly types: readonly string[];
 }
 
+/** The hint for a module that imports what the sandbox does not load. */
+export const BUNDLE = "Bundle it: `deno bundle --platform deno -o OUT.js FILE`, " +
+  "or use Deno's file functions and `host`";
 /** Counting lines takes time, and nobody reads more of them. */
 const MOST = 20;
 
@@ -55,7 +58,7 @@ function readable<T>(parse: () => T, path: string): T {
   try {
     return parse();
   } catch (cause) {
-    throw unloadable(path, "its imports cannot be read", { cause, hint: "Bundle it" });
+    throw unloadable(path, "its imports cannot be read", { cause, hint: BUNDLE });
   }
 }
 

@@ -18,7 +18,7 @@ import {
 import { keep, readKept } from "../io/kept.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { assertIntegrity } from "../registry/integrity.ts";
-import { findImport } from "./imports.ts";
+import { BUNDLE, findImport } from "./imports.ts";
 import { metaComment } from "./meta_comment.ts";
 import {
   type ModuleCode,
@@ -137,7 +137,7 @@ function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: stri
   const why = `line ${found.line} imports ${quoted(found.specifier)}, but a module is one file`;
   throw unloadable(path, why, {
     code: "SANDBOX_DENIED",
-    hint: "Bundle it into one file; use the Deno file functions and `host` instead of node:",
+    hint: BUNDLE,
   });
 }
 

@@ -26,6 +26,8 @@ const AHEAD_MS = 60_000;
 /** After a refresh that failed, the token is used as long as it lives. */
 const AGAIN_MS = 10_000;
 const USELESS_MS = 60_000;
+/** For so long, a request goes without another look at the file of its sign-in. */
+const LOOK_MS = 50;
 const [STEPS, STEPS_MS] = [2, 600_000];
 
 /** The sign-in of one server. */
@@ -37,6 +39,7 @@ export class SignedInServer implements Authorization {
   /** When a sign-in that could not be read is read again. */
   #again = Infinity;
   #stamp: string | undefined;
+  #looked = NaN;
   #refreshing: Promise<void> | undefined;
   #failed = 0;
   #secrets: readonly string[] = [];
@@ -53,7 +56,8 @@ export class SignedInServer implements Authorization {
   }
 
   async header(signal: AbortSignal): Promise<string | undefined> {
-    let kept = await this.#now(signal);
+    const isRecent = performance.now() - this.#looked < LOOK_MS;
+    let kept = await (isRecent ? unlessAborted(this.#kept, signal) : this.#now(signal));
     if (kept === undefined) return undefined;
     const { accessToken, since, until = Infinity } = kept;
     if (accessToken === undefined) throw this.#loginRequired("your sign-in is over");
@@ -98,6 +102,7 @@ export class SignedInServer implements Authorization {
   async #now(signal: AbortSignal): Promise<Kept | undefined> {
     const { store, key } = this.#options;
     const stamp = store.stamp(key);
+    this.#looked = performance.now();
     if (stamp !== this.#stamp || Date.now() > this.#again) {
       this.#stamp = stamp;
       this.#again = Infinity;

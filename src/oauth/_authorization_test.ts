@@ -19,9 +19,12 @@ function scene(
   let kept: Kept | undefined = { ...KEPT, ...first };
   let version = 0;
   let refreshes = 0;
-  const seen: { reads: number; secrets: Set<string> } = { reads: 0, secrets: new Set() };
+  const seen = { looks: 0, reads: 0, secrets: new Set<string>() };
   const store: TokenStore = {
-    stamp: () => `${version}`,
+    stamp: () => {
+      seen.looks++;
+      return `${version}`;
+    },
     look: <T>() => kept as T | undefined, // only sign-ins are read here
     read: <T>() => {
       seen.reads++;
@@ -68,13 +71,17 @@ function refusal(sent: string, status = 401) {
 
 Deno.test("SignedInServer reads its file once, and again when it was changed", async () => {
   const { signedIn, store, seen } = scene();
-  for (let call = 0; call < 3; call++) {
+  for (let call = 0; call < 100; call++) {
     assert.equal(await signedIn.header(NEVER), "Bearer access-0");
   }
   assert.equal(seen.reads, 1);
+  assert.ok(seen.looks < 50, `calls that follow at once looked ${seen.looks} times`);
+  const soon = () => new Promise((resolve) => setTimeout(resolve, 60));
   await store.write("k", { ...KEPT, accessToken: "of-another-account" });
+  await soon();
   assert.equal(await signedIn.header(NEVER), "Bearer of-another-account");
   await store.remove("k");
+  await soon();
   assert.equal(await signedIn.header(NEVER), undefined);
 });
 

@@ -23,10 +23,10 @@ const HINTS = {
 /** What to use instead of what Deno denied, by the kind of access. */
 const DENIALS: Readonly<Record<string, string>> = {
   env: "the environment: this module has no env grant (host.env)",
-  net: "the network: local modules are network-isolated (host.fetch, with a net grant)",
+  net: "the network: local modules are network-isolated: use host.fetch, with a net grant",
   run: "other programs: this module has no run grant (host.exec)",
-  read: "files this way: a module reads them with the functions of Deno",
-  write: "files this way: a module writes them with the functions of Deno",
+  read: "files this way: a module uses the functions of Deno",
+  write: "files this way: a module uses the functions of Deno",
   import: "this import: a module is one file",
 };
 
