@@ -174,6 +174,7 @@ Deno.test("Install scripts run on a person's word alone, once, and are pinned, w
     await again.open();
     assert.equal(await at.tell("own", again), '"built"');
     assert.equal(await at.tell("through", again), '"built"');
+    assert.equal((await again.close()).code, 0);
   }
   const lock = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
   assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
