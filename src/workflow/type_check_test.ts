@@ -285,7 +285,7 @@ Deno.test("Where the process cannot start, code is not checked", async () => {
   assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
 });
 
-Deno.test("Of thousands of errors only some are read, and the time for that is short", () => {
+Deno.test("Of thousands of errors only some are read", () => {
   const tools = Array.from(
     { length: 1_000 },
     (_, at) => ({ ...LIST, name: `a_tool_with_a_name_${at}` }),
@@ -298,12 +298,15 @@ Deno.test("Of thousands of errors only some are read, and the time for that is s
   const missing = "Property 'a_tool_with_a_nam_0' does not exist on type '$Server0'.";
   const unfit = "Type '2' is not assignable to type '1'.";
   for (const [message, code, told] of [[missing, 2339, 20], [unfit, 2322, 0]] as const) {
+    const read = new Set<number>();
     const found = Array.from({ length: 15_000 }, (_, at) => ({
-      ...{ code, message, line, column: at * 10, related: [] },
+      ...{ code, line, column: at * 10, related: [] },
+      get message() {
+        read.add(at);
+        return message;
+      },
     }));
-    const since = performance.now();
     assert.equal(text.problemsOf(found).length, told);
-    const ms = performance.now() - since;
-    assert.ok(ms < 5_000, `${ms} ms`);
+    assert.ok(read.size <= 200, `${read.size} were read`);
   }
 });
