@@ -14,6 +14,7 @@ import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
+import { takesFromFolder } from "./_folder_code.ts";
 import { type NewestVersion, newestVersion } from "./_newest.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
@@ -73,10 +74,14 @@ export class Launch {
   }
 
   /** Returns the program of a server. Installs the package first if it is missing. */
-  async programOf(server: StdioValues): Promise<LaunchedProgram> {
-    const { name, command, args, cwd, trial } = server;
+  async programOf(given: StdioValues): Promise<LaunchedProgram> {
+    const { name, command, args, trial } = given;
+    const data = this.#dataFolder(name);
+    // What lies in the workspace is no part of a server that is defined elsewhere.
+    const cwd = given.isGuest && takesFromFolder(given) ? data : given.cwd;
+    const server = { ...given, cwd };
     // The variables of a trial may name the folder of the server's data.
-    const tried = withDataFolder(trial?.env ?? {}, this.#dataFolder(name));
+    const tried = withDataFolder(trial?.env ?? {}, data);
     const env = { ...server.env, ...tried };
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
@@ -222,9 +227,9 @@ export class Launch {
    * Makes the folder of a server's data, if the server is confined or its definition names the
    * folder.
    */
-  #makeData({ name, args, env }: StdioValues, confine: boolean): void {
+  #makeData({ name, args, env, cwd }: StdioValues, confine: boolean): void {
     const folder = this.#dataFolder(name);
-    const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
+    const isNamed = [cwd, ...args, ...Object.values(env)].some((one) => one.includes(folder));
     if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 

@@ -23,6 +23,8 @@ export interface StdioValues {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** Whether it starts in whatever workspace is open, though no file of that defines it. */
+  readonly isGuest: boolean;
   /** Whether it runs under Deno with permissions. */
   readonly confine: boolean;
   /** The only tools that may be used, if they are named. */

@@ -103,4 +103,13 @@ export const TRUSTING: readonly Mutant[] = [
     filter:
       "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
   },
+  {
+    name: "guest-folder",
+    guard: "What a clone brings is no part of the person's own servers",
+    file: "_launch.ts",
+    find: "given.isGuest && takesFromFolder(given) ? data : given.cwd",
+    put: "given.cwd",
+    test: "tests/attacks/sp_folder_test.ts",
+    filter: "A clone puts nothing into the person's own servers, on 2025-11-25 (P5)",
+  },
 ];
