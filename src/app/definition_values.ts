@@ -53,7 +53,7 @@ export class DefinitionValues {
           command,
           ...withDataFolder(values, data),
           cwd,
-          isGuest: own.cwd === undefined && file?.servers.includes(own) !== true,
+          isGuest: !(own.cwd ?? file?.servers.includes(own)),
           tools,
           confine,
           definition: own,

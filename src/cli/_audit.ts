@@ -165,13 +165,12 @@ function limitOf(text = String(LIMIT)): number {
 
 async function verify({ app }: CommandContext): Promise<Shown> {
   const checks = await checkJournal(app.config().home);
-  const bad = checks.flatMap((check) => check.bad === undefined ? [] : [check.bad]);
-  const sum = (of: (check: typeof checks[number]) => number) =>
-    checks.reduce((all, check) => all + of(check), 0);
+  const bad = checks.flatMap(({ bad }) => bad ?? []);
+  const ok = bad.length === 0;
   const value = {
-    ok: bad.length === 0,
-    files: sum(({ files }) => files.length),
-    records: sum(({ records }) => records),
+    ok,
+    files: checks.flatMap(({ files }) => files).length,
+    records: checks.reduce((all, { records }) => all + records, 0),
     bad,
     cut: checks.filter(({ complete }) => !complete).map(({ files: [first] }) => first),
     open: checks.filter((check) => !check.closed && !check.bad).map(({ files }) => files.at(-1)),
@@ -180,7 +179,7 @@ async function verify({ app }: CommandContext): Promise<Shown> {
     ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
     ...value.cut.map((file) => `${file}: older records of its process were removed`),
     ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),
-    `${value.records} records in ${value.files} files: ${bad.length > 0 ? "BROKEN" : "unchanged"}`,
+    `${value.records} records in ${value.files} files: ${ok ? "unchanged" : "BROKEN"}`,
   ];
-  return { value, text: lines.join("\n"), code: bad.length > 0 ? 1 : 0 };
+  return { value, text: lines.join("\n"), code: ok ? 0 : 1 };
 }
