@@ -85,7 +85,7 @@ export function serverText(server: ServerDefinition): string {
       const how = server.confine
         ? "confined to the workspace and its grants"
         : `with your rights${tries}`;
-      const at = server.cwd === undefined ? "" : `in the folder ${quoted(server.cwd, WHOLE)} `;
+      const at = server.cwd ? `in the folder ${quoted(server.cwd, WHOLE)} ` : "";
       const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
       const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
       return `runs the command ${command} ${at}${how}${steers}${installs}${

@@ -10,7 +10,7 @@ import { packageIfAny, programName, type WrittenCommand } from "./_package_comma
 
 /** Programs that read settings or code in their folder, also where another program starts them. */
 const RUNNERS =
-  /^(?:np[mx]|pnp[mx]|pnx?|yarn|bunx?|deno|dx|tsx|ts-node|uvx?|pipx?|poetry|pdm|hatch|conda|bundle|cargo|go|dotnet|dnx|make|mise|compose)$/i;
+  /^(?:np[mx]|pnp[mx]|pnx?|yarn|bunx?|deno|dx|tsx|ts-node|uvx?|pipx?|poetry|pdm|cargo|go|dotnet|dnx|make|mise|compose)$/i;
 /** Programs that do so, too, unless a file follows by its whole path. */
 const INTERPRETERS = /^(?:node|(?:python|pypy)w?[\d.]*|ruby|perl|php|java)$/i;
 /** Programs that only start others. */

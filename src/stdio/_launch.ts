@@ -85,7 +85,9 @@ export class Launch {
     const env = { ...server.env, ...tried };
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
-    this.#makeData(server, confine);
+    // The server is confined to the folder, or its definition names it.
+    const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
+    if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
     const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
     const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
@@ -200,7 +202,10 @@ export class Launch {
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): LaunchedProgram {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
-    const where = { name, home, workspace: workspace(), protection, certificates };
+    const where = {
+      ...{ name, home, certificates },
+      ...{ workspace: workspace(), protection: protection() },
+    };
     const granted = trial?.grants ?? grants(name) ?? {};
     const given = confinedArgs({ ...where, folder, grants: granted });
     const { HOME: userHome = home } = environment;
@@ -221,16 +226,6 @@ export class Launch {
   #dataFolder(name: string): string {
     const { home, workspace } = this.#options;
     return dataFolder({ home, workspace: workspace(), name });
-  }
-
-  /**
-   * Makes the folder of a server's data, if the server is confined or its definition names the
-   * folder.
-   */
-  #makeData({ name, args, env, cwd }: StdioValues, confine: boolean): void {
-    const folder = this.#dataFolder(name);
-    const isNamed = [cwd, ...args, ...Object.values(env)].some((one) => one.includes(folder));
-    if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
   /**

@@ -40,7 +40,7 @@ export interface StdioServersOptions
   extends
     Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
   readonly grants: (server: string) => Grants | undefined;
-  readonly protection: Confinement["protection"];
+  readonly protection: () => Confinement["protection"];
   /** The person's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */

@@ -112,4 +112,22 @@ export const TRUSTING: readonly Mutant[] = [
     test: "tests/attacks/sp_folder_test.ts",
     filter: "A clone puts nothing into the person's own servers, on 2025-11-25 (P5)",
   },
+  {
+    name: "server-code",
+    guard: "What a server runs from is not for modules to write",
+    file: "server_code.ts",
+    find: "CODE.test(one) ||",
+    put: "",
+    test: "tests/attacks/pe_programs_test.ts",
+    filter: "No module writes what a server of the workspace runs, on 2025-11-25 (PE11)",
+  },
+  {
+    name: "server-code-confined",
+    guard: "What a server runs from is not for confined servers to write",
+    file: "_confined.ts",
+    find: ", ...paths]",
+    put: "]",
+    test: "tests/attacks/pe_programs_test.ts",
+    filter: "A confined server writes nothing that another one runs",
+  },
 ];
