@@ -30,8 +30,11 @@ export async function moduleTypes(): Promise<string> {
       );
   });
   const text = (await Promise.all(parts)).flat().join("");
-  // One type a line, without blanks that say nothing.
+  // One type a line, without blanks that say nothing. A module may write to what it was given, which
+  // is a copy; of what it gives, lists alone differ by whether they can be written.
   return text.replace(/\s*([:;{}=|?,<>()[\]])\s*/g, "$1").replace(/[;,](?=[})])/g, "")
+    .replace(/readonly (?=\w+\??:)|readonly(?=\[\w+:\w+\]:)/g, "")
+    .replace(/Readonly<(Record<[^<>]*>)>/g, "$1")
     .replace(/(?<=[};])export /g, "\nexport ");
 }
 

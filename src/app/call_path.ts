@@ -283,19 +283,17 @@ export class CallPath implements AsyncDisposable {
   }
 
   async #subjectOf(call: PassCall): Promise<Subject> {
-    const { policy } = this.#options;
+    const { rules, config } = this.#options.policy.now;
     const { server, definition } = call.pass;
     return {
       tool: call.id,
       arguments: shownArguments(call),
       definition: definitionHash(await definition()),
-      rules: policy.now.rules(),
+      // Who has another token is somebody else.
+      rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
-      workspace: this.#config().workspace,
-      facts: [
-        ...await server.consentLines(call),
-        ...factsOf(call),
-      ],
+      workspace: config.workspace,
+      facts: [...await server.consentLines(call), ...factsOf(call)],
     };
   }
 

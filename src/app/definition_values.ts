@@ -41,7 +41,7 @@ export class DefinitionValues {
     this.stdio = options.keys.maker(
       ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
       (own, { env, args }) => {
-        const { workspace, home } = options.policy.now.config;
+        const { config: { workspace, home }, loaded: { file } } = options.policy.now;
         const { name, command, tools, cwd = workspace, confine = false } = own;
         const values = {
           args: Object.values(args),
@@ -53,6 +53,7 @@ export class DefinitionValues {
           command,
           ...withDataFolder(values, data),
           cwd,
+          isGuest: !(own.cwd ?? file?.servers.includes(own)),
           tools,
           confine,
           definition: own,

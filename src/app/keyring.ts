@@ -75,8 +75,9 @@ export function keyringProgram(loaded: LoadedConfig): OutsideProgram | undefined
 export function keyringOf(
   program: OutsideProgram | undefined,
   closing: AbortSignal,
+  { os = Deno.build.os } = {},
 ): Keyring | undefined {
-  const commands = KEYRINGS[Deno.build.os];
+  const commands = KEYRINGS[os];
   if (program === undefined || commands === undefined) return undefined;
   const run = (args: readonly string[], input?: string) =>
     runOutside(program, { args, input, closing });
@@ -88,6 +89,8 @@ export function keyringOf(
   return {
     get,
     set: async (name, value) => {
+      // `security` would take a second line for another command.
+      if (commands.input && value.includes("\n")) return false;
       try {
         const { code } = await run(commands.set(name), commands.input?.(name, value) ?? value);
         return code === 0 && await get(name) === value;

@@ -45,6 +45,7 @@ import {
   type StdioValues,
 } from "../stdio/stdio_servers.ts";
 import type { DefinitionValues } from "./definition_values.ts";
+import { codeOf } from "./server_code.ts";
 import { proxyOf, proxyVariables } from "./network.ts";
 import { Packages } from "./packages.ts";
 
@@ -102,6 +103,11 @@ export class Machine implements AsyncDisposable {
     memoized((server: StdioValues) => ({ ...server, trial }))
   );
   readonly #closing = new AbortController();
+  /** Returns what stays closed: what servers run from is not for modules to write. */
+  readonly #protection = () => {
+    const { servers, workspace } = this.#config();
+    return { ...protectedPaths, paths: servers.flatMap((server) => codeOf(server, workspace)) };
+  };
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
@@ -247,15 +253,13 @@ export class Machine implements AsyncDisposable {
 
   #openModules(): Modules {
     const { files, policy, redactor } = this.#options;
-    const own = () => this.#config().servers.filter((server) => server.kind === "deno");
     return new Modules({
       files,
       home: this.#config().home,
       workspace: () => this.#config().workspace,
       variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
-      // What modules run from is not for modules to write.
-      protection: () => ({ ...protectedPaths, paths: own().map(({ path }) => path) }),
+      protection: this.#protection,
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
       groups: this.groups,
@@ -302,7 +306,7 @@ export class Machine implements AsyncDisposable {
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
       grants: (server) => this.#config().grants[server],
-      protection: protectedPaths,
+      protection: this.#protection,
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
       installEnvironment: () => ({

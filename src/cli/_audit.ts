@@ -6,8 +6,8 @@
 
 import { checkJournal, openJournal } from "../app/app_journal.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
-import { parsePattern, type Pattern } from "../core/pattern.ts";
-import { isServerName } from "../core/tool_id.ts";
+import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
+import { isServerName, type ToolId } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
 import { type CommandContext, inContext, type Shown, type Typed } from "./_command_context.ts";
 import { unknownWords, usage } from "./_failure.ts";
@@ -25,7 +25,8 @@ interface Row {
   readonly at: string;
   readonly text: string;
   readonly record: JsonObject;
-  readonly tool: string;
+  /** Empty where there is none. */
+  readonly tool: ToolId | "";
   readonly verdict: string;
 }
 
@@ -88,7 +89,10 @@ function rowOf(
   if (typeof at !== "string" || typeof kind !== "string") return undefined;
   const id = String(callId);
   if (kind === "start") {
-    calls.set(id, { tool: String(record.tool ?? ""), verdict: String(record.verdict ?? "") });
+    calls.set(id, {
+      tool: String(record.tool ?? "") as ToolId,
+      verdict: String(record.verdict ?? ""),
+    });
   }
   const { tool = "", verdict = "" } = calls.get(id) ?? {};
   if (kind === "end") calls.delete(id);
@@ -122,7 +126,7 @@ function filterOf({ tool, server, kind, since, failed }: Typed): (row: Row) => b
   return (row) =>
     row.at >= from &&
     (kind === undefined || row.record.kind === kind) &&
-    (pattern === undefined || isOf(row, pattern)) &&
+    (pattern === undefined || row.tool !== "" && matches(pattern, row.tool)) &&
     (server === undefined || row.tool.startsWith(`${server}:`) || isAbout(row, server)) &&
     (!failed || FAILURES.includes(row.record.outcome));
 }
@@ -138,13 +142,6 @@ function patternOf(text: string): Pattern {
     `Cannot filter by ${quoted(text, 200)}: the journal holds no values of arguments`,
     "Give a server, server:tool or server:*",
   );
-}
-
-function isOf({ tool }: Row, pattern: Pattern): boolean {
-  if (tool === "") return false;
-  if (pattern.kind === "any") return true;
-  const [server] = tool.split(":", 1);
-  return pattern.kind === "server" ? server === pattern.server : tool === pattern.text;
 }
 
 function timeOf(since: string): string {
@@ -168,13 +165,12 @@ function limitOf(text = String(LIMIT)): number {
 
 async function verify({ app }: CommandContext): Promise<Shown> {
   const checks = await checkJournal(app.config().home);
-  const bad = checks.flatMap((check) => check.bad === undefined ? [] : [check.bad]);
-  const sum = (of: (check: typeof checks[number]) => number) =>
-    checks.reduce((all, check) => all + of(check), 0);
+  const bad = checks.flatMap(({ bad }) => bad ?? []);
+  const ok = bad.length === 0;
   const value = {
-    ok: bad.length === 0,
-    files: sum(({ files }) => files.length),
-    records: sum(({ records }) => records),
+    ok,
+    files: checks.flatMap(({ files }) => files).length,
+    records: checks.reduce((all, { records }) => all + records, 0),
     bad,
     cut: checks.filter(({ complete }) => !complete).map(({ files: [first] }) => first),
     open: checks.filter((check) => !check.closed && !check.bad).map(({ files }) => files.at(-1)),
@@ -183,7 +179,7 @@ async function verify({ app }: CommandContext): Promise<Shown> {
     ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
     ...value.cut.map((file) => `${file}: older records of its process were removed`),
     ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),
-    `${value.records} records in ${value.files} files: ${bad.length > 0 ? "BROKEN" : "unchanged"}`,
+    `${value.records} records in ${value.files} files: ${ok ? "unchanged" : "BROKEN"}`,
   ];
-  return { value, text: lines.join("\n"), code: bad.length > 0 ? 1 : 0 };
+  return { value, text: lines.join("\n"), code: ok ? 0 : 1 };
 }

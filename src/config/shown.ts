@@ -20,12 +20,10 @@ export const REPLACES = "replaces the built-in server of PML, which runs in the 
 const WHOLE = Infinity;
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
 /** Programs that start npm packages, which may be able to run under Deno's permissions. */
-const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx)(?:\.cmd)?$/i;
-/** Programs whose packages PML installs itself. */
-const INSTALLER = /(?:^|[\\/])(?:npx|pnpx|bunx|uvx|npm|pnpm|yarn|bun|uv|pipx)(?:\.\w+)?$/i;
-/** A command that starts such a program somewhere in its text. */
+const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
+/** Arguments that start such a program, which PML does not see. */
 const INSTALLS =
-  /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|bunx|uvx|(?:npm|pnpm|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
+  /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|pnx|bunx|uvx|(?:npm|pnpm|pn|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
 /**
  * Returns a line for everything that is ignored until the file is trusted, and for the network
@@ -80,19 +78,16 @@ export function serverText(server: ServerDefinition): string {
       return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
     case "stdio": {
       const command = JSON.stringify([server.command, ...server.args]);
-      const { command: own } = plainCommand(server);
+      const { command: own, args } = plainCommand(server);
       const tries = OF_NPM.test(own)
         ? ` (\`pml learn ${server.name}\` tries whether it can be confined)`
         : "";
       const how = server.confine
         ? "confined to the workspace and its grants"
         : `with your rights${tries}`;
-      const at = server.cwd === undefined ? "" : `in the folder ${quoted(server.cwd, WHOLE)} `;
+      const at = server.cwd ? `in the folder ${quoted(server.cwd, WHOLE)} ` : "";
       const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
-      const installs =
-        !INSTALLER.test(own) && INSTALLS.test([server.command, ...server.args].join(" "))
-          ? ", runs an installer itself, unpinned"
-          : "";
+      const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
       return `runs the command ${command} ${at}${how}${steers}${installs}${
         given("variables", server.env)
       }`;

@@ -14,7 +14,7 @@ import { boundedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, LineReader } from "../io/lines.ts";
 import { after } from "../io/waiting.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../sandbox/alone.ts";
-import bootCode from "../sandbox/boot/embedder.min.js" with { type: "text" };
+import { embedderCode } from "../sandbox/embedder_program.ts";
 import type { EmbedderRequest, EmbedderStart } from "../sandbox/boot/embedder.ts";
 import {
   killGroup,
@@ -222,7 +222,7 @@ function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): P
       // A model's configuration can make the library load other files, so only the checked files
       // can be read.
       `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
-      programUrl(bootCode),
+      programUrl(embedderCode),
     ],
     cwd: library,
     env: {

@@ -26,6 +26,7 @@ import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
@@ -79,10 +80,13 @@ export class MetaCalls {
       name,
       isChecked: false,
     });
-    if (name === "call") return await this.#call(request);
+    const { workflow } = this.#options;
+    if (name === "call") return await forModel(() => this.#call(request));
     if (name === "batch") return await this.#batch(request);
-    if (name === "execute_code") return await (await this.#workflow(request)).code();
-    if (name === "execute_workflow") return await this.#plan(request);
+    if (name === "execute_code") return await (await workflow()).code(this.#run(request));
+    if (name === "execute_workflow") {
+      return await forModel(async () => await (await workflow()).plan(this.#run(request)));
+    }
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
   }
@@ -101,17 +105,14 @@ export class MetaCalls {
   /** Runs a call. A large result may stay outside of the answer. */
   async #called(call: Call): Promise<Outcome> {
     const outcome = await this.#options.callTool(call);
-    const { inlineBytes } = this.#options.settings();
+    const { inlineBytes, actor } = this.#options.settings();
     if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(call.id);
     // A client that knows the schema could not use what stands in for the result.
     if (outputSchema !== undefined || outcome.result.isError === true) return outcome;
-    const kept = (await this.#options.workflow()).keep(
-      outputOf(outcome.result),
-      this.#options.settings().actor,
-    );
+    const kept = (await this.#options.workflow()).keep(outputOf(outcome.result), actor);
     if (kept === undefined) return outcome;
     return { ...outcome, result: { ...outcome.result, ...linkTo(kept) } };
   }
@@ -128,21 +129,10 @@ export class MetaCalls {
     );
   }
 
-  async #plan(request: MetaCall): Promise<Outcome> {
-    try {
-      return await (await this.#workflow(request)).plan();
-    } catch (error) {
-      // The model wrote the plan: it is the one to mend it.
-      return { kind: "result", result: errorResult(error) };
-    }
-  }
-
-  async #workflow({ arguments: args, signal, ...meanwhile }: MetaCall) {
-    const workflow = await this.#options.workflow();
+  #run({ arguments: args, signal, ...meanwhile }: MetaCall): WorkflowRequest {
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
     const { actor } = this.#options.settings();
-    const request = { ...waysBack(meanwhile), arguments: args, signal, actor };
-    return { code: () => workflow.code(request), plan: () => workflow.plan(request) };
+    return { ...waysBack(meanwhile), arguments: args, signal, actor };
   }
 
   async #search(args: JsonObject): Promise<ToolResult> {
@@ -155,11 +145,16 @@ export class MetaCalls {
     const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     // Only who looks for several things at once has several calls to make.
-    const isMany = texts.length > 1 && lines.length > 1;
-    const hint = isMany && metaTools.includes("execute_code") ? [CODE_HINT] : [];
-    if (hint.length > 0) this.#expectCode();
+    const isMany = texts.length > 1 && lines.length > 1 && metaTools.includes("execute_code");
+    if (isMany) this.#expectCode();
     const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
-    const said = [...lines, ...remarks(answer), ...hint, mode, ...this.#troubles(server)];
+    const said = [
+      ...lines,
+      ...remarks(answer),
+      ...isMany ? [CODE_HINT] : [],
+      mode,
+      ...this.#troubles(server),
+    ];
     return textResult(said.join("\n"));
   }
 
@@ -186,11 +181,11 @@ export class MetaCalls {
     const scored = covered === undefined ? "" : `, ${Math.round(covered * 100)}%`;
     const names = () => this.#options.servers.states().map(({ name }) => name);
     const twin = server.isOffer ? confusableWith(server.name, names()) : undefined;
-    const like = twin === undefined ? "" : `, not ${twin} but a name like it`;
+    const like = twin ? `, not ${twin} but a name like it` : "";
     // What PML says comes before what the server says of itself, which may look like it.
     const { onlyReads, remark } = server.isOffer ? {} : await this.#options.servers.about(id);
     const kind = kindOf(tool, { origin: server.origin, onlyReads });
-    const told = remark === undefined ? "" : `, ${inset(remark, REMARK_MAX)}`;
+    const told = remark ? `, ${inset(remark, REMARK_MAX)}` : "";
     const own = `${server.name}:${call} [${server.origin}${kind}, ${runs}${scored}${like}${told}]`;
     return line === "" ? own : `${own}\n  ${line}`;
   }
@@ -242,15 +237,10 @@ export class MetaCalls {
 
   async #call(request: MetaCall): Promise<Outcome> {
     const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
-    try {
-      const id = this.#idOf(tool);
-      const inner = { ...request, arguments: args ?? {}, via: "call" };
-      if (splitToolId(id).tool === WHOLE_SERVER) return await this.#toolsOf(id, inner);
-      return await this.callTool(id, inner);
-    } catch (error) {
-      // The model wrote the name and the arguments: it is the one to mend them.
-      return { kind: "result", result: errorResult(error) };
-    }
+    const id = this.#idOf(tool);
+    const inner = { ...request, arguments: args ?? {}, via: "call" };
+    if (splitToolId(id).tool === WHOLE_SERVER) return await this.#toolsOf(id, inner);
+    return await this.callTool(id, inner);
   }
 
   /** Lists the tools of a server, which is a use of it like any other. */
@@ -304,6 +294,15 @@ export class MetaCalls {
   }
 }
 
+/** Has the model told what is wrong: it wrote the name, the arguments or the plan, and mends them. */
+async function forModel(work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work();
+  } catch (error) {
+    return { kind: "result", result: errorResult(error) };
+  }
+}
+
 /** Returns the texts to search for. */
 function textsIn(args: JsonObject): readonly string[] {
   // The schema was checked.
@@ -350,9 +349,10 @@ function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call 
 
 function batchResult(items: readonly BatchItem[]): ToolResult {
   // What is undefined is not written.
-  const results = items.map(({ id, tool, result, error }) => (
-    error === undefined ? { id, tool, result } : { id, tool, error: errorBody(error) }
-  ));
+  const results = items.map(({ error, ...item }) => ({
+    ...item,
+    error: error && errorBody(error),
+  }));
   const failed = items.every(({ result }) => result === undefined || result.isError === true);
   const isError = failed && items.length > 0 || undefined;
   return { ...textResult(JSON.stringify(results)), ...defined({ isError }) };

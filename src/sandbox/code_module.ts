@@ -4,9 +4,9 @@
  * @module
  */
 
-import code from "./boot/code.min.js" with { type: "text" };
+import { codeCode } from "./_boot_texts.ts";
 
 export type { CodeEnd, CodeStart } from "./boot/code.ts";
 
 /** The module's bytes. */
-export const CODE_MODULE: Uint8Array = new TextEncoder().encode(code);
+export const CODE_MODULE: Uint8Array = new TextEncoder().encode(codeCode);

@@ -26,6 +26,8 @@ export interface Confinement {
   readonly protection: {
     readonly writeProtected: readonly string[];
     readonly readProtected: readonly string[];
+    /** Files that it may not write, wherever they lie. */
+    readonly paths?: readonly string[];
   };
 }
 
@@ -55,7 +57,7 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
   const inside = (names: readonly string[]) =>
     names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
       .filter((one) => one !== "").map((one) => join(workspace, one));
-  const { readProtected, writeProtected } = protection;
+  const { readProtected, writeProtected, paths = [] } = protection;
   const list = (flag: string, paths: readonly string[]) =>
     pathFlag(flag, paths, `Cannot confine ${quoted(name)} to`);
   return [
@@ -64,7 +66,7 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
     ...list("allow-read", [folder, ...read]),
     ...list("allow-write", write),
     ...list("deny-read", inside(readProtected)),
-    ...list("deny-write", inside([...readProtected, ...writeProtected])),
+    ...list("deny-write", [...inside([...readProtected, ...writeProtected]), ...paths]),
     ...list("allow-run", run),
     ...netFlags(net),
   ];

@@ -14,6 +14,7 @@ import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
 import { confinedArgs } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
+import { takesFromFolder } from "./_folder_code.ts";
 import { type NewestVersion, newestVersion } from "./_newest.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
@@ -73,14 +74,20 @@ export class Launch {
   }
 
   /** Returns the program of a server. Installs the package first if it is missing. */
-  async programOf(server: StdioValues): Promise<LaunchedProgram> {
-    const { name, command, args, cwd, trial } = server;
+  async programOf(given: StdioValues): Promise<LaunchedProgram> {
+    const { name, command, args, trial } = given;
+    const data = this.#dataFolder(name);
+    // What lies in the workspace is no part of a server that is defined elsewhere.
+    const cwd = given.isGuest && takesFromFolder(given) ? data : given.cwd;
+    const server = { ...given, cwd };
     // The variables of a trial may name the folder of the server's data.
-    const tried = withDataFolder(trial?.env ?? {}, this.#dataFolder(name));
+    const tried = withDataFolder(trial?.env ?? {}, data);
     const env = { ...server.env, ...tried };
     const { environment, groups } = this.#options;
     const confine = server.confine || trial !== undefined;
-    this.#makeData(server, confine);
+    // The server is confined to the folder, or its definition names it.
+    const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
+    if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
     const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
     const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
@@ -195,7 +202,10 @@ export class Launch {
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): LaunchedProgram {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
-    const where = { name, home, workspace: workspace(), protection, certificates };
+    const where = {
+      ...{ name, home, certificates },
+      ...{ workspace: workspace(), protection: protection() },
+    };
     const granted = trial?.grants ?? grants(name) ?? {};
     const given = confinedArgs({ ...where, folder, grants: granted });
     const { HOME: userHome = home } = environment;
@@ -216,16 +226,6 @@ export class Launch {
   #dataFolder(name: string): string {
     const { home, workspace } = this.#options;
     return dataFolder({ home, workspace: workspace(), name });
-  }
-
-  /**
-   * Makes the folder of a server's data, if the server is confined or its definition names the
-   * folder.
-   */
-  #makeData({ name, args, env }: StdioValues, confine: boolean): void {
-    const folder = this.#dataFolder(name);
-    const isNamed = [...args, ...Object.values(env)].some((value) => value.includes(folder));
-    if (confine || isNamed) Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
   /**

@@ -66,7 +66,9 @@ const FORMS: Readonly<Record<string, CommandForm | undefined>> = {
   "npm exec": NODE,
   "npm x": NODE,
   "pnpx": NODE,
+  "pnx": NODE,
   "pnpm dlx": NODE,
+  "pn dlx": NODE,
   "yarn dlx": NODE,
   "bunx": BUN,
   "bun x": BUN,
@@ -176,7 +178,7 @@ export function packageCommand(written: WrittenCommand): PackageCommand | undefi
 }
 
 function formOf({ command, args }: PlainCommand) {
-  const own = command.split(/[\\/]/).at(-1)?.replace(/\.(?:exe|cmd|bat|ps1)$/i, "") ?? "";
+  const own = programName(command);
   for (const [words, form] of Object.entries(FORMS)) {
     const [name, ...more] = words.split(" ");
     if (name !== own) continue;
@@ -187,6 +189,11 @@ function formOf({ command, args }: PlainCommand) {
     if (isIt) return { words, form, before, rest: args.slice(at + more.length) };
   }
   return undefined;
+}
+
+/** Returns the name of a program, without its folder and without what Windows adds. */
+export function programName(command: string): string {
+  return command.replace(/^.*[\\/]|\.(?:exe|cmd|bat|ps1)$/gis, "");
 }
 
 /** What options are read by, and where their values go. */

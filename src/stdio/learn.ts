@@ -14,6 +14,7 @@ import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement, starred } from "./_confined.ts";
+import { runsAnything } from "./_folder_code.ts";
 import { DATA_FOLDER } from "./data_folder.ts";
 
 /** The options of a trial. */
@@ -45,9 +46,6 @@ type MutableGrants = { -readonly [K in keyof Grants]: string[] };
 
 /** If more files of one folder are needed, the folder is granted. */
 const FOLDED = 3;
-/** Programs that can run any code. */
-const ANYTHING =
-  /^(?:\w*sh|cmd|powershell|pwsh|node|deno|bun|bunx|npm|npx|pnpm|yarn|python[\d.]*|uvx?|perl|ruby|env|sudo|doas)(?:\.exe)?$/i;
 const PROGRAM = /^[\w.+-]+$/;
 const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
 /** Variables that node reads when it starts. */
@@ -145,7 +143,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
     // The server wrote the text that this name was taken from.
-    const isOpen = ANYTHING.test(program) || !PROGRAM.test(program);
+    const isOpen = runsAnything(program) || !PROGRAM.test(program);
     if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
     return !isOpen && !has.run.includes(program);
   });

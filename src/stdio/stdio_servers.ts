@@ -23,6 +23,8 @@ export interface StdioValues {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
+  /** Whether it starts in whatever workspace is open, though no file of that defines it. */
+  readonly isGuest: boolean;
   /** Whether it runs under Deno with permissions. */
   readonly confine: boolean;
   /** The only tools that may be used, if they are named. */
@@ -38,7 +40,7 @@ export interface StdioServersOptions
   extends
     Pick<UpstreamsOptions, "workspace" | "home" | "onLog" | "starts" | "room" | "withoutSecrets"> {
   readonly grants: (server: string) => Grants | undefined;
-  readonly protection: Confinement["protection"];
+  readonly protection: () => Confinement["protection"];
   /** The person's certificates, which confined servers may read. */
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */

@@ -203,7 +203,7 @@ export const FILES: readonly Mutant[] = [
     name: "confined-write",
     guard: "A confined server writes no protected name",
     file: "_confined.ts",
-    find: '...list("deny-write", inside([...readProtected, ...writeProtected])),',
+    find: "...inside([...readProtected, ...writeProtected]), ",
     put: "",
     test: "tests/attacks/sp_install_test.ts",
     filter: "A confined npm server has the workspace, what was granted, and nothing else",

@@ -302,4 +302,13 @@ export const HUB: readonly Mutant[] = [
     filter:
       "The person sees what a capability of a hub does, escaped, and all of a long one on a terminal",
   },
+  {
+    name: "sound-backup",
+    guard: "A backup that holds what no hub writes is not restored",
+    file: "hub/src/store/backup.ts",
+    find: "&& isSound(db, version)",
+    put: "",
+    test: "hub/src/store/store_test.ts",
+    filter: "A backup that holds what no hub writes is restored to no store",
+  },
 ];

@@ -160,4 +160,13 @@ export const SERVING: readonly Mutant[] = [
     test: IDENTITIES,
     filter: "A revoked identity is gone at once, with its sessions",
   },
+  {
+    name: "approved-token",
+    guard: "What a person approved for a token runs for no other one",
+    file: "src/app/call_path.ts",
+    find: '+ (config.narrowing?.identity?.token ?? "")',
+    put: "",
+    test: "tests/attacks/revoked_test.ts",
+    filter: "What a person approved for a token that is revoked runs for no other token",
+  },
 ];

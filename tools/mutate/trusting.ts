@@ -103,4 +103,31 @@ export const TRUSTING: readonly Mutant[] = [
     filter:
       "A package of uvx that has no strong hash is known by its files, and another wheel than the listed one is refused",
   },
+  {
+    name: "guest-folder",
+    guard: "What a clone brings is no part of the person's own servers",
+    file: "_launch.ts",
+    find: "given.isGuest && takesFromFolder(given) ? data : given.cwd",
+    put: "given.cwd",
+    test: "tests/attacks/sp_folder_test.ts",
+    filter: "A clone puts nothing into the person's own servers, on 2025-11-25 (P5)",
+  },
+  {
+    name: "server-code",
+    guard: "What a server runs from is not for modules to write",
+    file: "server_code.ts",
+    find: "CODE.test(one) ||",
+    put: "",
+    test: "tests/attacks/pe_programs_test.ts",
+    filter: "No module writes what a server of the workspace runs, on 2025-11-25 (PE11)",
+  },
+  {
+    name: "server-code-confined",
+    guard: "What a server runs from is not for confined servers to write",
+    file: "_confined.ts",
+    find: ", ...paths]",
+    put: "]",
+    test: "tests/attacks/pe_programs_test.ts",
+    filter: "A confined server writes nothing that another one runs",
+  },
 ];

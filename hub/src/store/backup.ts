@@ -9,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { PmlError, quoted } from "@casys/pml/registry";
 import { assertPlain, openDatabase, versionOf } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
+import { isSound } from "./_sound.ts";
 
 /** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
 export async function backup(folder: string, file: string): Promise<void> {
@@ -99,7 +100,7 @@ function assertWhole(part: string, file: string): void {
     using db = new DatabaseSync(part, { readOnly: true, allowExtension: false });
     const version = versionOf(db, { file });
     const [{ integrity_check: said } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
-    if (version > 0 && said === "ok") return;
+    if (version > 0 && said === "ok" && isSound(db, version)) return;
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
     // what SQLite says of it is of no use to the person

@@ -7,7 +7,7 @@ import { until } from "../../../tests/kit/wait.ts";
 import { openDatabase } from "./_database.ts";
 import { MIGRATIONS } from "./_migrations.ts";
 import { shapeOf } from "./namespace.ts";
-import { backup, restore } from "./backup.ts";
+import { backup, opened, restore } from "./backup.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
 import { folder, server, STORES } from "./_stores_test.ts";
 
@@ -239,4 +239,48 @@ Deno.test("A backup made while a hub writes is restored whole, and overwrites no
     assert.deepEqual([...Deno.readDirSync(fresh.path)], [], name);
   }
   await refused(backup(fresh.path, join(place.path, "nothing")), /there is no database/);
+});
+
+/** What somebody may do to a backup that is a whole file of SQLite. */
+const CHANGES = {
+  "no manifest": "UPDATE servers SET manifest = 'null'",
+  "another name in it": "UPDATE servers SET manifest = replace(manifest, 'weather', 'maps')",
+  "another version in it": "UPDATE servers SET manifest = replace(manifest, '1.0.0', '1.0.1')",
+  "a name that is none":
+    "UPDATE servers SET fqdn = '../x', manifest = replace(manifest, 'weather', '../x')",
+  "the name of a capability":
+    "UPDATE servers SET fqdn = 'a:b', manifest = replace(manifest, 'weather', 'a:b')",
+  "a type that it has not": "UPDATE servers SET type = 'http'",
+  "no time": "UPDATE servers SET created = 'never'",
+  "code that is not there": "DELETE FROM blobs",
+  "other code under its hash": "UPDATE blobs SET bytes = x'00'",
+  "what waits under another name":
+    `INSERT INTO waiting (fqdn, version, manifest, hash, created, owner)
+    SELECT 'maps', version, manifest, '', created, '' FROM servers`,
+  "a trigger": `CREATE TRIGGER again AFTER UPDATE ON keys BEGIN
+    INSERT INTO keys SELECT 'x', owner, hash, created, NULL FROM keys; END`,
+  "another view": "DROP VIEW pml_registry; CREATE VIEW pml_registry AS SELECT * FROM keys",
+};
+
+Deno.test("A backup that holds what no hub writes is restored to no store", async () => {
+  await using place = await folder();
+  const file = join(place.path, "hub.backup");
+  {
+    await using store = await openEmbedded(place.path);
+    await store.add([{ ...server("weather", "1.0.0"), code: code("1") }]);
+    await backup(place.path, file);
+  }
+  const bytes = await Deno.readFile(file);
+  await using fresh = await folder();
+  for (const [what, sql] of Object.entries(CHANGES)) {
+    const odd = join(place.path, "odd");
+    await Deno.writeFile(odd, bytes);
+    {
+      using db = new DatabaseSync(odd, { enableForeignKeyConstraints: false });
+      db.exec(sql);
+    }
+    await refused(restore(fresh.path, odd), /Cannot restore .*no whole backup/);
+    await refused(opened(odd), /Cannot restore .*no whole backup/);
+    assert.deepEqual([...Deno.readDirSync(fresh.path)], [], what);
+  }
 });

@@ -1,0 +1,72 @@
+/**
+ * Looks whether a whole database holds only what a hub writes. A hub serves, and signs, what is in
+ * it as it is.
+ *
+ * @module
+ */
+
+import type { DatabaseSync } from "node:sqlite";
+import { fqdnOf, integrityOf, isObject, parseJson, textOf } from "@casys/pml/registry";
+import { openDatabase } from "./_database.ts";
+import { MIGRATIONS } from "./_migrations.ts";
+import { tableOf } from "./_versions.ts";
+
+/** A row that has a manifest. */
+interface Row {
+  readonly fqdn: string;
+  readonly version: string;
+  readonly manifest: string;
+  readonly created: string;
+  /** The columns that repeat what the manifest says; null where the table has none. */
+  readonly type: string | null;
+  readonly routing: string | null;
+  /** The hash of the code, and whether that is there. */
+  readonly code: string | null;
+  readonly has: number;
+}
+
+/** What runs by itself in a database. */
+const RUNS = "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
+
+/** Returns whether a database that so many steps made holds only what a hub writes. */
+export function isSound(db: DatabaseSync, steps: number): boolean {
+  using made = openDatabase(":memory:", MIGRATIONS.slice(0, steps));
+  if (JSON.stringify(db.prepare(RUNS).all()) !== JSON.stringify(made.prepare(RUNS).all())) {
+    return false;
+  }
+  for (const row of db.prepare("SELECT integrity, bytes FROM blobs").iterate()) {
+    if (integrityOf(row.bytes as Uint8Array) !== row.integrity) return false; // STRICT, NOT NULL
+  }
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE name = 'waiting'").all();
+  return ["servers", "capabilities", ...tables.map(({ name }) => String(name))].every((table) => {
+    const also = table === "waiting" ? "NULL AS type, NULL AS routing" : "type, routing";
+    const rows = db.prepare(`SELECT fqdn, version, manifest, created, ${also}, code,
+      EXISTS (SELECT 1 FROM blobs WHERE integrity = code) AS has FROM ${table}`).iterate();
+    for (const row of rows as Iterable<unknown>) {
+      if (!isEntry(row as Row, table)) return false; // of these columns
+    }
+    return true;
+  });
+}
+
+function isEntry(row: Row, table: string): boolean {
+  const { fqdn, version, created, code } = row;
+  const said = manifestOf(row.manifest);
+  const isNamed = said.fqdn === fqdn && said.version === version &&
+    fqdnOf(`${fqdn}@${version}`)?.version === version;
+  const isHere = table === "waiting" || tableOf(fqdn) === table;
+  const isSame = [[row.type, said.type], [row.routing, said.routing]]
+    .every(([column, member]) => column === null || column === textOf(member));
+  const isCode = code === null ||
+    row.has === 1 && [undefined, code].includes(said.integrity as string);
+  return isNamed && isHere && isSame && isCode && !Number.isNaN(Date.parse(created));
+}
+
+function manifestOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const said = parseJson(text);
+    return isObject(said) ? said : {};
+  } catch {
+    return {}; // it has no name, and so is no entry
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * An identity whose token is revoked while it is at work: nothing of it goes on, and nothing of it
+ * is there for whoever gets its name next.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Era, ERAS } from "../kit/json_rpc.ts";
+import { type Served, servePml } from "../kit/pml_serve.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import { until } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
+import { scriptServer } from "../quick_scene.ts";
+import { journalOf, ofKind } from "./oracles.ts";
+import { makeScenery } from "./stage.ts";
+
+const [FIRST, SECOND] = ["token-of-the-ci-0001", "token-of-the-ci-0002"];
+const INFO = { name: "t", version: "1" };
+
+async function give(ws: Workspace, token: string): Promise<void> {
+  const hash = createHash("sha256").update(token).digest("hex");
+  const permissions = { allow: ["s:*", "filesystem:read_file"] };
+  const config = {
+    limits: { inline_bytes: 2_000 },
+    identities: { ci: { token: hash, permissions } },
+  };
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify(config));
+}
+
+async function scenery(): Promise<Workspace> {
+  const ws = await makeScenery({
+    files: { ledger: "", "large.txt": "x".repeat(9_000) },
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:read_file"] },
+      mcpServers: { s: scriptServer() },
+    },
+  });
+  await give(ws, FIRST);
+  return ws;
+}
+
+/** Speaks as one client that has a token. */
+class Speaker {
+  readonly #served: Served;
+  readonly #era: Era;
+  token = FIRST;
+  session: string | undefined;
+
+  constructor(served: Served, era: Era) {
+    this.#served = served;
+    this.#era = era;
+  }
+
+  async open(): Promise<void> {
+    this.session = undefined;
+    if (this.#era === "2026-07-28") return;
+    const params = { protocolVersion: this.#era, capabilities: {}, clientInfo: INFO };
+    const answer = await this.post("initialize", params);
+    await answer.text();
+    this.session = answer.headers.get("mcp-session-id") ?? undefined;
+  }
+
+  async post(method: string, params: Record<string, unknown>): Promise<Response> {
+    const isModern = this.#era === "2026-07-28";
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": this.#era,
+      "io.modelcontextprotocol/clientInfo": INFO,
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const all = isModern ? { ...params, _meta } : params;
+    return await this.#served.fetch({
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: crypto.randomUUID(), method, params: all }),
+      headers: {
+        ...this.#headers(),
+        ...isModern && { "mcp-method": method, "mcp-name": `${params.name ?? params.uri ?? ""}` },
+      },
+    });
+  }
+
+  async call(name: string, args: object): Promise<string> {
+    return await (await this.post("tools/call", { name, arguments: args })).text();
+  }
+
+  /** Opens the stream on which it is told what changes. */
+  async stream(): Promise<Response> {
+    if (this.#era === "2026-07-28") {
+      const notifications = { toolsListChanged: true };
+      return await this.post("subscriptions/listen", { notifications });
+    }
+    const headers = { ...this.#headers(), accept: "text/event-stream" };
+    return await this.#served.fetch({ headers });
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      authorization: `Bearer ${this.token}`,
+      "mcp-protocol-version": this.#era,
+      ...this.session && { "mcp-session-id": this.session },
+    };
+  }
+}
+
+for (const era of ERAS) {
+  Deno.test(`A revoked identity ends in the middle of all that it does, on ${era}`, async () => {
+    await using ws = await scenery();
+    await using served = await servePml(ws);
+    const ci = new Speaker(served, era);
+    await ci.open();
+    const tool = (steps: object[], more: object = {}) => ({
+      tool: "s:run",
+      arguments: { steps, ...more },
+    });
+    const kept = await ci.call("call", {
+      tool: "filesystem:read_file",
+      arguments: { path: "large.txt" },
+    });
+    const [uri = ""] = /pml:\/\/results\/[\w.-]+/.exec(kept) ?? [];
+    assert.notEqual(uri, "", kept);
+    await ci.call("call", tool([]));
+    const tasks = Array.from({ length: 50 }, (_, at) => ({
+      ...{ id: `t${at}`, ...tool([{ wait: 20 }], { plan: at }) },
+      ...at > 0 && { depends_on: [`t${at - 1}`] },
+    }));
+    const code = "for (;;) await m\\u0063p.s.run({ code: 1, steps: [{ wait: 20 }] })";
+    const working = [
+      ci.call("call", tool([{ until: ws.file("never") }], { long: 1 })),
+      ci.call("execute_code", { code }),
+      ci.call("execute_workflow", { plan: { tasks } }),
+      ci.stream().then((response) => response.text()),
+    ];
+    const ledger = async () =>
+      (await Deno.readTextFile(ws.file("ledger"))).split("\n").filter((one) => /^call/.test(one));
+    await until(async () => {
+      const noted = (await ledger()).join();
+      return ["long", "code", "plan"].every((one) => noted.includes(`{"${one}":`));
+    });
+    const { code: exit, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
+    assert.equal(exit, 0, stderr);
+    const said = await Promise.all(working.map((one) => one.catch(String)));
+    for (const one of said) assert.doesNotMatch(one, /"isError":false|done/);
+    const before = await ledger();
+    await delay(200);
+    assert.deepEqual(await ledger(), before, "its calls went on");
+    const records = await journalOf(ws);
+    const ended = new Set(ofKind(records, "end").map(({ callId }) => callId));
+    const open = ofKind(records, "start").filter(({ callId }) => !ended.has(callId));
+    assert.deepEqual(open, []);
+    // Whoever gets its name has none of what it had.
+    await give(ws, SECOND);
+    ci.token = SECOND;
+    await until(async () => (await ci.post("tools/list", {})).status !== 401);
+    if (era === "2025-11-25") {
+      assert.equal((await ci.post("tools/list", {})).status, 404);
+      await ci.open();
+    }
+    assert.match(await (await ci.post("resources/read", { uri })).text(), /Cannot find/);
+  });
+}
+
+Deno.test("What a person approved for a token that is revoked runs for no other token", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  const ci = new Speaker(served, "2026-07-28");
+  const write = { tool: "filesystem:write_file", arguments: { path: "b.txt", content: "x" } };
+  assert.match(await ci.call("call", write), /APPROVAL_REQUIRED/);
+  const [{ id }] = JSON.parse((await runPml(ws, ["approve", "--json"])).stdout);
+  const typed = [["Approve exactly this call?", "y"]] as const;
+  const approved = await runPmlOnTerminal(ws, ["approve", id.slice(0, 8)], { typed });
+  assert.equal(approved.code, 0, approved.stdout);
+  await give(ws, SECOND);
+  ci.token = SECOND;
+  await until(async () => (await ci.post("tools/list", {})).status !== 401);
+  assert.match(await ci.call("call", write), /APPROVAL_REQUIRED/);
+  await assert.rejects(Deno.stat(ws.file("b.txt")), "the call of the other token ran");
+});
