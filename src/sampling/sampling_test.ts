@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { events, eventsOf } from "../../tests/kit/fake_provider.ts";
+import { waitUntil } from "../../tests/kit/wait.ts";
 import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -61,7 +62,7 @@ Deno.test("What is under way is counted, so that requests at once cannot pass a 
       scene.ask({ maxTokens: 400 }).catch(({ code }) => void (code === "OVERLOADED" && refused++)),
   );
   // Two are under way, and the others do not wait for their end.
-  while (refused < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  await waitUntil(() => refused >= 3, 10_000);
   held.resolve();
   await Promise.all(asked);
   assert.deepEqual([refused, scene.provider.received.length], [3, 2]);

@@ -22,6 +22,7 @@ async function bombs(): Promise<string> {
 async function beside(pml: RawStdio, code: string, more = {}): Promise<Message> {
   let isOver = false;
   const running = runCode(pml, code, more).finally(() => isOver = true);
+  running.catch(() => {}); // awaited below
   while (!isOver) {
     await assertServes(pml);
     // Fifty readings a second tell as much as all that two cores can do.
@@ -35,7 +36,7 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
   const { ws, pml } = scene;
   const text = await bombs();
   for (const how of ["loop", "regex", "atomics", "pending", "microtasks", "getter", "stdin"]) {
-    await t.step(how, async () => {
+    const isEnded = await t.step(how, async () => {
       const since = performance.now();
       const code = `${text}\nreturn await hang({ how: "${how}" })`;
       const answer = await beside(pml, code, { timeout_ms: 800 });
@@ -43,6 +44,7 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
       const ms = performance.now() - since;
       assert.ok(ms > 780 && ms < 10_000, `it took ${ms} ms`);
     });
+    if (!isEnded) return; // each of the others would take its minute
   }
   await endWell(ws, pml);
 });

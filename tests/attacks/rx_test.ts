@@ -27,13 +27,14 @@ Deno.test("a call that never ends is ended by its deadline, and others do not wa
   await attack({ modules: MODULES, limits: { call_ms: limit } }, async (house) => {
     await house.call("good:ping");
     for (const how of ["loop", "regex", "atomics", "pending", "microtasks", "getter", "stdin"]) {
-      await t.step(how, async () => {
+      const isEnded = await t.step(how, async () => {
         const tookMs = limit + 700;
         await suffered(house, { tool: "hang", how, waitMs: 400, tookMs }, ({ told, ms }) => {
           assertRefused(told, { code: "TIMED_OUT", like: /limits\.call_ms/ });
           assert.ok(ms >= limit - 20, `it took ${ms} ms`);
         });
       });
+      if (!isEnded) return; // each of the others would take its minute
     }
   });
 });
