@@ -151,7 +151,7 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     guard: "What breaks behind a body is not told to whoever reads the body",
     file: "listener.ts",
     find: "request?.complete === false && request.listenerCount",
-    put: "request?.listenerCount",
+    put: "request !== undefined && request.listenerCount",
     test: "src/io/listener_test.ts",
     filter: "What breaks after a body is not told to whoever read the body",
   },
