@@ -3,11 +3,14 @@
  * alone. Gives the time to the first answer, and the proportional memory of all processes. The first
  * window calls until what all windows share is there, so that a further one is measured alone.
  *
- * Run it with `deno task bench:windows`, on Linux.
+ * Run it with `deno task bench:windows [--servers N]`, on Linux: with so many servers on stdio beside
+ * the built-in one, each of which every window calls.
  *
  * @module
  */
 
+import { parseArgs } from "node:util";
+import { floodServers } from "../tests/attacks/floods.ts";
 import { makeScenery } from "../tests/attacks/stage.ts";
 import { servePml } from "../tests/kit/pml_serve.ts";
 import { treeOf } from "../tests/kit/procwatch.ts";
@@ -19,6 +22,11 @@ const ROUNDS = 2;
 const WARM_UP = 20;
 /** How long a child of the sandbox that is kept ready takes to start, at most. */
 const SETTLE_MS = 3_000;
+const { values: { servers } } = parseArgs({
+  args: Deno.args,
+  options: { servers: { type: "string", default: "0" } },
+});
+const NAMES = Array.from({ length: Number(servers) }, (_, at) => `stdio-${at}`);
 const READ = { tool: "filesystem:read_file", arguments: { path: "good.txt" } };
 
 async function megabytes(pids: readonly number[]): Promise<number> {
@@ -37,23 +45,36 @@ async function opened(ws: Workspace): Promise<{ readonly pml: RawStdio; readonly
   const pml = new RawStdio(ws);
   await pml.open();
   const ms = performance.now() - since;
-  await pml.callTool("call", READ);
+  await call(pml);
   return { pml, ms };
 }
 
-async function warmUp(pml: RawStdio | undefined): Promise<void> {
-  for (let call = 0; call < WARM_UP; call++) await pml?.callTool("call", READ);
+async function call(pml: RawStdio): Promise<void> {
+  for (const one of [READ, ...NAMES.map((name) => ({ tool: `${name}:done` }))]) {
+    const { result } = await pml.callTool("call", one);
+    if (result === undefined || "isError" in result) throw new Error(JSON.stringify(result));
+  }
+}
+
+async function warmUp(pml: RawStdio): Promise<void> {
+  for (let at = 0; at < WARM_UP; at++) await call(pml);
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
 }
 
 async function measure(isAttached: boolean): Promise<void> {
-  await using ws = await makeScenery();
+  const pml = {
+    version: 1,
+    permissions: { allow: ["filesystem:read_file", ...NAMES.map((name) => `${name}:*`)] },
+    mcpServers: floodServers(NAMES),
+  };
+  await using ws = await makeScenery({ pml });
   const served = isAttached ? await servePml(ws) : undefined;
   const all: Awaited<ReturnType<typeof opened>>[] = [];
   const sizes: number[] = [];
   for (let at = 0; at < WINDOWS; at++) {
-    all.push(await opened(ws));
-    if (at === 0) await warmUp(all[at]?.pml);
+    const one = await opened(ws);
+    all.push(one);
+    if (at === 0) await warmUp(one.pml);
     const pids = all.map(({ pml }) => pml.pid);
     sizes.push(await megabytes(served === undefined ? pids : [served.pid, ...pids]));
   }

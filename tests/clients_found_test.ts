@@ -1,12 +1,13 @@
 /**
  * Clients as people find them: the Inspector's command line, mcporter, mcp-cli and the official
- * SDK's client. npm installs them, and a Node if the present one is too old.
+ * SDK's client; and an authorization server. npm installs them, and a Node if the present one is too old.
  *
  * @module
  */
 
 import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
+import { signInThere } from "./clients_oauth.ts";
 import { useOverStdio } from "./clients_stdio.ts";
 import { installedClients, runClient } from "./kit/found_clients.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
@@ -72,4 +73,5 @@ Deno.test("Clients as people find them use pml serve and pml stdio", async (t) =
   await t.step("the Inspector", () => inspect({ served, ws, start: start("mcp-inspector") }));
   await t.step("mcporter", () => port({ served, ws, start: start("mcporter") }));
   await useOverStdio(t, clients);
+  await t.step("an authorization server of oidc-provider", () => signInThere(clients));
 });

@@ -127,3 +127,31 @@ Deno.test("A call in a session ends when it is cancelled, and when its session e
   const ended = await begun(() => all.session.fetch({ method: "DELETE" }));
   await ended.over;
 });
+
+Deno.test("A request with an id that is in use is refused, and the first one is answered", async () => {
+  await using all = await sessionScene();
+  const { session } = all;
+  const call = { method: "tools/call", params: { name: "s__run", arguments: SLOW } };
+  const ping = { id: 70, method: "ping" };
+  const batch = (...all: readonly object[]) =>
+    session.fetch({
+      method: "POST",
+      body: JSON.stringify(all.map((one) => ({ jsonrpc: "2.0", ...one }))),
+    });
+  const refused = async (begun: Promise<Reading>) => {
+    const { status, text } = await read(begun);
+    assert.equal(status, 400);
+    assert.match(text, /"code":-32600/);
+  };
+  const first = session.send({ id: 70, ...call });
+  const other = batch({ id: 71, ...call }, { id: 72, method: "ping" });
+  for (const one of [first, other]) one.catch(() => {});
+  await until(async () => (await all.ledger()).filter((one) => one === "call run {}").length > 3);
+  await refused(session.send(ping));
+  await refused(session.send({ ...ping, id: 71 }));
+  await refused(batch({ ...ping, id: 73 }, ping));
+  await refused(batch({ ...ping, id: 73 }, { ...ping, id: 73 }));
+  assert.equal((await read(session.send({ ...ping, id: 73 }))).status, 200);
+  assert.match((await read(first)).text, /"done"[^]*"id":70/);
+  assert.match((await read(other)).text, /"done"[^]*"id":71/);
+});

@@ -3,7 +3,7 @@
  * gateways, each at several numbers of connections. The servers take turns in each round.
  *
  *     deno task bench:serve [--peers DIR] [--project DIR] [--rounds N] [--seconds N]
- *       [--connections 1,16,64,256] [--only NAME] [--json]
+ *       [--connections 1,16,64,256] [--only PATTERN] [--json]
  *
  * @module
  */
@@ -37,7 +37,7 @@ const { values } = parseArgs({
 });
 
 await using servers = await startServers({ peers: values.peers, project: values.project });
-const targets = servers.targets.filter(({ name }) => name.includes(values.only));
+const targets = servers.targets.filter(({ name }) => new RegExp(values.only).test(name));
 const numbers = values.connections.split(",").map(Number);
 const found = new Map<string, { target: Target; connections: number; rounds: Loaded[] }>();
 for (let round = 0; round < Number(values.rounds); round++) {

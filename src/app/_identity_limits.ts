@@ -6,7 +6,7 @@
  */
 
 import type { Identity, Rate } from "../config/identities.ts";
-import type { Call, CallTool } from "../core/call.ts";
+import type { Call } from "../core/call.ts";
 import type { PassGate } from "../core/server.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -67,14 +67,14 @@ export class Rates {
   }
 }
 
-/** Has a denied tool answer like an unknown one, if an identity calls it. */
-export function hidingDenied(
-  callTool: CallTool,
+/** Has a denied tool answer like an unknown one, if an identity calls it or has it looked at. */
+export function hidingDenied<T>(
+  does: (call: Call) => Promise<T>,
   { policy, servers }: Pick<CallPathOptions, "policy" | "servers">,
-): CallTool {
+): (call: Call) => Promise<T> {
   return async (call) => {
     try {
-      return await callTool(call);
+      return await does(call);
     } catch (error) {
       const { config, judge } = policy.now;
       const hides = error instanceof PmlError && error.code === "PERMISSION_DENIED" &&

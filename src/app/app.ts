@@ -241,18 +241,18 @@ export class App implements AsyncDisposable {
     return this.#registries?.wanted() ?? [];
   }
 
-  /** What finds tools; loaded when it is first needed. */
-  finder(): Promise<Finder> {
-    if (this.closing.aborted) return Promise.reject(ending("begin"));
-    return this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
-  }
-
   /** The MCP face, which is loaded with the SDK when it is first needed. */
   gateway(): Promise<Gateway> {
     this.#gateway ??= import("./app_gateway.ts").then(async ({ gatewayOf }) =>
       this.openGateway = await gatewayOf(this)
     );
     return this.#gateway;
+  }
+
+  /** What finds tools; loaded when it is first needed. */
+  finder(): Promise<Finder> {
+    if (this.closing.aborted) return Promise.reject(ending("begin"));
+    return this.#finder ??= import("./finder.ts").then(({ finderOf }) => finderOf(this));
   }
 
   /** Takes the level from which on clients want log messages; servers that start later are told then. */

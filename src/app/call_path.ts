@@ -270,7 +270,7 @@ export class CallPath implements AsyncDisposable {
 
   #looking() {
     return {
-      look: async (call: Call) => admitted(await this.#passOf(call)),
+      look: hidingDenied(async (call) => admitted(await this.#passOf(call)), this.#options),
       isCurrent: (call: PassCall) => this.#isCurrent(call),
       read: () => this.#options.policy.now.loaded,
       workspace: () => this.#config().workspace,

@@ -5,15 +5,17 @@
  */
 
 import type { Call, Outcome } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { toolId } from "../core/tool_id.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { nearServer, unknownTool } from "../gateway/unknown_tool.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
 import { UnreachedName } from "./unreached_name.ts";
 
 /** What such a server is made with. */
@@ -48,8 +50,8 @@ export class UnknownServer extends KnownServer {
   }
 
   /** Throws UNKNOWN_TOOL. */
-  override definitionFor({ id, method }: Call): Promise<ToolDefinition> {
-    return Promise.reject(method === undefined ? unknownTool(id, this.#servers) : this.#nothing());
+  override definitionFor({ id }: Call): Promise<ToolDefinition> {
+    return Promise.reject(unknownTool(id, this.#servers));
   }
 
   /** Throws UNKNOWN_TOOL. */
@@ -63,9 +65,6 @@ export class UnknownServer extends KnownServer {
   }
 
   #nothing(): PmlError {
-    return new PmlError(
-      "UNKNOWN_TOOL",
-      `Cannot find the server ${quoted(this.name)}: nothing defines it`,
-    );
+    return unknownTool(toolId(this.name, WHOLE_SERVER), this.#servers);
   }
 }

@@ -4,12 +4,13 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import type { Json, JsonObject } from "../core/json.ts";
 import { invalid, optionalText } from "./_params.ts";
 
 /** The most items of one page. */
 const PAGE = 1_000;
-const CURSOR = /^from-(\d{1,9})$/;
+/** A cursor says how many items came before, and which one was the last of them. */
+const CURSOR = /^(\d{1,9})-(.*)$/s;
 
 /** How many pages are remembered. */
 const MOST_PAGES = 64;
@@ -20,6 +21,46 @@ export interface ShownList {
   readonly items: readonly JsonObject[];
   /** What each of its pages says beside the items. */
   readonly about: JsonObject;
+}
+
+/** A part of a list. */
+export interface Part<T> {
+  readonly items: readonly T[];
+  /** The member that says where the next part begins, if there is one. */
+  readonly more: { readonly nextCursor?: string };
+}
+
+/**
+ * Returns the part of a list that a request asks for. The list may have changed meanwhile: what is
+ * behind the last item of the part before comes next, wherever that stands now. Throws for a cursor
+ * that PML did not give.
+ */
+export function partOf<T>(
+  all: readonly T[],
+  params: JsonObject,
+  keyOf: (item: T) => Json | undefined,
+): Part<T> {
+  const from = beginOf(all.map(keyOf), optionalText(params, "cursor"));
+  const items = all.slice(from, from + PAGE);
+  const end = from + items.length;
+  const last = items.at(-1);
+  return {
+    items,
+    more: last !== undefined && end < all.length ? { nextCursor: `${end}-${keyOf(last)}` } : {},
+  };
+}
+
+function beginOf(keys: readonly (Json | undefined)[], cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  const [, end, last] = CURSOR.exec(cursor) ?? [];
+  if (end === undefined) throw invalid("cursor is not one of this list");
+  const at = Number(end) - 1;
+  // What came after an item that is gone has moved to its place.
+  return keys[at] === last ? at + 1 : keys.lastIndexOf(last) + 1 || Math.max(at, 0);
+}
+
+function nameOf({ uri, uriTemplate, name }: JsonObject): Json | undefined {
+  return uri ?? uriTemplate ?? name;
 }
 
 /**
@@ -34,13 +75,8 @@ export class Pages {
    * PML did not give.
    */
   of({ name, items: all, about }: ShownList, params: JsonObject): JsonObject {
-    const cursor = optionalText(params, "cursor");
-    const from = cursor === undefined ? 0 : Number(CURSOR.exec(cursor)?.[1] ?? NaN);
-    if (Number.isNaN(from) || from > all.length) throw invalid("cursor is not one of this list");
-    const next = from + PAGE;
-    const items = all.slice(from, next);
-    const more = next < all.length && { nextCursor: `from-${next}` };
-    const key = JSON.stringify([name, from, about, more]);
+    const { items, more } = partOf(all, params, nameOf);
+    const key = JSON.stringify([name, params.cursor, about, more]);
     const known = this.#known.get(key);
     const isSame = known?.items.length === items.length &&
       items.every((item, at) => item === known.items[at]);

@@ -23,10 +23,26 @@ Deno.test("pageOf() gives each item once, in order, and says where the rest begi
 });
 
 Deno.test("pageOf() refuses a cursor that it did not give", () => {
-  for (const cursor of ["x", "from-", "from--1", "from-3", "from-1e3", 4, null]) {
-    assert.throws(() => pageOf("tools", [{}, {}], { cursor }), /cursor/, `${cursor}`);
+  const all = [{ name: "a" }, { name: "b" }];
+  for (const cursor of ["x", "2", "-1-a", "1e3-a", "a-1", 4, null]) {
+    assert.throws(() => pageOf("tools", all, { cursor }), /cursor/, `${cursor}`);
   }
-  assert.deepEqual(pageOf("tools", [{}, {}], { cursor: "from-2" }), { tools: [] });
+  assert.deepEqual(pageOf("tools", all, { cursor: "2-b" }), { tools: [] });
+  assert.deepEqual(pageOf("tools", all, { cursor: "7-z" }), { tools: [] });
+  assert.deepEqual(pageOf("tools", all, { cursor: "0-z" }), { tools: all });
+});
+
+Deno.test("pageOf() skips and repeats nothing in a list that changes between two pages", () => {
+  const all = Array.from({ length: 1_500 }, (_, at) => ({ name: `${at}`, uri: `u:${at}\n-1` }));
+  const { nextCursor = "" } = pageOf("resources", all, {});
+  const next = (items: readonly JsonObject[]) =>
+    pageOf("resources", items, { cursor: nextCursor }).resources;
+  const rest = all.slice(1_000);
+  assert.deepEqual(next(all), rest);
+  assert.deepEqual(next([{ uri: "new" }, ...all]), rest);
+  assert.deepEqual(next(all.slice(3)), rest);
+  assert.deepEqual(next(all.toSpliced(999, 1)), rest, "the last item of the page is gone");
+  assert.deepEqual(next(all.slice(0, 900)), []);
 });
 
 Deno.test("Pages gives the same page as long as nothing in it is another", () => {
@@ -42,6 +58,6 @@ Deno.test("Pages gives the same page as long as nothing in it is another", () =>
   assert.notEqual(of(items), first, "only the last one is remembered");
   assert.deepEqual(of(items, { ttlMs: 1 }), { ...first, ttlMs: 1 });
   assert.notEqual(of(items.slice(0, 900)), of(items.slice(0, 901)));
-  assert.equal((of(items, {}, { cursor: "from-1000" }).tools as unknown[]).length, 500);
+  assert.equal((of(items, {}, { cursor: "1000-999" }).tools as unknown[]).length, 500);
   assert.equal("nextCursor" in of(items.slice(0, 1_000)), false);
 });

@@ -11,6 +11,7 @@ import { defined, isObject, type Json, type JsonObject, objectOf } from "../core
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
 import type { ClientRequest, Replica } from "./_exchange.ts";
+import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
 import { relay } from "./asking.ts";
@@ -143,7 +144,7 @@ export class Tasks {
       });
     }
     const { context: { mcpReq: { method, inputResponses } }, params } = request;
-    if (method === "tasks/list") return { tasks: await this.#list(request) };
+    if (method === "tasks/list") return await this.#list(request);
     const own = text(params, "taskId");
     const begun = this.#all.get(own);
     if (begun === undefined || !isOf(begun, request)) throw invalid("no task of this id is known");
@@ -222,13 +223,14 @@ export class Tasks {
   }
 
   /** Asks the servers how their tasks stand; one that its server does not know any more is left out. */
-  async #list(request: ClientRequest): Promise<JsonObject[]> {
+  async #list(request: ClientRequest): Promise<JsonObject> {
     const all = [...this.#all].filter(([, begun]) => isOf(begun, request));
-    const states = all.map(([own, begun]) =>
+    const { items, more } = partOf(all, request.params, ([own]) => own);
+    const states = items.map(([own, begun]) =>
       this.#ask(request, { own, begun, method: "tasks/get", params: {} })
         .then((state) => [state], () => [])
     );
-    return (await Promise.all(states)).flat();
+    return { tasks: (await Promise.all(states)).flat(), ...more };
   }
 
   /** Has what a task asks judged and worded as any question of a server; what may not be asked is left out. */

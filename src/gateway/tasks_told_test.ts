@@ -75,3 +75,41 @@ Deno.test("What is told of a task comes to the client that began it alone", () =
   tell("task-1");
   assert.deepEqual(all.map(({ told }) => told.length), [1, 1, 1]);
 });
+
+Deno.test("A list of many tasks has pages, and asks of each task once", async () => {
+  const never = () => assert.fail("nothing was to be asked");
+  const asked: unknown[] = [];
+  const requests = {
+    ask: (_: ClientRequest, { params }: { readonly params: JsonObject }) => {
+      asked.push(params.taskId);
+      return Promise.resolve({ taskId: params.taskId, status: "working" });
+    },
+  };
+  const tasks = new Tasks({
+    ...{ callTool: never, leave: never, unfollow: never, onLost: never },
+    requests: requests as unknown as ServerRequests,
+    replica: () => undefined,
+    judge: () => ({ kind: "allow", rule: "*", source: "defaults" }),
+  });
+  const client = new Clients(assert.fail).add(connection([]), false);
+  const begin = (taskId: string) =>
+    tasks.begun(callBy(client, tasks), {
+      kind: "result",
+      result: { ...textResult(""), task: { taskId, status: "working" } } as never,
+      task: "working",
+    });
+  const ids = Array.from({ length: 1_500 }, (_, at) => `task-${at}`);
+  ids.forEach(begin);
+  const list = (params: JsonObject) => {
+    const context = {
+      mcpReq: { method: "tasks/list", signal: new AbortController().signal, id: 1 },
+    };
+    return tasks.serve({ client, context, params } as unknown as ClientRequest);
+  };
+  const { tasks: first, nextCursor = "" } = await list({});
+  begin("task-1500");
+  const { tasks: rest, ...last } = await list({ cursor: nextCursor });
+  assert.deepEqual([first, rest].map((one) => (one as unknown[]).length), [1_000, 501]);
+  assert.deepEqual(asked, [...ids, "task-1500"]);
+  assert.deepEqual(last, {});
+});

@@ -9,6 +9,7 @@ import { quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { Servers } from "./servers.ts";
 
 /** How many tools of the server are named. */
@@ -32,9 +33,10 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
     return disabled(name, { what: "the tool", file: settings.file });
   }
   const left = rejected.find((one) => one.name === tool);
+  const what = tool === WHOLE_SERVER ? `server ${quoted(server)}` : `tool ${quoted(name)}`;
   return new PmlError(
     "UNKNOWN_TOOL",
-    `Cannot find the tool ${quoted(name)}${left ? `: ${left.reason}` : others()}`,
+    `Cannot find the ${what}${left ? `: ${left.reason}` : others()}`,
     { hint: "Find its name with `search`" },
   );
 

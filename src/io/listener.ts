@@ -10,11 +10,12 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type Server,
   type ServerOptions,
   type ServerResponse,
   STATUS_CODES,
 } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
@@ -65,15 +66,14 @@ const MOST_AT_ONCE = 101;
 
 /** Begins to listen. Throws USAGE if it cannot. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { host, port, what, tls, connections = CONNECTIONS, silentMs = 0 } = options;
+  const { host, port, what, tls, silentMs = 0 } = options;
   const busy: Busy = new WeakMap();
-  const answer = inTurn(options.answer, busy);
   const server = tls === undefined
-    ? createServer(CAPS, answer)
-    : (await import("node:https")).createServer({ ...CAPS, ...tls }, answer);
+    ? createServer(CAPS)
+    : (await import("node:https")).createServer({ ...CAPS, ...tls });
+  const quiet = bounded(server, options);
+  server.on("request", inTurn(options.answer, { busy, quiet }));
   server.on("clientError", (error, socket) => refuseBroken(error, { ...options, busy, socket }));
-  server.on("drop", () => options.onRefused?.(503, `there are ${connections} connections`));
-  server.maxConnections = connections;
   server.setTimeout(silentMs);
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
@@ -86,6 +86,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const at = `${named}:${(server.address() as AddressInfo).port}`;
   const drain = async (ms: number) => {
     server.close();
+    for (const socket of quietest(quiet)) socket.destroy();
     using _ = after(ms, () => server.closeAllConnections());
     await closed;
   };
@@ -97,6 +98,46 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
 }
 
+/** The connections on which no request is answered, by who is at their other end. */
+interface Quiet {
+  /** Those on which none came yet. */
+  readonly fresh: Map<string, Socket>;
+  readonly idle: Map<string, Socket>;
+}
+
+/** Returns the quiet connections, of which the first may be closed before the others. */
+function quietest({ fresh, idle }: Quiet): readonly Socket[] {
+  return [...fresh.values(), ...idle.values()];
+}
+
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** Has a quiet connection closed for each that is one too many, or that one if none is quiet. */
+function bounded(
+  server: Server,
+  { connections = CONNECTIONS, onRefused }: ListenerOptions,
+): Quiet {
+  const quiet: Quiet = { fresh: new Map(), idle: new Map() };
+  let open = 0;
+  server.on("connection", (socket: Socket) => {
+    const end = endOf(socket);
+    if (++open > connections) {
+      onRefused?.(503, `there are ${connections} connections`);
+      const [first = socket] = quietest(quiet);
+      first.destroy();
+    }
+    quiet.fresh.set(end, socket);
+    socket.once("close", () => {
+      open--;
+      quiet.fresh.delete(end);
+      quiet.idle.delete(end);
+    });
+  });
+  return quiet;
+}
+
 /** The requests of each connection without a whole answer. The first one is answered. */
 type Busy = WeakMap<Duplex, (readonly [IncomingMessage, ServerResponse])[]>;
 
@@ -104,15 +145,24 @@ type Busy = WeakMap<Duplex, (readonly [IncomingMessage, ServerResponse])[]>;
  * Has the requests of a connection answered in turn. What would wait for the answers before it could
  * not be limited, and would not be cancelled with its connection.
  */
-function inTurn(answer: ListenerOptions["answer"], busy: Busy): ListenerOptions["answer"] {
+function inTurn(
+  answer: ListenerOptions["answer"],
+  { busy, quiet: { fresh, idle } }: { readonly busy: Busy; readonly quiet: Quiet },
+): ListenerOptions["answer"] {
   return (request, response) => {
     const { socket } = request;
     const turns = busy.get(socket) ?? [];
     busy.set(socket, turns);
+    // It is not known any more when the connection has ended.
+    const end = endOf(socket);
+    fresh.delete(end);
+    idle.delete(end);
     response.once("close", () => {
       turns.shift();
+      if (socket.destroyed) return;
       const [next] = turns;
-      if (next !== undefined && !socket.destroyed) answer(...next);
+      if (next === undefined) idle.set(end, socket);
+      else answer(...next);
     });
     if (turns.push([request, response]) === 1) answer(request, response);
     else if (turns.length > MOST_AT_ONCE) socket.destroy();

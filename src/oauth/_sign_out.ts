@@ -23,21 +23,25 @@ export async function endSignIn(
     const { refreshToken, accessToken, client = known } = await store.read(key).catch(() =>
       undefined
     ) ?? {};
-    const token = refreshToken ?? accessToken;
     await store.remove(key);
     await store.remove(clientKey(issuer));
-    if (revocationEndpoint === undefined || token === undefined) return "removed";
+    const tokens = [refreshToken, accessToken].filter((one) => one !== undefined);
+    if (revocationEndpoint === undefined || tokens.length === 0) return "removed";
+    let done: "removed" | "revoked" = "removed";
     try {
       const protocol = await Protocol.open(server, { fetch });
       const { library } = protocol;
       const as = { issuer, revocation_endpoint: revocationEndpoint };
       const auth = clientAuth(protocol, client, server.oauth?.client_secret);
-      const options = protocol.options<"POST">(signal);
-      const response = await library.revocationRequest(as, client, auth, token, options);
-      await library.processRevocationResponse(response);
-      return "revoked";
+      for (const token of tokens) {
+        const options = protocol.options<"POST">(signal);
+        const response = await library.revocationRequest(as, client, auth, token, options);
+        await library.processRevocationResponse(response);
+        done = "revoked"; // not every server revokes access tokens, too
+      }
     } catch {
-      return "removed"; // the server could not be asked: nobody has the tokens any more
+      // The server could not be asked: nobody has the tokens any more.
     }
+    return done;
   });
 }

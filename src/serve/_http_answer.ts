@@ -84,10 +84,9 @@ export async function withStatus(response: Response): Promise<Response> {
 /** What is called when answers were sent. */
 const followed = new WeakMap<object, () => void>();
 
-/** Has `done` called when an answer was sent, or its client has gone. Returns the answer. */
-export function followedBy(answer: Response, done: () => void): Response {
+/** Has `done` called when an answer was sent, or its client has gone. */
+export function followedBy(answer: Response, done: () => void): void {
   followed.set(answer, done);
-  return answer;
 }
 
 /** Tells that an answer was sent, or is sent no more. */

@@ -9,27 +9,38 @@ import { excessOf } from "../core/json_bounds.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { whyBroken } from "../io/listener.ts";
 import { joined } from "../io/lines.ts";
+import { turn } from "../io/waiting.ts";
 
-/** A body that was read, or why the request is refused. */
+/** A body that was read, or the status and the reason with which its request is refused. */
 export interface Body {
   readonly json?: unknown;
   readonly refused?: Refused;
 }
 
-interface Refused {
-  readonly status: number;
-  readonly why: string;
-  /** The JSON-RPC code. */
-  readonly code?: number | undefined;
+type Refused = readonly [status: number, why: string, more: { readonly code?: number | undefined }];
+
+/** What has come of the bodies of one party that are not whole. */
+export interface Coming {
+  bodies: number;
+  bytes: number;
 }
 
+/** The limits of a body, and of all bodies that come from its party at once. */
+export interface BodyLimits {
+  readonly inputBytes: number;
+  readonly connections?: number;
+  readonly coming?: Coming;
+}
+
+/** Of the connections a party may send bodies on one of so many, and so many of the largest. */
+const [SHARE, LARGEST] = [4, 16];
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /** Reads the body of a request. It never throws. */
 export async function readBody(
   request: IncomingMessage,
-  { inputBytes }: { readonly inputBytes: number },
+  { inputBytes, connections = Infinity, coming = { bodies: 0, bytes: 0 } }: BodyLimits,
 ): Promise<Body> {
   const { "content-type": type = "", "content-encoding": encoding, "content-length": length } =
     request.headers;
@@ -37,16 +48,27 @@ export async function readBody(
   if (encoding !== undefined && encoding !== "identity") return refused(415, "it is compressed");
   const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, -32600);
   if (Number(length) > inputBytes) return tooLarge;
+  const tooMany = refused(503, "too many others with its token are not whole");
+  const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
+  // What came with its head is whole in the next turn.
+  if (isFull()) await turn();
+  if (isFull()) return tooMany;
   const parts: Uint8Array[] = [];
   let size = 0;
+  coming.bodies++;
   try {
     for await (const part of request as AsyncIterable<Uint8Array>) {
       size += part.length;
+      coming.bytes += part.length;
       if (size > inputBytes) return tooLarge;
+      if (coming.bytes > LARGEST * inputBytes) return tooMany;
       parts.push(part);
     }
   } catch (error) {
     return refused(...whyBroken(Object(error), "it broke off"));
+  } finally {
+    coming.bodies--;
+    coming.bytes -= size;
   }
   return parsed(joined(parts));
 }
@@ -62,5 +84,5 @@ function parsed(bytes: Uint8Array): Body {
 }
 
 function refused(status: number, why: string, code?: number): Body {
-  return { refused: { status, why, code } };
+  return { refused: [status, why, { code }] };
 }

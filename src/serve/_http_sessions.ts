@@ -7,8 +7,10 @@
 
 import {
   isInitializeRequest,
+  type Server,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import { objectOf } from "../core/json.ts";
 import type { Connection, Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { followedBy, rejection, TextAnswer } from "./_http_answer.ts";
@@ -34,8 +36,8 @@ interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly sent: SentEvents;
   readonly requests: SessionRequests;
-  /** How many requests, and streams, are open. */
-  open: number;
+  /** The ids of the requests that are open, as JSON, and other bodies and streams that are. */
+  readonly open: Set<unknown>;
   usedAt: number;
 }
 
@@ -52,7 +54,9 @@ export class Sessions implements AsyncDisposable {
   readonly #texts: ResultTexts;
   readonly #all = new Map<string, Session>();
   readonly #kept: SentBytes;
-  readonly #timer = setInterval(() => this.#endIdle(), CHECK_MS);
+  readonly #timer = setInterval(() => {
+    for (const one of this.#idle(performance.now() - IDLE_MS)) void this.#end(one);
+  }, CHECK_MS);
   #isHushed = false;
 
   /** Keeps none yet. */
@@ -66,8 +70,7 @@ export class Sessions implements AsyncDisposable {
   /** Answers a POST of a session that needs no SDK; undefined, with nothing done, for others. */
   direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
     const session = this.#all.get(`${request.headers[HEADER]}`);
-    const answer = session?.requests.answer(request, body);
-    return session && answer && this.#during(session, answer);
+    return session && this.#during(session, body, () => session.requests.answer(request, body));
   }
 
   /** Answers a request of an older revision. */
@@ -97,8 +100,10 @@ export class Sessions implements AsyncDisposable {
 
   async #begin(request: Request, body: unknown): Promise<Response> {
     if (this.#isHushed) return rejection(503, { why: "PML is ending" });
-    if (this.#all.size >= this.#options.most && !this.#endOldest()) {
-      return rejection(503, { why: `${this.#options.most} sessions are in use` });
+    if (this.#all.size >= this.#options.most) {
+      const [oldest] = this.#idle();
+      if (!oldest) return rejection(503, { why: `${this.#options.most} sessions are in use` });
+      void this.#end(oldest);
     }
     const id = `${this.#options.prefix}${crypto.randomUUID()}`;
     const sent = new SentEvents(this.#kept);
@@ -110,18 +115,17 @@ export class Sessions implements AsyncDisposable {
     transport.onclose = () => this.#forget(session);
     transport.onerror = this.#options.onError;
     const { factory, connect, onError } = this.#options;
-    const opened = Promise.withResolvers<Connection>();
-    const server = await factory({ era: "legacy" }, (server) => {
-      const connection = connect(server, false, server);
-      opened.resolve(connection);
-      return connection;
-    });
+    let connection!: Connection; // the factory opens it
+    const open = (server: Server) => connection = connect(server, false, server);
+    const server = await factory({ era: "legacy" }, open);
     await server.connect(transport);
     const requests = new SessionRequests({
-      ...{ transport, server, onError, texts: this.#texts },
-      connection: await opened.promise,
+      ...{ transport, server, onError, connection, texts: this.#texts },
     });
-    const session: Session = { id, transport, sent, requests, open: 0, usedAt: performance.now() };
+    const session: Session = {
+      ...{ id, transport, sent, requests, open: new Set() },
+      usedAt: performance.now(),
+    };
     this.#all.set(id, session);
     const response = await this.#through(session, request, body);
     if (!response.ok) await this.#end(session);
@@ -130,39 +134,36 @@ export class Sessions implements AsyncDisposable {
 
   async #through(session: Session, request: Request, body: unknown): Promise<Response> {
     const { transport } = session;
-    return await this.#during(session, transport.handleRequest(request, { parsedBody: body }));
+    const answer = () => transport.handleRequest(request, { parsedBody: body });
+    return await this.#during(session, body, answer) as Response; // the SDK answers each
   }
 
-  /** Counts a request as open until its answer was sent. */
-  async #during<T extends Response | TextAnswer>(session: Session, answer: Promise<T>): Promise<T> {
-    session.open++;
+  /** Counts a request as open until its answer was sent. No other may have its id meanwhile. */
+  #during<T extends Response | TextAnswer>(
+    session: Session,
+    body: unknown,
+    answer: () => Promise<T> | undefined,
+  ): Promise<T | Response> | undefined {
+    const { open } = session;
+    const own = idsIn(body);
+    if (new Set([...open, ...own]).size < open.size + own.length) {
+      return Promise.resolve(rejection(400, { why: "its id is in use", code: -32600 }));
+    }
+    const coming = answer();
+    if (coming === undefined) return undefined;
+    own.forEach((one) => open.add(one));
     const done = () => {
-      session.open--;
+      own.forEach((one) => open.delete(one));
       session.usedAt = performance.now();
     };
-    try {
-      const made = await answer;
-      if (made instanceof TextAnswer) done();
-      else followedBy(made, done);
-      return made;
-    } catch (error) {
-      done();
-      throw error;
-    }
+    coming.then((made) => made instanceof TextAnswer ? done() : followedBy(made, done), done);
+    return coming;
   }
 
-  #endIdle(): void {
-    const before = performance.now() - IDLE_MS;
-    for (const session of this.#all.values()) {
-      if (session.open === 0 && session.usedAt < before) void this.#end(session);
-    }
-  }
-
-  #endOldest(): boolean {
-    const [oldest] = [...this.#all.values()].filter(({ open }) => open === 0)
+  /** Returns the sessions that nobody uses, the one that was used first before the others. */
+  #idle(before = Infinity): readonly Session[] {
+    return [...this.#all.values()].filter(({ open, usedAt }) => open.size === 0 && usedAt < before)
       .sort((one, other) => one.usedAt - other.usedAt);
-    if (oldest !== undefined) void this.#end(oldest);
-    return oldest !== undefined;
   }
 
   async #end(session: Session): Promise<void> {
@@ -175,4 +176,10 @@ export class Sessions implements AsyncDisposable {
     requests[Symbol.dispose]();
     sent[Symbol.dispose]();
   }
+}
+
+/** Returns the ids of the requests in a body, as JSON, or something of its own. */
+function idsIn(body: unknown): readonly unknown[] {
+  const all = [body].flat().map(objectOf).filter((one) => "id" in one && "method" in one);
+  return all.length === 0 ? [{}] : all.map(({ id }) => JSON.stringify(id));
 }

@@ -145,11 +145,10 @@ class Door {
         headers: { "www-authenticate": "Bearer" },
       });
     }
-    const read: Body = method === "POST" ? await readBody(request, this.#options) : {};
-    if (read.refused !== undefined) {
-      const { status, why, code } = read.refused;
-      return this.#refuse(status, why, { code });
-    }
+    const read: Body = method === "POST"
+      ? await readBody(request, { ...this.#options, coming: face.coming })
+      : {};
+    if (read.refused !== undefined) return this.#refuse(...read.refused);
     // It may have come slowly.
     if (face.isOver) return this.#refuse(401, "its token counts no more");
     this.#open.set(response, read.json);

@@ -16,6 +16,7 @@ import type { Face } from "../gateway/connection.ts";
 import { Able } from "./_able.ts";
 import { capabilitiesIn } from "./_greeting.ts";
 import { type TextAnswer, withStatus } from "./_http_answer.ts";
+import type { Coming } from "./_http_body.ts";
 import { HttpDirect, type HttpDirectOptions, type PostRequest } from "./_http_direct.ts";
 import { isListening, listened, type Listener, type Tell, withNothing } from "./_http_listening.ts";
 import { Sessions } from "./_http_sessions.ts";
@@ -48,6 +49,8 @@ export interface FaceLimits {
 export class HttpFace implements AsyncDisposable {
   /** The identity that it answers; null for the person. */
   readonly identity: string | null;
+  /** What has come of its requests that are not whole. */
+  readonly coming: Coming = { bodies: 0, bytes: 0 };
   readonly #options: FaceOptions & FaceLimits;
   readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;

@@ -13,6 +13,7 @@ import { objectOf } from "../../src/core/json.ts";
 import { joined } from "../../src/io/lines.ts";
 import { callBytes } from "../kit/call_bytes.ts";
 import type { Served } from "../kit/pml_serve.ts";
+import { rssOf } from "../kit/procwatch.ts";
 import { until } from "../kit/wait.ts";
 import { assertPaired, journalOf, ofKind } from "./oracles.ts";
 
@@ -68,21 +69,36 @@ function told(progress: number, message = ""): { readonly write: string } {
   return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
 }
 
-Deno.test("HT15: who does not read the events of a call loses it, and its server goes on for others", async () => {
+/** Reads slowly until the other side closes it. Returns how much came. */
+async function readSlowly(line: Line): Promise<number> {
+  for (let size = 0;; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const { length } = await line.read();
+    if (length === 0) return size;
+    size += length;
+  }
+}
+
+Deno.test("HT15: who reads 1 GB of events too slowly loses it, and its server goes on for others", async () => {
+  const [times, message] = [5_000, "x".repeat(200_000)];
   for (const meta of [{}, { "x/gates": 1 }]) {
     await using all = await serveScene({
-      limits: { queued_bytes: 500_000, unread_ms: 600_000 },
+      limits: { queued_bytes: 8_000_000, unread_ms: 600_000 },
     });
     using line = await Line.open(all.served);
-    // More than the buffers of both sides hold.
-    const steps = Array.from({ length: 40 }, (_, at) => told(at, "x".repeat(180_000)));
-    const args = { steps: [...steps, { wait: 60_000 }] };
+    const args = { steps: [{ ...told(1, message), times }, { wait: 60_000 }] };
     await line.write(callOf(all.served, { args, meta: { progressToken: "p", ...meta } }));
+    let most = 0;
+    const look = setInterval(async () => most = Math.max(most, await rssOf(all.served.pid)), 50);
+    const came = await readSlowly(line);
+    clearInterval(look);
     const said = async (word: string) =>
       (await all.ledger()).filter((one) => one.startsWith(word)).length;
     await until(async () => await said("cancelled") + await said("start") > 1);
     assert.match(JSON.stringify(await all.call()), /"done"/);
     assert.deepEqual([await said("start"), await said("cancelled")], [1, 1]);
+    await until(async () => await said("stopped after") === 1);
+    assert.ok(came < times * message.length / 10, `${came} bytes came`);
+    assert.ok(most < 400_000_000, `PML had ${most} bytes`);
     assert.doesNotMatch(all.served.stderr, / (?:warn|error) /);
   }
 });

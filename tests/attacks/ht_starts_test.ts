@@ -64,6 +64,8 @@ Deno.test("HT6: a port or an address that cannot be had ends the start, and no o
   await using ws = await makeScenery();
   await using served = await servePml(ws);
   const { port } = new URL(served.url);
+  const { mode } = await Deno.stat(`${ws.home}/serve_token`);
+  assert.equal((mode ?? 0) & 0o777, 0o600, "the token of the first start (HT3)");
   const names = ["--behind-proxy", "--allow-host", NAME];
   const table = [
     ["--port", port],

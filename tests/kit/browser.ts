@@ -29,9 +29,16 @@ export interface Browsed {
 export async function browse(address: string, options: BrowseOptions = {}): Promise<Browsed> {
   const { origin } = new URL(address);
   const { answer = "allow", stops = false, amend } = options;
+  const cookies = new Map<string, string>();
   let next = address;
   for (let hop = 0; hop < 10; hop++) {
-    const response = await fetch(next, { redirect: "manual" });
+    const cookie = [...cookies].map((one) => one.join("=")).join("; ");
+    const headed = cookie === "" ? {} : { headers: { cookie } };
+    const response = await fetch(next, { redirect: "manual", ...headed });
+    for (const one of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=;]+)=([^;]*)/.exec(one) ?? [];
+      cookies.set(name, value);
+    }
     const text = await response.text();
     const location = response.headers.get("location");
     const link = new RegExp(`<a id="${answer}" href="([^"]*)"`).exec(text)?.[1];

@@ -8,8 +8,8 @@
 
 /** One step of a call. `$ID`, `$TOKEN` and `$ANSWER` in a line stand for what they say, as JSON. */
 export type Step =
-  /** Writes a line. */
-  | { readonly write: string }
+  /** Writes a line, once or until so many are written or the call is cancelled. */
+  | { readonly write: string; readonly times?: number }
   | { readonly wait: number }
   /** Waits until there is a file. */
   | { readonly until: string }
@@ -42,6 +42,7 @@ interface Message {
 
 const [ledger = "/dev/null"] = Deno.args;
 const encoder = new TextEncoder();
+const cancelled = new Set<unknown>();
 const answers = new Map<unknown, (answer: unknown) => void>();
 const OBJECT = { type: "object" };
 const NUMBERED = {
@@ -78,6 +79,7 @@ function take({ id, method, params = {}, ...answer }: Message): void {
         serverInfo: { name: "script", version: "1" },
       });
     case "notifications/cancelled":
+      cancelled.add(params.requestId);
       return note("cancelled");
     case "tools/list":
       return said({ tools: tools() });
@@ -113,7 +115,7 @@ async function called(
       .replaceAll("$TOKEN", JSON.stringify(_meta?.progressToken ?? null))
       .replaceAll("$ANSWER", () => JSON.stringify(said.at(-1) ?? null));
   for (const step of script.steps ?? []) {
-    if ("write" in step) write(`${filled(step.write)}\n`);
+    if ("write" in step) await written(`${filled(step.write)}\n`, { times: step.times, id });
     else if ("wait" in step) await new Promise((resolve) => setTimeout(resolve, step.wait));
     else if ("until" in step) await there(step.until);
     else if ("ask" in step) said.push(await ask(step.ask));
@@ -126,6 +128,17 @@ async function called(
   if (script.silent === true) return;
   const text = said.length === 0 ? "done" : JSON.stringify(said);
   send({ id, result: { content: [{ type: "text", text }] } });
+}
+
+async function written(
+  text: string,
+  { times = 1, id }: { readonly times?: number | undefined; readonly id: unknown },
+): Promise<void> {
+  for (let at = 0; at < times; at++) {
+    if (cancelled.has(id)) return note(`stopped after ${at}`);
+    write(text);
+    if (times > 1) await new Promise((resolve) => setTimeout(resolve));
+  }
 }
 
 async function ask(of: { readonly method: string; readonly params: unknown }): Promise<unknown> {

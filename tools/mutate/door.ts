@@ -13,6 +13,7 @@ const DOOR = "tests/attacks/ht_test.ts";
 const DIRECT = "tests/attacks/ht_direct_test.ts";
 const IN_TURN =
   "HT13: requests that do not wait for answers are answered in turn, and end with their connection";
+const TOO_MANY = "One connection too many ends the quiet one that is the oldest";
 const TASKS = "A task is told, shown and cancelled to the party that began it alone (HT17)";
 
 /** The guards. */
@@ -77,10 +78,58 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     name: "door-connections",
     guard: "No more connections are taken than the limit says",
     file: "listener.ts",
-    find: "server.maxConnections = connections;",
+    find: "first.destroy();",
+    put: "",
+    test: "src/io/listener_test.ts",
+    filter: TOO_MANY,
+    fails: /it stays open/,
+  },
+  {
+    name: "door-connections-first",
+    guard: "A connection on which nothing was asked makes place before one that is used again",
+    file: "listener.ts",
+    find: "[...fresh.values(), ...idle.values()]",
+    put: "[...idle.values(), ...fresh.values()]",
+    test: "src/io/listener_test.ts",
+    filter: TOO_MANY,
+    fails: /it stays open/,
+  },
+  {
+    name: "door-connections-end",
+    guard: "Connections on which nothing is asked hold no end back",
+    file: "listener.ts",
+    find: "for (const socket of quietest(quiet)) socket.destroy();",
+    put: "",
+    test: "src/io/listener_test.ts",
+    filter: "At its end a listener waits for no connection on which nothing is asked",
+  },
+  {
+    name: "door-bodies",
+    guard: "Who has a token can keep a share of the connections with half bodies",
+    file: "_http_body.ts",
+    find: "if (isFull()) return tooMany;",
     put: "",
     test: LOAD,
-    filter: "Of more connections than limits.connections the last are closed",
+    filter: "HT11: connections that send nothing, half a head or half a body are closed",
+  },
+  {
+    name: "door-bodies-bytes",
+    guard: "Who has a token can keep a share of memory with half bodies",
+    file: "_http_body.ts",
+    find: "if (coming.bytes > LARGEST * inputBytes) return tooMany;",
+    put: "",
+    test: "src/serve/_http_body_test.ts",
+    filter: "Of the bodies that a party does not end, sixteen of the largest are kept",
+    fails: /still pending/,
+  },
+  {
+    name: "door-ids",
+    guard: "An id that is in use is no other request's",
+    file: "_http_sessions.ts",
+    find: "new Set([...open, ...own]).size < open.size + own.length",
+    put: "new Set([...open, ...own]).size > open.size + own.length",
+    test: "tests/serve_session_test.ts",
+    filter: "A request with an id that is in use is refused, and the first one is answered",
   },
   {
     name: "door-turns",
@@ -95,8 +144,8 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     name: "door-turns-end",
     guard: "What waits for the answers before its own ends with its connection",
     file: "listener.ts",
-    find: "if (next !== undefined && !socket.destroyed) answer(...next);",
-    put: "if (next !== undefined) answer(...next);",
+    find: "if (socket.destroyed) return;",
+    put: "",
     test: DIRECT,
     filter: IN_TURN,
     isTwice: true,

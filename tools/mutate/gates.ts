@@ -200,7 +200,7 @@ export const GATES: readonly Mutant[] = [
     name: "trust-deny",
     guard: "After a yes a call is judged by the rules that came with it",
     file: "call_path.ts",
-    find: "look: async (call: Call) => admitted(await this.#passOf(call)),",
+    find: "look: hidingDenied(async (call) => admitted(await this.#passOf(call)), this.#options),",
     put: "look: (call: Call) => this.#passOf(call),",
     test: "src/app/call_path_test.ts",
     filter: "A deny that comes with a yes refuses the call, and nothing is started for it",

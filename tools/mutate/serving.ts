@@ -143,6 +143,15 @@ export const SERVING: readonly Mutant[] = [
     filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
   },
   {
+    name: "identity-hidden-ahead",
+    guard: "A tool that is denied to an identity answers a plan like an unknown one",
+    file: "call_path.ts",
+    find: "hidingDenied(async (call) => admitted(await this.#passOf(call)), this.#options)",
+    put: "async (call: Call) => admitted(await this.#passOf(call))",
+    test: "tests/hidden_tools_test.ts",
+    filter: "What is hidden from an identity answers like what there is not, on 2026-07-28",
+  },
+  {
     name: "identity-rate",
     guard: "An identity makes no more calls than its rates say",
     file: "call_path.ts",

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import { failure, isObject, type JsonObject, visible } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
 import type { HubStore, Related } from "../store/store.ts";
@@ -101,6 +102,7 @@ const WANTED = /^(accept|content-type|mcp-[\w-]+)$/;
 
 async function handlerOf(store: Readable) {
   const { createMcpHandler, Server } = await import("@modelcontextprotocol/server");
+  let turn = Promise.resolve();
   return createMcpHandler(() => {
     const server = new Server(SERVER, { capabilities: { tools: {} } });
     server.setRequestHandler("tools/list", () => ({ tools: [...LISTED] }));
@@ -111,10 +113,16 @@ async function handlerOf(store: Readable) {
       }
       const said = wantedIn(params.arguments, own.text[0]);
       if (typeof said === "string") return wrong(said);
+      // A batch of searches holds nobody up.
+      await (turn = turn.then(nextTurn));
       return shown(await own.run(store, said.text, said.limit));
     });
     return server;
   }, { maxRequestBodySize: BODY, maxSubscriptions: SUBSCRIPTIONS });
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** Returns what is looked for, or what is wrong with it. */
