@@ -85,6 +85,13 @@ function evilPackages(
   };
 }
 
+/** Returns the packages that the options of a new npm are about: those of git and of folders. */
+function withoutOptions(every: Packages): Packages {
+  return Object.fromEntries(
+    Object.entries(every).filter(([name]) => /git|short|folder/.test(name)),
+  );
+}
+
 /** Takes from npm the options by which a new one refuses by itself. */
 async function olderNpm(folder: string): Promise<string> {
   const programs = join(folder, "older");
@@ -110,10 +117,7 @@ for (const age of ["new", "older"] as const) {
     const elsewhere = `${other.url}hello/-/1.0.0.tgz`;
     await using npm = new FakeNpm({});
     const every = evilPackages({ repo, elsewhere, npm });
-    // The options that an older npm lacks are about git and folders alone.
-    const evil = age === "new" ? every : Object.fromEntries(
-      Object.entries(every).filter(([name]) => /git|short|folder/.test(name)),
-    );
+    const evil = age === "new" ? every : withoutOptions(every);
     npm.publish({
       ...evil,
       hello: { "1.0.0": { "package.json": "{}", ".npmrc": "git=./git.sh\n" } },
