@@ -112,7 +112,7 @@ Deno.test("pml capability save takes a plan, and nothing that could not run", as
   const cases: [string[], RegExp][] = [
     [["--plan", "cycle.json"], /BAD_ARGUMENTS/],
     [["--plan", "odd.json"], /BAD_ARGUMENTS/],
-    [["--code", "odd.ts"], /BAD_ARGUMENTS.*SyntaxError[\s\S]*line 2/],
+    [["--code", "odd.ts"], /BAD_ARGUMENTS.*SyntaxError[\s\S]*code:2:/],
     [["--code", "import.ts"], /BAD_ARGUMENTS/],
     [["--code", "missing.ts"], /there is no such file/],
     [["--code", "odd.ts", "--plan", "odd.json"], /wanted a name/],

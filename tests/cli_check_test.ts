@@ -55,7 +55,7 @@ export async function look({ name }: City, host: Host): Promise<ToolResult> {
 const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly string[]]>> = {
   "unread.ts": [
     "const a = `",
-    "FAIL syntax: line 1: Unterminated template",
+    "FAIL syntax: unread.ts:1:11: Unterminated template",
     "     Fix the syntax error in line 1",
   ],
   "odd_type.ts": [
@@ -64,23 +64,23 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "syntax.ts": [
     module(A) + "const b = ;\n",
-    "FAIL syntax: line 6: Expression expected",
+    "FAIL syntax: syntax.ts:6:11: Expression expected",
     "     Fix the syntax error in line 6",
   ],
   "twice.ts": [
     module(A) + "let b = 1;\nlet b = 2;\n",
-    "FAIL syntax: line 7: Identifier 'b' has already been declared",
+    "FAIL syntax: twice.ts:7:5: Identifier 'b' has already been declared",
   ],
   "imports.ts": [
     module(A) + 'import { x } from "./x.ts";\nexport * from "npm:zod";\nimport "node:fs";\n',
-    'FAIL imports: line 6: it imports "./x.ts", but a module is one file',
-    'FAIL imports: line 7: it imports "npm:zod", but a module is one file',
-    'FAIL imports: line 8: it imports "node:fs", but a module is one file',
+    'FAIL imports: imports.ts:6:1: it imports "./x.ts", but a module is one file',
+    'FAIL imports: imports.ts:7:1: it imports "npm:zod", but a module is one file',
+    'FAIL imports: imports.ts:8:1: it imports "node:fs", but a module is one file',
     "warn load: not checked, and neither is the rest: fix the imports first",
   ],
   "types_as_values.ts": [
     'import { Host } from "jsr:@casys/pml";\n' + module(A),
-    'FAIL imports: line 1: it imports "jsr:@casys/pml", but a module is one file',
+    'FAIL imports: types_as_values.ts:1:1: it imports "jsr:@casys/pml", but a module is one file',
     "     Write `import type`: only types can be imported from there",
   ],
   "no_meta.ts": ["export function a() {}\n", "FAIL meta: there is no __meta__"],
@@ -160,20 +160,20 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
 const ODD: typeof BAD = {
   "dynamic.ts": [
     module(A) + 'export const b = () => import("node:fs");\n',
-    'warn denied: line 6: import("node:fs") is denied when it runs',
+    'warn denied: dynamic.ts:6:24: import("node:fs") is denied when it runs',
     "     Bundle it into the module, or do not use it",
-    'warn functions: line 6: the function "b" is exported, but no tool has its name',
+    'warn functions: dynamic.ts:6: the function "b" is exported, but no tool has its name',
   ],
   "denied.ts": [
     module(A) + "const f = async () => {\n  new Worker('x'); Deno.env.get('A');\n" +
     "  return [await fetch('x'), new Deno.Command('git'), Deno.openKv()];\n};\n",
-    "warn denied: line 7: Worker is denied when it runs",
+    "warn denied: denied.ts:7:7: Worker is denied when it runs",
     "     A module runs on one thread",
-    "warn denied: line 7: Deno.env is denied when it runs",
+    "warn denied: denied.ts:7:20: Deno.env is denied when it runs",
     "     Use host.env, with an env grant",
-    "warn denied: line 8: fetch is denied when it runs",
+    "warn denied: denied.ts:8:17: fetch is denied when it runs",
     "     Local modules are network-isolated: use host.fetch, with a net grant",
-    "warn denied: line 8: Deno.Command is denied when it runs",
+    "warn denied: denied.ts:8:33: Deno.Command is denied when it runs",
     "     Use host.exec, with a run grant",
   ],
   "unknown.ts": [
@@ -315,12 +315,12 @@ Deno.test("pml check tells what the compiler finds, in the module's lines, witho
   const wrong = await runPml(ws, ["check", "wrong.ts"]);
   assert.equal(wrong.code, 1);
   assert.deepEqual(wrong.stdout.split("\n").filter((line) => line.includes("types")), [
-    "FAIL types: line 7: Type 'string' is not assignable to type 'number'.",
-    "FAIL types: line 8: Property 'nope' does not exist on type 'Host'.",
-    "FAIL types: line 9: Parameter 'any' implicitly has an 'any' type.",
+    "FAIL types: wrong.ts:7:7: Type 'string' is not assignable to type 'number'.",
+    "FAIL types: wrong.ts:8:43: Property 'nope' does not exist on type 'Host'.",
+    "FAIL types: wrong.ts:9:19: Parameter 'any' implicitly has an 'any' type.",
   ]);
   const remote = await runPml(ws, ["check", "far.ts"]);
-  assert.match(remote.stdout, /^FAIL types: line 6: .*127\.0\.0\.1/m);
+  assert.match(remote.stdout, /^FAIL types: far\.ts:6:\d+: .*127\.0\.0\.1/m);
   assert.equal(asked, 0);
   const left = [...Deno.readDirSync(ws.home)].filter(({ name }) => name.startsWith("check-"));
   assert.deepEqual(left, []);

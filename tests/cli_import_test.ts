@@ -239,7 +239,7 @@ Deno.test("pml import writes nothing without a terminal, after a no, or with --d
 Deno.test("pml import tells a broken file by its line, and takes what the others have", async () => {
   await using ws = await house({
     files: {
-      ".mcp.json": `{\n  // no comments here\n  "mcpServers": {"k": "${KEYS.github}"}\n}`,
+      ".mcp.json": `{\n  // a comment\n  "mcpServers": {"k": ${KEYS.github}}\n}`,
       ".codex/config.toml": `a = 1\nkey = ${KEYS.github}\n`,
       "linked.json": "{}",
     },
@@ -247,11 +247,11 @@ Deno.test("pml import tells a broken file by its line, and takes what the others
   const code = await runPml(ws, ["import", "--dry-run", "claude-code"]);
   assertNoKey(code);
   assert.equal(code.code, 1);
-  assert.match(code.stdout, /FAIL Cannot read ".*\.mcp\.json": line 2: /);
+  assert.match(code.stdout, /FAIL Cannot read ".*\.mcp\.json:3:\d+": /);
   assert.match(code.stdout, /take "everywhere"/);
   const codex = await runPml(ws, ["import", "--dry-run", "codex"]);
   assertNoKey(codex);
-  assert.match(codex.stdout, /FAIL Cannot read ".*config\.toml": line 2 is no TOML/);
+  assert.match(codex.stdout, /FAIL Cannot read ".*config\.toml:2:\d+": it is not TOML/);
   assert.match(codex.stdout, /take "linear"/);
 });
 

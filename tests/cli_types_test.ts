@@ -30,25 +30,27 @@ export const fails = () => ({ content: [{ type: "text", text: "it broke" }], isE
 
 function weather(): Promise<Workspace> {
   return makeWorkspace({
-    files: { "weather.js": WEATHER },
+    files: { "weather.js": WEATHER, "README.md": "read" },
     pml: {
       version: 1,
-      permissions: { allow: ["weather-now:*"], deny: ["weather-now:secret"] },
+      permissions: {
+        allow: ["weather-now:*", "filesystem:read_file"],
+        deny: ["weather-now:secret"],
+      },
       private_mcps: { "weather-now": { type: "deno", path: "weather.js" } },
       mcpServers: { broken: { command: "/nowhere/at/all" } },
     },
   });
 }
 
-const PROGRAM = `
-import { openGateway, ToolError } from "@casys/pml";
-import type { Mcp } from "./mcp.d.ts";
-
-await using gateway = await openGateway();
-const mcp = gateway.tools<Mcp>();
+/** The program of docs/commands.md, which calls more. */
+const [, SHOWN = ""] = /```ts\n([^]*?)```/.exec(
+  await Deno.readTextFile(repoFile("docs/commands.md")),
+) ?? [];
+const PROGRAM = `${SHOWN.replace("{ openGateway }", "{ openGateway, ToolError }")}
 const { degrees } = await mcp["weather-now"].forecast({ city: "Bern", unit: "C" });
 const failed = await mcp["weather-now"].fails().catch((error) => error);
-console.log(degrees.toFixed(1), failed instanceof ToolError, failed.message, failed.tool);
+console.log(degrees.toFixed(1), failed instanceof ToolError, failed.message, failed.tool, text);
 `;
 
 async function deno(ws: Workspace, args: readonly string[]) {
@@ -79,7 +81,7 @@ Deno.test("pml types writes what a person's program is checked with, and runs wi
   await Deno.writeTextFile(ws.file("mcp.d.ts"), stdout);
   await Deno.writeTextFile(ws.file("program.ts"), PROGRAM);
   const ran = await deno(ws, ["run", "-A", "--no-lock", "program.ts"]);
-  assert.match(ran.said, /^4\.0 true it broke weather-now:fails$/m);
+  assert.match(ran.said, /^4\.0 true it broke weather-now:fails read$/m);
   await Deno.writeTextFile(
     ws.file("wrong.ts"),
     PROGRAM.replace('"C"', '"K"').replace("fails", "no"),

@@ -8,6 +8,8 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { parse as parseToml } from "smol-toml";
+import { formOf, takesHttp } from "../src/cli/_client_form.ts";
+import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -44,7 +46,7 @@ const MORE_FILES: Readonly<Record<string, string>> = {
 };
 
 /** Every client, the person's own file of it, and the keys that lead to its servers. */
-const OWN: Readonly<Record<string, readonly [file: string, ...at: string[]]>> = {
+const OWN: Readonly<Record<ClientName, readonly [file: string, ...at: string[]]>> = {
   "claude-code": [".claude.json", "mcpServers"],
   "claude-desktop": [".config/Claude/claude_desktop_config.json", "mcpServers"],
   codex: [".codex/config.toml", "mcp_servers"],
@@ -100,40 +102,62 @@ function startedBy(entry: unknown): readonly string[] {
   return [command, args].flat();
 }
 
-Deno.test("pml init --client puts PML into each client's own file, and --undo takes it out byte for byte", async (t) => {
+Deno.test("pml init --client puts PML into each client's own file, and --undo takes it out byte for byte", async () => {
   await using ws = await house();
   const bin = join(ws.root, "bin");
   await writeFiles(bin, { pml: "" });
   const env = { PATH: `${bin}:${Deno.env.get("PATH")}` };
-  for (const [client, [file, ...at]] of Object.entries(OWN)) {
-    await t.step(client, async () => {
-      const path = join(homeOf(ws), file);
-      const before = await Deno.readTextFile(path);
-      const others = await serversIn(path, at);
-      const set = ["init", "--client", client, "--user", "--yes"];
-      const ran = await runPml(ws, set, { env });
-      assert.equal(ran.code, 0, ran.stderr);
-      assert.match(ran.stdout, /PML was added; the file before is .*\.backup$/m);
-      const after = await Deno.readTextFile(path);
-      const { pml, ...rest } = await serversIn(path, at);
-      assert.deepEqual(startedBy(pml), [join(bin, "pml"), "stdio"]);
-      assert.deepEqual(rest, others);
+  const pathOf = (client: ClientName) => join(homeOf(ws), OWN[client][0]);
+  const textsOf = (clients: readonly ClientName[]) =>
+    Promise.all(clients.map((client) => Deno.readTextFile(pathOf(client))));
+  const untouched = await textsOf(CLIENTS);
+  const whole = { http: false, command: join(bin, "pml") };
+  // Over HTTP, the entry takes the place of the one before.
+  for (const more of [[], ["--http"]]) {
+    const http = more.length > 0;
+    const clients = CLIENTS.filter((client) => !http || takesHttp(client));
+    const before = await textsOf(clients);
+    const others = clients.map((client) => serversIn(pathOf(client), OWN[client].slice(1)));
+    const set = ["init", "--client", clients.join(","), "--user", "--yes", ...more];
+    const ran = await runPml(ws, set, { env });
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.equal(
+      ran.stdout.match(/PML was added; the file before is .*\.backup(?:\.1)?$/gm)?.length,
+      clients.length,
+    );
+    const after = await textsOf(clients);
+    for (const [at, client] of clients.entries()) {
+      const { pml, ...rest } = await serversIn(pathOf(client), OWN[client].slice(1));
+      const { entry, input } = formOf(client, { ...whole, http });
+      assert.deepEqual(pml, entry);
+      const { pml: earlier, ...there } = await others[at] ?? {};
+      assert.equal(earlier === undefined, !http, client);
+      assert.deepEqual(rest, there);
+      if (http && input) assert.match(after[at] ?? "", /"id": ?"pml-token"/);
       // Everything that was there is there, in its order.
-      for (const line of before.split("\n").filter((each) => /^\s*\/\/|"theme"/.test(each))) {
-        assert.ok(after.includes(line), line);
-      }
-      const listed = JSON.parse((await runPml(ws, ["import", client, "--json"])).stdout);
-      const own = listed.skip.find((one: { name: string }) => one.name === "pml");
-      assert.equal(own?.why, "it is PML itself");
-      const again = await runPml(ws, set, { env });
-      assert.match(again.stdout, /has PML already/);
-      assert.equal(await Deno.readTextFile(path), after);
-      const undone = await runPml(ws, ["init", "--client", client, "--undo", "--yes"]);
-      assert.match(undone.stdout, /: as it was before connecting PML$/m);
-      assert.equal(await Deno.readTextFile(path), before);
-      await assert.rejects(Deno.stat(`${path}.backup`), Deno.errors.NotFound);
-    });
+      const lines = before[at]?.split("\n").filter((each) => /^\s*\/\/|"theme"/.test(each)) ?? [];
+      for (const line of lines) assert.ok(after[at]?.includes(line), line);
+    }
+    const again = await runPml(ws, set, { env });
+    assert.equal(again.stdout.match(/has PML already$/gm)?.length, clients.length, again.stdout);
+    assert.deepEqual(await textsOf(clients), after);
+    const { skip } = JSON.parse((await runPml(ws, ["import", "--json"])).stdout);
+    const own = skip.filter(({ name }: { name: string }) => name === "pml");
+    assert.equal(own.length, CLIENTS.length);
+    for (const { client, why } of own) assert.equal(why, "it is PML itself", client);
   }
+  // Each undo takes the last edit of each file back.
+  for (const count of [CLIENTS.length, CLIENTS.filter(takesHttp).length]) {
+    const { stdout } = await runPml(ws, ["init", "--undo", "--yes"]);
+    assert.equal(stdout.match(/: as it was before connecting PML$/gm)?.length, count);
+  }
+  assert.deepEqual(await textsOf(CLIENTS), untouched);
+  for (const client of CLIENTS) {
+    await assert.rejects(Deno.stat(`${pathOf(client)}.backup`), Deno.errors.NotFound);
+  }
+  const none = await runPml(ws, ["init", "--client", "zed", "--http", "--yes"]);
+  assertError(none, { code: "USAGE", exit: 2 });
+  assert.match(none.stderr, /zed over HTTP: its file would hold the token/);
 });
 
 Deno.test("pml init --client makes the files of a project, and --undo removes them", async () => {
@@ -142,7 +166,7 @@ Deno.test("pml init --client makes the files of a project, and --undo removes th
   const ran = await runPml(ws, ["init", "--client", names.join(","), "--yes"]);
   assert.equal(ran.code, 0, ran.stderr);
   for (const [client, file] of Object.entries(SHARED)) {
-    const [, ...at] = OWN[client] ?? [""];
+    const [, ...at] = OWN[client as ClientName];
     const { pml } = await serversIn(ws.file(file), at);
     assert.deepEqual(startedBy(pml), ["pml", "stdio"], client);
     assert.equal(((await Deno.stat(ws.file(file))).mode ?? 0) & 0o777, 0o644, client);
@@ -224,11 +248,11 @@ Deno.test("pml init --client shows the lines and asks; then it offers what the c
 
 Deno.test("pml init --client writes nothing into a file that it cannot edit, and says why", async () => {
   const wrong: readonly (readonly [client: string, text: string, why: RegExp])[] = [
-    ["cursor", '{\n  "mcpServers": \n', /line 3 is not JSON/],
+    ["cursor", '{\n  "mcpServers": \n', /mcp\.json:3:1": found invalid JSON/],
     ["cursor", '{"mcpServers": []}', /"mcpServers" is not an object/],
-    ["codex", "a = 1\nb = = 2\n", /line 2 is not TOML/],
+    ["codex", "a = 1\nb = = 2\n", /config\.toml:2:5": it is not TOML/],
     ["codex", 'mcp_servers = { a = { command = "x" } }\n', /cannot be edited without another/],
-    ["codex", "mcp_servers = 1\n", /"mcp_servers" is not a table/],
+    ["codex", "mcp_servers = 1\n", /"mcp_servers" is not an object/],
     ["zed", '{"context_servers": 1}', /"context_servers" is not an object/],
   ];
   for (const [client, text, why] of wrong) {

@@ -43,24 +43,24 @@ Deno.test("execute_code tells what is wrong, with the line and column of the cod
   await using scene = await ledgerScene();
   const { ws, pml } = scene;
   const cases: readonly (readonly [code: string, told: RegExp])[] = [
-    ["const a = 1;\n a b", /^SyntaxError: Expected ';'.* \(line 2, column 4\)$/],
+    ["const a = 1;\n a b", /^SyntaxError: Expected ';'.* \(code:2:4\)$/],
     [
       "let a;\nlet a;",
-      /^SyntaxError: Identifier 'a' has already been declared \(line 2, column 5\)$/,
+      /^SyntaxError: Identifier 'a' has already been declared \(code:2:5\)$/,
     ],
-    ["f(\n1,", /^SyntaxError: .*the code ends too early \(line 2, column 3\)$/],
-    ["import x from 'y'; x", /^SyntaxError: 'import', and 'export' cannot .*\(line 1, column 1\)$/],
-    ["const a: number = null;\n\n  a.b", /^TypeError: .*'b'\) \(line 3, column 5\)$/],
+    ["f(\n1,", /^SyntaxError: .*the code ends too early \(code:2:3\)$/],
+    ["import x from 'y'; x", /^SyntaxError: 'import', and 'export' cannot .*\(code:1:1\)$/],
+    ["const a: number = null;\n\n  a.b", /^TypeError: .*'b'\) \(code:3:5\)$/],
     [
       "function f() {\n  throw new RangeError('boo');\n}\nf()",
-      /^RangeError: boo \(line 2, column 9\)$/,
+      /^RangeError: boo \(code:2:9\)$/,
     ],
     ["throw { message: 'odd' }", /^Error: odd$/],
     ["throw 5", /^Error: 5$/],
     ["throw { status: 404 }", /^Error: \{ status: 404 \}$/],
     [
       "setTimeout(() => {\n throw new Error('late') }, 1); await new Promise(() => {})",
-      /^Error: late \(line 2/,
+      /^Error: late \(code:2:/,
     ],
     [
       "await mcp.led.nope()",
@@ -143,7 +143,7 @@ Deno.test("execute_code calls tools by any name, at once and one after the other
   assert.equal(failed.result?.isError, true);
   assert.match(
     textsOf(failed)[0] ?? "",
-    /^ToolError: it broke \(led:fail, line 1, column 15\)$/,
+    /^ToolError: it broke \(led:fail, code:1:15\)$/,
   );
   const answer = await runCode(pml, "mcp.led.hang(); mcp.led.hang(); return 'done'");
   const [value, said = ""] = textsOf(answer);
@@ -209,7 +209,7 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
   assert.ok(many.length < 70_000 && many.length > 60_000, `${many.length} characters`);
   assert.match(many, /\(\d{4} more lines were left out\)/);
   const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
-  assert.match(failed.join("\n"), /^Error: no \(line 1, column 30\)\nconsole:\nbefore$/);
+  assert.match(failed.join("\n"), /^Error: no \(code:1:30\)\nconsole:\nbefore$/);
   const late = await runCode(pml, `console.log("before"); await 1; for (;;);`, {
     timeout_ms: 2_500,
   });
@@ -299,7 +299,7 @@ Deno.test("execute_code says which types are wrong before anything runs", async 
 await mcp.filesystem.read_file({ path: 5 });`;
   const answer = await runCode(pml, code);
   assert.equal(answer.result?.isError, true);
-  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: its types are wrong\nline 2: /);
+  assert.match(textsOf(answer)[0] ?? "", /^The code did not run: its types are wrong\ncode:2: /);
   assert.deepEqual(await ledgerOf(ws), []);
   await endWell(ws, pml, { calls: 1 });
 });

@@ -15,18 +15,18 @@ for (const era of ERAS) {
     const cases: readonly (readonly [code: string, line: RegExp, hint: RegExp])[] = [
       [
         `${first}await mcp.led.nota({ text: "x" });`,
-        /line 2: .*"led" has no tool "nota"/,
+        /code:2: .*"led" has no tool "nota"/,
         /"note"/,
       ],
-      [`${first}await mcp.ledd.note({});`, /line 2: There is no server "ledd"/, /led/],
+      [`${first}await mcp.ledd.note({});`, /code:2: There is no server "ledd"/, /led/],
       [
         `${first}\nawait mcp.filesystem.read_file({});`,
-        /line 3: .*'path' is missing/,
+        /code:3: .*'path' is missing/,
         /read_file\(path: string/,
       ],
       [
         `${first}await mcp.led.note({ text: 1 });`,
-        /line 2: .*'number' is not .*'string'/,
+        /code:2: .*'number' is not .*'string'/,
         /note\(text\?: string\)/,
       ],
     ];
@@ -58,7 +58,7 @@ Deno.test("Code runs where its types cannot be checked, and the answer says so",
   await Deno.remove(`${ws.home}/types`);
   assert.match(textsOf(await runCode(pml, "mcp.led.nota()"))[0] ?? "", /no tool "nota"/);
   const own = await runCode(pml, "await mcp.led.note({ text: 'b' });\nconst o = { a: 1,\n b: };");
-  assert.match(textsOf(own)[0] ?? "", /^SyntaxError: .*line 3/);
+  assert.match(textsOf(own)[0] ?? "", /^SyntaxError: .*code:3:/);
   assert.deepEqual(await ledgerOf(ws), ["note a"]);
   await endWell(ws, pml);
 });

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { repoFile } from "./kit/pml_command.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
-import { HTTP_ENTRY } from "../src/cli/_client_file.ts";
+import { formOf } from "../src/cli/_client_form.ts";
 
 const page = await Deno.readTextFile(repoFile("docs/serve.md"));
 
@@ -26,7 +26,8 @@ async function run(script: string, { url, token }: Served, more = ""): Promise<s
 
 Deno.test("docs/serve.md: the entry is the one that init writes", () => {
   const [, entry = ""] = /```json\n(.*?)```/s.exec(page) ?? [];
-  assert.deepEqual(JSON.parse(entry).mcpServers.pml, HTTP_ENTRY);
+  const form = formOf("claude-code", { http: true, command: "pml" });
+  assert.deepEqual(JSON.parse(entry).mcpServers.pml, form.entry);
 });
 
 Deno.test("docs/serve.md: the request and the session by curl work", async () => {
@@ -45,19 +46,4 @@ Deno.test("docs/serve.md: the request and the session by curl work", async () =>
   assert.match(said, /"content":\[.*"id":3\D|"id":3\D.*"content":\[/s);
   assert.doesNotMatch(said, /"error"/);
   assert.match(said, /\n404$/, "the session has ended");
-});
-
-Deno.test("docs/clients.md has an entry over HTTP for each client that pml init --http refuses", async () => {
-  const clients = await Deno.readTextFile(repoFile("docs/clients.md"));
-  const [, section = ""] = /\n## Over HTTP\n(.*?)\n## /s.exec(clients) ?? [];
-  for (const name of ["Cursor", "Windsurf", "VS Code", "Gemini CLI", "opencode", "Codex"]) {
-    assert.ok(section.includes(`\n${name}`), name);
-  }
-  const entries = [...section.matchAll(/```json\n(.*?)```/gs)].map(([, entry = ""]) => entry);
-  assert.equal(entries.length, 4);
-  for (const entry of entries) {
-    assert.match(JSON.stringify(JSON.parse(entry)), /"Bearer [{$]\S*"/);
-    assert.match(entry, new RegExp(`rl": "${HTTP_ENTRY.url}"`));
-    assert.match(entry, /PML_TOKEN/);
-  }
 });

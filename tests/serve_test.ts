@@ -11,6 +11,7 @@ import { makeScenery, SLOW } from "./attacks/stage.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { type HttpClient, servePml } from "./kit/pml_serve.ts";
 import { runPml } from "./kit/run.ts";
+import { ProcWatch } from "./kit/procwatch.ts";
 import { until, within } from "./kit/wait.ts";
 
 const INITIALIZE = {
@@ -139,6 +140,25 @@ Deno.test("A signal ends it after the calls that run; exit code 0", async () => 
   await Deno.writeTextFile(ws.file("go.txt"), "went");
   assert.deepEqual((await called).content, [{ type: "text", text: "went" }]);
   assert.equal(await within(served.ended, { what: () => "it does not end" }), 0);
+});
+
+Deno.test("A second signal ends it at once, with what it started", async () => {
+  await using ws = await makeScenery(SLOW);
+  await using served = await servePml(ws);
+  await using one = await served.connect();
+  const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
+  one.client.callTool(params).catch(() => {}); // it is lost
+  await until(async () => ofKind(await journalOf(ws), "start").length === 1);
+  const watch = new ProcWatch(ws.tag);
+  await until(async () => (await watch.remember(served.pid)).length > 1);
+  served.kill("SIGTERM");
+  // Now it takes no more, and waits for the call.
+  await until(() => served.fetch({}, "/ready").then(({ ok }) => !ok, () => true));
+  const since = performance.now();
+  served.kill("SIGTERM");
+  assert.equal(await within(served.ended, { what: () => "it does not end" }), 143);
+  assert.ok(performance.now() - since < 1_000);
+  await watch.assertNothingLeft();
 });
 
 Deno.test("Wrong usage of pml serve is told", async () => {

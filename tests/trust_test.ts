@@ -250,3 +250,24 @@ Deno.test("pml why tells the state of the server, what was approved, and the tok
   assert.match(approved.tool, /^sha256-/);
   assert.ok(tokens > 5 && tokens < 100, tokens);
 });
+
+Deno.test("pml trust tells of a registry that is away if somebody configured it; pml doctor of any", async () => {
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: "" },
+    trusted: false,
+    pml: { permissions: { allow: ["far:*"] } },
+  });
+  // Nothing listens at this port, so no registry is reached.
+  const proxy = "network: { proxy: http://127.0.0.1:9 }\n";
+  await writeFile(join(ws.home, "config.yaml"), proxy);
+  const trust = (first: RegExp) => runPmlOnTerminal(ws, ["trust"], { typed: [[first, "y"]] });
+  const quiet = await trust(/Trust exactly this\?/);
+  assert.equal(quiet.code, 0, quiet.stdout);
+  assert.doesNotMatch(quiet.stdout, /registry/);
+  assert.match((await runPml(ws, ["doctor"])).stdout, /^warn registry .*Cannot reach/m);
+  const named = `${proxy}registries: ["https://registry.example.com/mcp"]\n`;
+  await writeFile(join(ws.home, "config.yaml"), named);
+  assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
+  const told = await trust(/Trust exactly this\?/);
+  assert.match(told.stdout, /warning: a rule allows "far": .*cannot reach the registry/);
+});

@@ -125,12 +125,14 @@ Deno.test("pml update tells the newest PML, what changed in it, and the line tha
   assert.equal(told.code, 0, told.stderr);
   assert.match(told.stdout, new RegExp(`^PML ${version} runs; 9\\.0\\.0 is there\\.\\n`));
   assert.match(told.stdout, /- Calls are faster\.\n +- \\u\{1b\}\[31mred/);
-  assert.match(told.stdout, /^Install it: deno install -gAf .* -n pml jsr:@casys\/pml$/m);
+  assert.match(told.stdout, /^Install the newest: deno install -gAf .* -n pml jsr:@casys\/pml$/m);
   const shown = JSON.parse((await runPml(ws, ["update", "--json"], MS)).stdout);
   assert.deepEqual([shown.newest, shown.changes], ["9.0.0", changes]);
   npm.withhold();
   npm.publish({});
-  assertError(await runPml(ws, ["update"], MS), { code: "UPSTREAM_DOWN", exit: 1 });
+  const failed = await runPml(ws, ["update"], MS);
+  assertError(failed, { code: "UPSTREAM_DOWN", exit: 1 });
+  assert.match(failed.stderr, /^Install the newest: deno install -gAf .*@casys\/pml$/m);
 });
 
 Deno.test("The package of npm says what changed in it", async () => {

@@ -4,13 +4,12 @@
  * @module
  */
 
-import { lineAt } from "../modules/imports.ts";
+import { placeAt, type TextPlace } from "../core/errors.ts";
 import { DENIED } from "../sandbox/denied_names.ts";
 
-/** A name that will be denied, the line where it first occurs, and what to use instead. */
-export interface DeniedName {
+/** A name that will be denied, the place where it first occurs, and what to use instead. */
+export interface DeniedName extends TextPlace {
   readonly name: string;
-  readonly line: number;
   readonly instead: string;
 }
 
@@ -48,8 +47,8 @@ export function findDenied(text: string): readonly DeniedName[] {
     const why = WHY.get(name);
     if (why === undefined || found.has(name)) continue;
     const instead = why.replace(/^./, (first) => first.toUpperCase());
-    const line = lineAt(text, match.index);
-    found.set(name, isOwn(code, name) ? undefined : { name, line, instead });
+    const place = placeAt(text, match.index);
+    found.set(name, isOwn(code, name) ? undefined : { name, instead, ...place });
   }
   return [...found.values()].filter((one) => one !== undefined);
 }

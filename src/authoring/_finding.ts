@@ -4,23 +4,19 @@
  * @module
  */
 
+import type { TextPlace } from "../core/errors.ts";
+
 /** One finding: what was checked, and the result. */
-export interface Finding {
+export interface Finding extends TextPlace {
   readonly name: string;
   readonly state: "ok" | "failed" | "warning";
   readonly message: string;
   readonly hint?: string;
-  /** The line of the file, from 1. */
-  readonly line?: number;
-  /** The column in that line, from 1. */
-  readonly column?: number;
 }
 
 /** Optional parts of a finding. */
-export interface FindingDetails {
+export interface FindingDetails extends TextPlace {
   readonly hint?: string;
-  readonly line?: number | undefined;
-  readonly column?: number | undefined;
 }
 
 /** Records a finding. */

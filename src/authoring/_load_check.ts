@@ -4,7 +4,7 @@
  * @module
  */
 
-import { asPmlError } from "../core/errors.ts";
+import { asPmlError, type TextPlace } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
 import type { Inspection } from "../modules/loader.ts";
@@ -20,7 +20,7 @@ export interface LoadOptions {
 }
 
 /** The result of loading a module. */
-export interface LoadResult {
+export interface LoadResult extends TextPlace {
   /** What the module reports about itself, if it loaded. */
   readonly inspection?: Inspection;
   /** Whether it printed something while it loaded. */
@@ -29,8 +29,6 @@ export interface LoadResult {
   readonly isSyntax?: boolean;
   /** Why it did not load. */
   readonly why?: string;
-  readonly line?: number | undefined;
-  readonly column?: number | undefined;
 }
 
 /** Shorter than usual, because its author waits. */
@@ -60,24 +58,18 @@ export async function load(text: string, options: LoadOptions): Promise<LoadResu
 }
 
 /**
- * Reads why a module did not load from the child's error. For wrong syntax, Deno gives the line.
+ * Reads why a module did not load from the child's error. For wrong syntax, Deno gives the place.
  */
 function reasonOf(message: string): Omit<LoadResult, "printed"> {
-  const why = message.replace(
-    /^Cannot (?:load the module "module"|finish the call: the sandbox of "module" was stopped): /,
+  const [, line, column] = /(?:"module|blob:null\/[\w-]+):(\d+):(\d+)/.exec(message) ?? [];
+  const [first = ""] = message.replace(
+    /^Cannot (?:load the module "module[:\d]*"|finish the call: the sandbox of "module" was stopped): /,
     "",
-  );
-  const [, place, column, reason] = /^syntax error in line (\d+), column (\d+): (.*)/.exec(why) ??
-    [];
-  if (place !== undefined) {
-    const at = { line: Number(place), column: Number(column) };
-    return { isSyntax: true, why: visible(reason ?? "", 300), ...at };
-  }
-  const [first = ""] = why.split("\n");
-  const said = first.replace(/^(?:TypeError: )?SyntaxError: /, "");
+  ).split("\n");
+  const said = first.replace(/^(?:TypeError: )?(?:SyntaxError|syntax error): /, "");
   return {
     isSyntax: said !== first,
     why: visible(said.replace(/ at blob:.*$/, ""), 300),
-    line: Number(/blob:null\/[\w-]+:(\d+):\d+/.exec(message)?.[1]) || undefined,
+    ...line !== undefined && { line: Number(line), column: Number(column) },
   };
 }

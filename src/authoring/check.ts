@@ -237,10 +237,10 @@ function askedBy(tools: readonly CheckedTool[]): Permissions {
 }
 
 function sayImports({ loading }: Imports, say: Say): void {
-  for (const { specifier, line } of loading) {
+  for (const { specifier, ...place } of loading) {
     const isOurs = /@casys\/pml\b/.test(specifier);
     say("failed", `it imports ${quoted(specifier)}, but a module is one file`, {
-      line,
+      ...place,
       hint: isOurs ? "Write `import type`: only types can be imported from there" : BUNDLE,
     });
   }
@@ -250,11 +250,11 @@ function sayDenied(
   text: string,
   { imports, say }: { readonly imports: Imports; readonly say: Say },
 ): void {
-  for (const { specifier, line } of imports.dynamic) {
+  for (const { specifier, ...place } of imports.dynamic) {
     const hint = "Bundle it into the module, or do not use it";
-    say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, line });
+    say("warning", `import(${quoted(specifier)}) is denied when it runs`, { hint, ...place });
   }
-  for (const { name, line, instead } of findDenied(text)) {
-    say("warning", `${name} is denied when it runs`, { hint: instead, line });
+  for (const { name, instead, ...place } of findDenied(text)) {
+    say("warning", `${name} is denied when it runs`, { hint: instead, ...place });
   }
 }

@@ -6,6 +6,7 @@
 
 import { resolve } from "node:path";
 import { authorsOf } from "../app/open_authors.ts";
+import { shownPlace } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
@@ -17,8 +18,8 @@ export async function check(
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
   const { report } = await (await authorsOf(app)).checkModule(resolve(file), { types, signal });
-  const lines = report.checks.map(({ name, state, message, hint, line }) => {
-    const where = line === undefined ? "" : `line ${line}: `;
+  const lines = report.checks.map(({ name, state, message, hint, ...place }) => {
+    const where = place.line === undefined ? "" : `${shownPlace(visible(file, 300), place)}: `;
     return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;
   });
   const count = (state: keyof typeof SIGNS) =>

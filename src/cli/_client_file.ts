@@ -6,101 +6,104 @@
 
 import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { Node, ParseError } from "jsonc-parser";
+import type { Node } from "jsonc-parser";
+import { parseJson, parseToml } from "../config/clients.ts";
+import type { PmlError } from "../core/errors.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
+import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { refused } from "./_files.ts";
-import { isAdded } from "./_yaml_text.ts";
+import { isAdded, plain, put } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
 const COMMENT = /\/\/.*|\/\*[^]*?\*\//g;
 
-/** The entry that starts PML. It holds no key. */
-export const ENTRY = { type: "stdio", command: "pml", args: ["stdio"] } as const;
-
-/** The entry for `pml serve`. It names the variable of the token and never holds the token. */
-export const HTTP_ENTRY = {
-  type: "http",
-  url: "http://127.0.0.1:3003/mcp",
-  headers: { Authorization: "Bearer ${PML_TOKEN:-}" },
-} as const;
-
 const NAME = "pml";
+/** The keys of an entry that say what it leads to. */
+const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
 
-/** The new text of a client's file, and the entry that it replaces, if there was one. */
-export interface ClientEdit {
-  readonly text: string;
-  readonly before: string | undefined;
+/** Where a value stands in a file. */
+interface Place {
+  readonly path: string;
+  readonly at: readonly [section: string, ...names: string[]];
+  readonly entry: unknown;
 }
 
-/** What is written into a client's file. */
-export interface ClientForm {
-  /** The keys of the object that holds the servers. */
-  readonly at?: readonly [section: string, ...names: string[]];
-  /** The entry of PML. */
-  readonly entry?: Readonly<Record<string, unknown>>;
+/** The edit of a client's file. */
+export interface ClientEdit {
+  readonly text: string;
+  /** The lines that it adds. */
+  readonly added: readonly string[];
+  /** The entry of another server of this name, if there is one. */
+  readonly other?: string | undefined;
 }
 
 /**
- * Returns the edit that a text needs, or nothing if it has the entry already. Throws if the text
- * cannot be edited; `path` is for the error.
+ * Returns the edit that a text needs, or nothing if it has the entry already. If another server has
+ * the name, the text stays. Throws if the text cannot be edited; `path` is for the error.
  */
 export async function editClientText(
   text: string,
   path: string,
-  { at = ["mcpServers"], entry = ENTRY }: ClientForm = {},
+  { at, entry, instead, input }: ClientForm,
 ): Promise<ClientEdit | undefined> {
-  const jsonc = await import("jsonc-parser");
-  const whole: unknown = read(text.replace(/^\uFEFF/, ""), { jsonc, path });
-  const servers = at.reduce((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
+  const isToml = path.endsWith(".toml");
+  const whole = await (isToml ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
+  const servers = at.reduce<unknown>((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
   if (!isObject(servers)) throw refused(path, `"${at.join(".")}" is not an object`);
   const found = memberOf(servers, NAME);
   if (isPml(found, entry)) return undefined;
-  const after = await withValue(text, { path, at: [...at, NAME], entry });
-  return { text: after, before: JSON.stringify(found) };
+  const other = JSON.stringify(found);
+  const before = found === undefined ? undefined : instead;
+  if (other !== JSON.stringify(before)) return { text, added: [], other };
+  const asking = input === undefined ? text : await withInput(text, { path, whole, input });
+  const own = { path, at: [...at, NAME], entry } as const;
+  const after = isToml ? await withTable(text, { ...own, before }) : await withValue(asking, own);
+  return { text: after, added: [...addedLines(text, asking), ...addedLines(asking, after)] };
 }
 
-/**
- * Does the same for a TOML file: the entry becomes a table behind everything else. The text of the
- * edit is the text before if another entry is there.
- */
-export async function editTomlText(
+/** Adds the question for the token to those that the client asks the person. */
+async function withInput(
   text: string,
-  path: string,
-  { at: [section] = ["mcp_servers"], entry = ENTRY }: ClientForm = {},
-): Promise<ClientEdit | undefined> {
-  const { parse, stringify, TomlError } = await import("smol-toml");
-  const parsed = (toml: string): Record<string, unknown> => {
-    try {
-      return parse(toml);
-    } catch (error) {
-      // The library's message repeats the line, which may contain a key.
-      throw refused(path, error instanceof TomlError ? `line ${error.line} is not TOML` : error);
-    }
-  };
-  const before = parsed(text);
-  const servers = before[section] ?? {};
-  if (!isObject(servers)) throw refused(path, `"${section}" is not a table`);
-  const found = memberOf(servers, NAME);
-  if (isPml(found, entry)) return undefined;
-  if (found !== undefined) return { text, before: JSON.stringify(found) };
-  const wanted = { ...before, [section]: { ...servers, [NAME]: entry } };
+  { path, whole, input }: {
+    readonly path: string;
+    readonly whole: unknown;
+    readonly input: ClientEntryValue;
+  },
+): Promise<string> {
+  const { inputs = [] } = objectOf(whole);
+  if (!Array.isArray(inputs)) throw refused(path, '"inputs" is not a list');
+  if (inputs.some((one) => objectOf(one).id === input.id)) return text;
+  return await withValue(text, { path, at: ["inputs"], entry: [...inputs, input] });
+}
+
+/** Returns a TOML text with a table behind everything else, or in the place of another one. */
+async function withTable(
+  text: string,
+  { path, at, entry, before }: Place & { readonly before: ClientEntryValue | undefined },
+): Promise<string> {
+  const { stringify } = await import("smol-toml");
+  const wanted = await parseToml(text, path);
+  put(wanted, { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
+  const tableOf = (said: unknown) =>
+    `[${at.join(".")}]\n${stringify(said)}`.trimEnd().replaceAll("\n", end) + end;
   const gap = text === "" ? "" : text.endsWith("\n") ? end : end + end;
-  const own = `[${section}.${NAME}]\n${stringify(entry)}`.trimEnd() + "\n";
-  const after = text + gap + own.replaceAll("\n", end);
-  try {
-    if (isDeepStrictEqual(parse(after), parse(stringify(wanted)))) {
-      return { text: after, before: undefined };
-    }
-  } catch {
-    // An inline table cannot be added to from outside.
-  }
-  throw refused(path, "it cannot be edited without another change");
+  const after = before === undefined
+    ? text + gap + tableOf(entry)
+    : text.replace(tableOf(before), () => tableOf(entry));
+  // An inline table cannot be added to from outside.
+  const now = await parseToml(after, path).catch(() => undefined);
+  if (isDeepStrictEqual(now, plain(wanted))) return after;
+  throw uneditable(path);
+}
+
+function uneditable(path: string): PmlError {
+  return refused(path, "it cannot be edited without another change");
 }
 
 /** Returns the lines that an edit adds to a text, and nothing of the lines around them. */
-export function addedLines(before: string, after: string): readonly string[] {
+function addedLines(before: string, after: string): readonly string[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start++;
   let end = 0;
@@ -115,44 +118,29 @@ export function addedLines(before: string, after: string): readonly string[] {
  */
 export async function withValue(
   text: string,
-  { path, at, entry }: {
-    readonly path: string;
-    readonly at: readonly [section: string, ...names: string[]];
-    readonly entry: unknown;
-  },
+  { path, at, entry }: Place,
 ): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const before = text.slice(mark.length);
-  const wanted = read(before, { jsonc, path });
-  const [last = ""] = at.slice(-1);
-  const isThere = at.slice(0, -1).reduce<unknown>((so, name) => objectOf(so)[name], wanted);
-  if (entry === undefined && isThere === undefined) return text;
-  const holder = at.slice(0, -1).reduce<Record<string, unknown>>((so, name) => {
-    const inside = so[name] ?? {};
-    if (!isObject(inside)) throw refused(path, `"${name}" is not an object`);
-    return so[name] = inside;
-  }, wanted);
-  if (entry === undefined) delete holder[last];
-  else holder[last] = entry;
+  const wanted = await read(before, path);
+  put(wanted, { at, entry });
   const after = edited(before, { at, entry, jsonc });
-  if (isDeepStrictEqual(read(after, { jsonc, path }), wanted)) return mark + after;
-  throw refused(path, "it cannot be edited without another change");
+  if (isDeepStrictEqual(await read(after, path), plain(wanted))) return mark + after;
+  throw uneditable(path);
 }
 
 /**
  * Returns whether an entry leads to PML. Other fields of the entry, such as `env`, may differ, and
  * the command may be named by its whole path.
  */
-function isPml(found: unknown, entry: Readonly<Record<string, unknown>>): boolean {
+function isPml(found: unknown, entry: ClientEntryValue): boolean {
   if (!isObject(found)) return false;
-  const { type = entry.type, args, url } = found;
+  const { type, command, args } = found;
   // npm starts it without an install.
-  if (found.command === "npx" && isDeepStrictEqual(args, ["-y", "@casys/pml", "stdio"])) {
-    return true;
-  }
-  const wanted = [entry.type, pathless(entry.command), entry.args, entry.url];
-  return isDeepStrictEqual([type, pathless(found.command), args, url], wanted);
+  if (command === "npx" && isDeepStrictEqual(args, ["-y", "@casys/pml", "stdio"])) return true;
+  return [undefined, entry.type].includes(type) &&
+    LEADING.every((key) => isDeepStrictEqual(pathless(found[key]), pathless(entry[key])));
 }
 
 function pathless(command: unknown): unknown {
@@ -168,93 +156,101 @@ function edited(
     readonly jsonc: Jsonc;
   },
 ): string {
-  const { modify, applyEdits, format, parse, parseTree, findNodeAtLocation, getNodeValue } = jsonc;
-  const list: unknown = at.reduce<unknown>((so, name) => objectOf(so)[name], parse(text));
-  if (Array.isArray(list) && isAdded(list, entry)) return listed(text, { at, entry, jsonc });
+  const { modify, applyEdits } = jsonc;
+  if (entry === undefined) return applyEdits(text, modify(text, [...at], entry, {}));
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
-  const root = parseTree(text);
-  const holder = root && findNodeAtLocation(root, at.slice(0, -1));
-  const [name = ""] = at.slice(-1);
-  const last = holder?.children?.at(-1);
-  const behind = holder && last &&
-    text.slice(last.offset + last.length, holder.offset + holder.length);
-  const isNew = entry !== undefined && objectOf(holder && getNodeValue(holder))[name] === undefined;
-  // The library would put the new part between the last one and the comment on it.
-  if (holder?.type === "object" && isNew && behind?.match(COMMENT)) {
-    return appended(
-      text,
-      holder,
-      `${JSON.stringify(name)}: ${JSON.stringify(entry, null, indent)}`,
-    );
+  const there = nodeIn(text, at, jsonc);
+  const list = there?.type === "array" && Array.isArray(entry) ? entry : undefined;
+  const now = list && listed(text, { at, list, indent, jsonc });
+  if (now !== undefined) return now;
+  if (there !== undefined) {
+    const { offset, length } = there;
+    const isLong = text.slice(offset, offset + length).includes("\n");
+    const line = isLong ? lineOf(text, offset) : undefined;
+    const own = inLines(JSON.stringify(entry, null, indent), line);
+    return text.slice(0, offset) + own + text.slice(offset + length);
   }
-  const edits = modify(text, [...at], entry, {});
-  const after = applyEdits(text, edits);
-  const options = { tabSize: indent.length, insertSpaces: indent !== "\t" };
-  // Only the new part is formatted, and the brackets beside it; the rest stays as it was.
-  const shaped = edits.flatMap(({ offset, content }) => {
-    const closes = after[offset + content.length] === "}" ? 1 : 0;
-    return format(after, { offset: offset - 1, length: content.length + 1 + closes }, options);
-  });
-  return applyEdits(after, shaped);
+  let depth = at.length - 1;
+  while (depth > 0 && nodeIn(text, at.slice(0, depth), jsonc) === undefined) depth--;
+  const [name = "", ...below] = at.slice(depth);
+  const value = below.reduceRight((inner, key) => ({ [key]: inner }), entry);
+  const holder = nodeIn(text, at.slice(0, depth), jsonc);
+  const own = `"${name}": ${JSON.stringify(value, null, indent)}`;
+  return holder ? appended(text, holder, { own, indent }) : text;
 }
 
-/** Removes texts from a list, and adds others as its last lines. What stays keeps its comments. */
+function nodeIn(
+  text: string,
+  at: readonly string[],
+  { parseTree, findNodeAtLocation }: Jsonc,
+): Node | undefined {
+  const root = parseTree(text);
+  return root && findNodeAtLocation(root, [...at]);
+}
+
+/** Returns the line break before an offset with the indentation behind it, if there is one. */
+function lineOf(text: string, offset: number): string | undefined {
+  return /\r?\n[ \t]*(?=[^\n]*$)/.exec(text.slice(0, offset))?.[0];
+}
+
+/** Returns JSON whose lines begin as another one; in one line if there is no other. */
+function inLines(json: string, line: string | undefined): string {
+  return json.replaceAll(/\n\s*/g, (space) => line === undefined ? " " : line + space.slice(1));
+}
+
+/**
+ * Removes elements from a list, and adds others as its last lines. What stays keeps its comments.
+ * Returns undefined if that does not make the list that is wanted.
+ */
 function listed(
   text: string,
-  { at, entry, jsonc: { modify, applyEdits, parseTree, findNodeAtLocation, getNodeValue } }: {
+  { at, list, indent, jsonc }: {
     readonly at: readonly string[];
-    readonly entry: readonly string[];
+    readonly list: readonly unknown[];
+    readonly indent: string;
     readonly jsonc: Jsonc;
   },
-): string {
-  const nodeIn = (now: string) => {
-    const root = parseTree(now);
-    return root && findNodeAtLocation(root, [...at]);
-  };
-  const found = nodeIn(text);
-  const before: readonly unknown[] = found ? getNodeValue(found) : [];
+): string | undefined {
+  const { modify, applyEdits, getNodeValue } = jsonc;
+  const shown = (value: unknown) => JSON.stringify(value, null, indent);
+  const before = nodeIn(text, at, jsonc)?.children?.map((one) => shown(getNodeValue(one))) ?? [];
+  const wanted = list.map(shown);
+  if (!isAdded(before, wanted)) return undefined;
   let now = text;
   for (const [index, one] of [...before.entries()].reverse()) {
-    if (entry.includes(one as string)) continue;
-    now = applyEdits(now, modify(now, [...at, index], undefined, {}));
+    if (!wanted.includes(one)) now = applyEdits(now, modify(now, [...at, index], undefined, {}));
   }
-  for (const one of entry.filter((each) => !before.includes(each))) {
-    const holder = nodeIn(now);
-    if (holder !== undefined) now = appended(now, holder, JSON.stringify(one));
+  for (const own of wanted.filter((each) => !before.includes(each))) {
+    const holder = nodeIn(now, at, jsonc);
+    if (holder !== undefined) now = appended(now, holder, { own, indent });
   }
   return now;
 }
 
 /** Adds an element behind the last one of a list or an object, and behind a comment after that. */
-function appended(text: string, { children = [], offset, length }: Node, own: string): string {
-  const closing = offset + length - 1;
+function appended(
+  text: string,
+  { type, children = [], offset, length }: Node,
+  { own, indent }: { readonly own: string; readonly indent: string },
+): string {
   const last = children.at(-1);
   const end = last === undefined ? offset + 1 : last.offset + last.length;
-  const behind = text.slice(end, closing);
-  const isOpen = behind.replaceAll(COMMENT, "").includes(",");
-  const comma = last === undefined || isOpen ? "" : ",";
-  const space = last && /\r?\n[ \t]*$/.exec(text.slice(0, last.offset))?.[0];
-  if (space === undefined || !behind.includes("\n")) {
-    const between = last === undefined ? "" : ", ";
-    return text.slice(0, end) + between + own + text.slice(isOpen ? closing : end);
+  const behind = text.slice(end, offset + length - 1);
+  const to = end + behind.trimEnd().length;
+  const isEmpty = last === undefined && type === "object";
+  const outer = lineOf(text, last?.offset ?? offset) ??
+    (text.includes("\r\n") ? "\r\n" : "\n");
+  if (!isEmpty && !behind.includes("\n")) {
+    return text.slice(0, end) + (last ? ", " : "") + inLines(own, undefined) + text.slice(end);
   }
-  const line = `${space}${own.replaceAll("\n", space)}`;
-  return text.slice(0, end) + comma + behind.trimEnd() + line +
-    behind.slice(behind.trimEnd().length) + text.slice(closing);
+  const line = isEmpty ? outer + indent : outer;
+  const comma = isEmpty || behind.replaceAll(COMMENT, "").includes(",") ? "" : ",";
+  return text.slice(0, end) + comma + text.slice(end, to) + line + inLines(own, line) +
+    (isEmpty ? outer + text.slice(end + behind.length) : text.slice(to));
 }
 
-function read(
-  text: string,
-  { path, jsonc }: { readonly path: string; readonly jsonc: Jsonc },
-): Record<string, unknown> {
-  const errors: ParseError[] = [];
-  const value: unknown = jsonc.parse(text, errors, { allowTrailingComma: true });
-  const [first] = errors;
-  if (first !== undefined) {
-    const line = text.slice(0, first.offset).split("\n").length;
-    const said = jsonc.printParseErrorCode(first.error).replace(/\B[A-Z]/g, " $&").toLowerCase();
-    throw refused(path, `line ${line} is not JSON (${said})`);
-  }
-  if (!isObject(value)) throw refused(path, "it is not a JSON object");
-  return value;
+async function read(text: string, path: string): Promise<Record<string, unknown>> {
+  const value = plain(await parseJson(text, path));
+  if (isObject(value)) return value;
+  throw refused(path, "it is not a JSON object");
 }

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
-import { editClientText, ENTRY, withValue } from "./_client_file.ts";
+import { editClientText as edit, withValue } from "./_client_file.ts";
+import { formOf } from "./_client_form.ts";
+
+const FORM = formOf("claude-code", { http: false, command: "pml" });
+const ENTRY = FORM.entry;
+
+function editClientText(text: string, path: string, form = FORM): ReturnType<typeof edit> {
+  return edit(text, path, form);
+}
 
 async function edited(text: string): Promise<string> {
   const edit = await editClientText(text, ".mcp.json");
@@ -56,12 +64,11 @@ Deno.test("editClientText() writes as the file is written: indentation and line 
   assert.ok(!/[^\r]\n/.test(windows), JSON.stringify(windows));
 });
 
-Deno.test("editClientText() tells another server of the name pml, and can replace it", async () => {
+Deno.test("editClientText() tells another server of the name pml, and leaves it", async () => {
   const text = '{"mcpServers": {"pml": {"command": "./evil"}, "b": {}}}';
   const edit = await editClientText(text, ".mcp.json");
   assert.ok(edit !== undefined);
-  assert.equal(edit.before, '{"command":"./evil"}');
-  assert.deepEqual(JSON.parse(edit.text), { mcpServers: { pml: ENTRY, b: {} } });
+  assert.deepEqual(edit, { text, added: [], other: '{"command":"./evil"}' });
 });
 
 Deno.test("editClientText() takes its own entry in any order for its own", async () => {
@@ -89,7 +96,8 @@ Deno.test("editClientText() takes what starts PML for its own, and nothing else"
 
 Deno.test("editClientText() says in words what is wrong, and in which line", async () => {
   await assert.rejects(editClientText('{\n  "a": }', "x.json"), {
-    message: 'Cannot use "x.json": line 2 is not JSON (value expected)',
+    message:
+      'Cannot read "x.json:2:8": found invalid JSON (value expected), wanted JSON with comments',
   });
 });
 
@@ -120,7 +128,7 @@ Deno.test("withValue() edits a list in place, and what stays keeps its comments"
   const cases: readonly (readonly [before: string, list: readonly string[], after: string])[] = [
     ['{"a": []}', ["x"], '{"a": ["x"]}'],
     ['{"a": ["x"]}', ["x", "y"], '{"a": ["x", "y"]}'],
-    ['{"a": ["x",]}', ["x", "y"], '{"a": ["x", "y"]}'],
+    ['{"a": ["x",]}', ["x", "y"], '{"a": ["x", "y",]}'],
     [
       '{\n  "a": [\n    "x" // why, x\n  ]\n}\n',
       ["x", "y", "z"],
@@ -148,4 +156,44 @@ Deno.test("editClientText() leaves a comment behind the server that it is about"
   assert.match(await edited(open), /"gh": \{\}, \/\* mine \*\/ \/\/ too\n {4}"pml": \{/);
   const tabs = '{\r\n\t"mcpServers": {\r\n\t\t"gh": {} // mine\r\n\t}\r\n}\r\n';
   assert.match(await edited(tabs), /"gh": \{\}, \/\/ mine\r\n\t\t"pml": \{\r\n\t\t\t"type"/);
+});
+
+Deno.test("editClientText() has VS Code ask for the token once, beside what it asks already", async () => {
+  const form = formOf("vscode", { http: true, command: "pml" });
+  const ask =
+    '{ "type": "promptString", "id": "pml-token", "description": "PML_TOKEN", "password": true }';
+  const other = '{"id": "gh", "type": "promptString"}';
+  const cases: readonly (readonly [before: string, inputs: string])[] = [
+    ["{}", ask],
+    [`{"inputs": [${other}], "servers": {}}`, `${other}, ${ask}`],
+    [`{\n\t"inputs": [\n\t\t${other}, // mine\n\t],\n}`, `${other}, // mine\n\t\t${ask}\n\t`],
+  ];
+  for (const [before, inputs] of cases) {
+    const { text = "", added = [] } = await editClientText(before, "x.json", form) ?? {};
+    assert.ok(bare(text).includes(`"inputs":[${bare(inputs)}]`), text);
+    assert.ok(added.every((line) => !line.includes("gh")), added.join("\n"));
+    const value = parse(text, [], { allowTrailingComma: true });
+    assert.deepEqual(value.servers.pml, form.entry);
+    assert.equal(await editClientText(text, "x.json", form), undefined);
+    const others = text.replace(`"pml":`, `"else":`);
+    const { text: again = "" } = await editClientText(others, "x.json", form) ?? {};
+    assert.equal(again.match(/"id": "pml-token"/g)?.length, 1, again);
+  }
+  const text = '{"inputs": {}}';
+  await assert.rejects(editClientText(text, "x.json", form), /"inputs" is not a list/);
+});
+
+Deno.test("editClientText() tells entries of other addresses from its own", async () => {
+  for (const client of ["claude-code", "cursor", "gemini", "opencode", "windsurf"] as const) {
+    const form = formOf(client, { http: true, command: "pml" });
+    const [section] = form.at;
+    const own = JSON.stringify(form.entry);
+    const edit = (pml: string) => editClientText(`{"${section}": {"pml": ${pml}}}`, "x.json", form);
+    assert.equal(await edit(own), undefined, client);
+    const other = await edit(own.replace("3003", "3004"));
+    assert.ok(other?.other?.includes("3004"), client);
+    const replaced = await edit(JSON.stringify(form.instead));
+    assert.equal(replaced?.other, undefined, client);
+    assert.deepEqual(JSON.parse(replaced?.text ?? "")[section].pml, form.entry);
+  }
 });

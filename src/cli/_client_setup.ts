@@ -15,21 +15,13 @@ import {
   CLIENTS,
   isThere,
   readClientFile,
-  tableOf,
 } from "../config/clients.ts";
 import { exists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
-import {
-  addedLines,
-  type ClientEdit,
-  type ClientForm,
-  editClientText,
-  editTomlText,
-  ENTRY,
-  HTTP_ENTRY,
-} from "./_client_file.ts";
+import { type ClientEdit, editClientText } from "./_client_file.ts";
+import { formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
 import { readInside, refused } from "./_files.ts";
@@ -71,13 +63,20 @@ export interface Asking extends CommandContext {
 
 const UNDONE = "connecting PML";
 
-/** Returns the clients that the person named: all that are here if none is named. */
-export function chosenClients(app: App, named: string | boolean): readonly ClientName[] {
+/**
+ * Returns the clients that the person named. If none is named, these are all that are here, and that
+ * can use `pml serve` if the entry is for it.
+ */
+export function chosenClients(
+  app: App,
+  named: string | boolean,
+  http = false,
+): readonly ClientName[] {
   const place = placeOf(app);
   if (typeof named === "string") {
     return [...new Set(named.split(",").map((name) => clientNamed(name.trim())))];
   }
-  const found = CLIENTS.filter((client) => isHere(client, place));
+  const found = CLIENTS.filter((client) => isHere(client, place) && (!http || takesHttp(client)));
   if (found.length > 0) return found;
   throw usage("Cannot connect a client: PML found none of those that it knows", known());
 }
@@ -120,10 +119,10 @@ export async function readSetup(
   { user, http }: { readonly user: boolean; readonly http: boolean },
 ): Promise<ClientSetup> {
   const place = placeOf(app);
-  if (http && client !== "claude-code") {
+  if (http && !takesHttp(client)) {
     throw usage(
-      `Cannot connect ${client} over HTTP: PML writes such an entry for claude-code only`,
-      "docs/clients.md has the entries of other clients",
+      `Cannot connect ${client} over HTTP: its file would hold the token`,
+      "Connect it without --http",
     );
   }
   const all = clientFiles(client, place);
@@ -136,9 +135,7 @@ export async function readSetup(
   const target = await targetOf(file);
   const text = target.found?.text;
   const form = formOf(client, { text, http, command: isOwn ? commandOf(place) : "pml" });
-  const edit = client === "codex"
-    ? await editTomlText(text ?? "", path, form)
-    : await editClientText(text ?? "{}\n", path, form);
+  const edit = await editClientText(text ?? (client === "codex" ? "" : "{}\n"), path, form);
   return { ...target, client, isOwn, edit };
 }
 
@@ -151,35 +148,6 @@ async function targetOf({ path, inside }: ClientFile): Promise<Target> {
   const own = join(real, basename(path));
   if (found !== undefined && found.path !== own) throw refused(path, "it is a link");
   return { path: own, found };
-}
-
-/** Returns what goes into the file of a client, in the words of its own documentation. */
-function formOf(
-  client: ClientName,
-  { text = "", http, command }: {
-    readonly text: string | undefined;
-    readonly http: boolean;
-    readonly command: string;
-  },
-): ClientForm {
-  const { type, args } = ENTRY;
-  const at = [tableOf(client)] as const;
-  switch (client) {
-    case "claude-code":
-      return { at, entry: http ? HTTP_ENTRY : { type, command, args } };
-    case "vscode":
-      return { at, entry: { type, command, args } };
-    case "zed":
-      return { at, entry: { source: "custom", command, args } };
-    case "opencode": {
-      // A later form of the file has one level more.
-      const isDeep = /"mcp"\s*:\s*\{\s*"servers"\s*:/.test(text);
-      const entry = { type: "local", command: [command, ...args], enabled: true };
-      return { at: isDeep ? ["mcp", "servers"] : at, entry };
-    }
-    default:
-      return { at, entry: { command, args } };
-  }
 }
 
 /** Returns the whole path of `pml`, because programs with windows often have another PATH. */
@@ -198,13 +166,13 @@ export async function writeSetup(
 ): Promise<Step> {
   const todo = `${client} does not start PML yet: give it the command \`pml stdio\``;
   if (edit === undefined) return { path, changed: false, said: "has PML already" };
-  const { text, before } = edit;
+  const { text, added, other } = edit;
   // Somebody else wrote this entry. PML does not replace it, whatever it starts.
-  if (before !== undefined && ![ENTRY, HTTP_ENTRY].some((own) => JSON.stringify(own) === before)) {
-    const said = `left as it is, because it has another server "pml": ${visible(before, 2_000)}`;
+  if (other !== undefined) {
+    const said = `left as it is: it has another server "pml": ${visible(other, 2_000)}`;
     return { path, changed: false, said, todo: `${todo}, under another name` };
   }
-  const lines = addedLines(found?.text ?? "", text).map((line) => `  + ${line}`);
+  const lines = added.map((line) => `  + ${line}`);
   if (dry) return { path, changed: false, said: `would get these lines\n${lines.join("\n")}` };
   if (ask && (found !== undefined || isOwn)) {
     tell(`${path} gets these lines:\n${lines.join("\n")}`);

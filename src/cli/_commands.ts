@@ -17,7 +17,8 @@ export interface CommandRow {
   readonly options?: Readonly<Record<string, string>>;
   /** Whether the options are for another program. */
   readonly passesOn?: true;
-  readonly examples: readonly string[];
+  /** The name alone if there are none. */
+  readonly examples?: readonly string[];
 }
 
 /** What each list of rules does. */
@@ -47,7 +48,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "tools [server]",
       does: "list servers and their tools, or show one server:tool in full",
       options: { ...JSON_OPTION, "--refresh": "ask the servers again" },
-      examples: ["pml tools", "pml tools filesystem:read_file"],
+      examples: ["pml tools filesystem:read_file"],
     },
     {
       usage: "search <query...>",
@@ -68,17 +69,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--yes": "install without asking",
         "--from <url>": "download from this mirror",
       },
-      examples: [
-        "pml search install-model",
-        "pml search install-model ./models/my-encoder",
-      ],
+      examples: ["pml search install-model ./models/my-encoder"],
     },
     {
       usage: "why <server:tool> [arguments...]",
       does: "say whether a tool, or a call with arguments, runs, asks you or is denied, and why",
       options: JSON_OPTION,
       examples: [
-        "pml why filesystem:write_file",
         "pml why filesystem:write_file path=a.txt",
         "pml why github:@resources",
       ],
@@ -87,13 +84,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "types [servers...]",
       does: "write the tools of servers, or of all, as TypeScript for your own programs",
       options: { "--json": "print the types of each tool as JSON" },
-      examples: ["pml types filesystem git > mcp.d.ts", "pml types --json"],
+      examples: ["pml types filesystem git > mcp.d.ts"],
     },
     {
       usage: "memory <what> [tool]",
       does: "show what is remembered of the use of tools, or clear it: show, clear",
       options: JSON_OPTION,
-      examples: ["pml memory show", "pml memory show github:search_code", "pml memory clear"],
+      examples: ["pml memory show github:search_code", "pml memory clear"],
     },
   ],
   "Capabilities (saved code and plans):": [
@@ -109,8 +106,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--yes": "delete without asking",
       },
       examples: [
-        "pml capability list",
-        "pml capability show my:weather",
         "pml capability save my:weather --code weather.ts --parameter city=Paris",
         "pml capability export my:weather > weather.json",
         "pml capability import weather.json",
@@ -142,13 +137,12 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         "--list": "list the files that you trust",
         "--revoke": "do not trust this file any more, or the one named",
       },
-      examples: ["pml trust", "pml trust --list", "pml trust --revoke"],
+      examples: ["pml trust", "pml trust --revoke"],
     },
     {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
       options: { "--json": "only list them, as JSON" },
-      examples: ["pml approve"],
     },
     {
       usage: "install <server>",
@@ -170,7 +164,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       usage: "logout [server]",
       does: "sign out at a server, and have it take the token back where it can",
       options: { ...JSON_OPTION, "--all": "at all servers" },
-      examples: ["pml logout notion", "pml logout --all"],
+      examples: ["pml logout notion"],
     },
     {
       usage: "lock [update] [server]",
@@ -179,7 +173,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
         ...JSON_OPTION,
         "--check": "show what differs from the lock, and exit 1 if anything does",
       },
-      examples: ["pml lock", "pml lock --check", "pml lock update github"],
+      examples: ["pml lock --check", "pml lock update github"],
     },
   ],
   "Setting up:": [

@@ -5,6 +5,7 @@
  */
 
 import type { ToolResult } from "../core/call.ts";
+import { shownPlace, type TextPlace } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { adviceLines, type GrantAdvice } from "./_dev_grant.ts";
 import { textOf } from "./_result.ts";
@@ -12,13 +13,11 @@ import { isTerminal } from "./_terminal.ts";
 import { print, tell } from "./out.ts";
 
 /** A finding of a check, at its place. */
-interface ShownFinding {
+interface ShownFinding extends TextPlace {
   readonly name: string;
   readonly state: "ok" | "failed" | "warning";
   readonly message: string;
   readonly hint?: string;
-  readonly line?: number;
-  readonly column?: number;
 }
 
 /** The call that an event is about. */
@@ -101,9 +100,9 @@ export class DevShown {
   }
 
   #checked({ ok, ms, server, runs, tools, checks }: DevEvent & { event: "check" }) {
-    const found = checks.flatMap(({ state, message, hint = "", line, column }) => {
+    const found = checks.flatMap(({ state, message, hint = "", ...place }) => {
       if (state === "ok") return [];
-      const at = [this.#file, line, column].filter(Boolean).join(":");
+      const at = shownPlace(this.#file, place);
       return [`${state === "failed" ? sign(false) : "!"} ${at}: ${message}`, hint && `  ${hint}`];
     });
     const changed = this.#runs === runs ? "" : runs;

@@ -139,7 +139,7 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
 function refusesHome(problem: PmlError | undefined): boolean {
   const problems = problem?.detail?.problems;
   return Array.isArray(problems) &&
-    problems.some((each) => isObject(each) && each.file === "PML_HOME");
+    problems.some((each) => isObject(each) && each.file === "the home of PML");
 }
 
 async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {

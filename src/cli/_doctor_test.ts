@@ -89,3 +89,24 @@ Deno.test("doctor() tells why search is lexical, and that it is so where a model
     await Deno.remove(HOME, { recursive: true });
   }
 });
+
+Deno.test("doctor() makes no home where the home is refused, and says why", async () => {
+  const HOME = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    const cwd = `${HOME}/ws`;
+    await Deno.mkdir(cwd);
+    await Deno.writeTextFile(`${cwd}/package.json`, "{}");
+    const environment = {
+      ...environmentOf({ HOME, PML_REGISTRIES: "none" }),
+      homeless: "one that does not count",
+    };
+    await using app = await openApp({ cwd, environment });
+    const { text = "", code } = await doctor({ app, signal: new AbortController().signal });
+    assert.equal(code, 1);
+    assert.match(text, /^FAIL home: .*one that does not count/m);
+    assert.doesNotMatch(text, /^ok {3}(?:home|server)/m);
+    await assert.rejects(Deno.stat(`${HOME}/.pml`), Deno.errors.NotFound);
+  } finally {
+    await Deno.remove(HOME, { recursive: true });
+  }
+});

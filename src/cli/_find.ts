@@ -51,8 +51,7 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
     .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
   const texts = servers.map(({ name, kind, origin, state, why, tools }) => {
     const reason = why === undefined ? "" : `: ${inset(why, 400)}`;
-    const head = `${name} (${origin}, ${kind}) ${state}${reason}`;
-    return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
+    return listText(`${name} (${origin}, ${kind}) ${state}${reason}`, tools);
   });
   return {
     value: { servers },
@@ -60,6 +59,10 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
     paint: paintVerdicts,
     note: slow(servers),
   };
+}
+
+function listText(head: string, tools: readonly Parameters<typeof lineOf>[0][]): string {
+  return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
 }
 
 /** Names the servers that did not answer in time. */
@@ -209,8 +212,7 @@ function showOffer(
   const tools = offered.map(listedBy(app));
   const head = `${name} (registry) never used here: the first call asks you`;
   const state = { name, origin: "registry", state: "offered", tools };
-  const text = [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
-  return { value: { servers: [state] }, text };
+  return { value: { servers: [state] }, text: listText(head, tools) };
 }
 
 async function showTool(
@@ -234,14 +236,14 @@ async function showTool(
   const { server, tool } = splitToolId(id);
   const permissions = await app.directory.at(server).permissionLines(tool);
   const unchecked = await (await app.schemas()).unchecked(definition);
-  const shown = toolId(splitToolId(id).server, definition.name);
+  const shown = toolId(server, definition.name);
   const rules = shown === id ? {} : { rulesName: id };
   const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions, unchecked };
-  const facts = { rule: ruleSaid({ rule, source }), permissions, unchecked: unchecked ?? [] };
+  const facts = { ...own, rule: ruleSaid(own), unchecked: unchecked ?? [] };
   return {
     // PML's own values come first, and a server cannot override them with fields of the same name.
     value: { ...own, ...definition, ...own },
-    text: await toolPage(app, definition, { id: shown, verdict: own.verdict, ...facts }),
+    text: await toolPage(app, definition, facts),
   };
 }
 

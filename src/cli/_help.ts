@@ -17,7 +17,6 @@ export const OPTIONS = {
 const HELP: CommandRow = {
   usage: "help [command]",
   does: "display help for command",
-  examples: [],
 };
 const HEAD = `Usage: pml [options] [command]
 

@@ -27,7 +27,7 @@ import { isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 const SERVE = `
-Run \`pml serve\` in this folder; it says where its token is. The client needs the token in PML_TOKEN`;
+Run \`pml serve\` in this folder; it says where its token is. The client needs it in PML_TOKEN`;
 /** Where an editor finds what a workspace file may hold. PML itself never asks for it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
@@ -35,7 +35,9 @@ const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (typed.undo) return await undoSetups(at, typed);
   const { yes = false, http = false, user = false, dryRun: dry = false, client } = typed;
-  const clients = client === undefined ? ["claude-code" as const] : chosenClients(at.app, client);
+  const clients = client === undefined
+    ? ["claude-code" as const]
+    : chosenClients(at.app, client, http);
   if (!yes && !dry && !isTerminal()) {
     throw usage("Cannot set up: there is no terminal", "Take the defaults with --yes");
   }

@@ -75,7 +75,7 @@ export function makeProgram(start: (work: () => Promise<number>) => Promise<void
     for (const row of rows) {
       const above = program.commands.find((one) => one.name() === row.under) ?? program;
       const command = above.command(row.usage).description(row.does)
-        .addHelpText("after", examples(row.examples));
+        .addHelpText("after", examples(row.examples ?? [`pml ${row.usage.split(" ", 1)}`]));
       for (const [flags, does] of Object.entries(row.options ?? {})) command.option(flags, does);
       if (row.passesOn) command.allowUnknownOption().helpOption(false);
       command.action(() =>

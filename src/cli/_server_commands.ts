@@ -39,13 +39,11 @@ export const SERVER_COMMANDS: readonly CommandRow[] = [
     usage: "list",
     does: "list the servers and where each is defined; nothing is started",
     options: JSON_OPTION,
-    examples: ["pml list"],
   },
   {
     usage: "outdated",
     does: "list the servers of npm, the version that runs and the newest one",
     options: JSON_OPTION,
-    examples: ["pml outdated"],
   },
   {
     usage: "upgrade <server>",

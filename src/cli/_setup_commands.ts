@@ -19,21 +19,19 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--user": "write into the client's file for all your projects",
       "--dry-run": "only show it",
       "--undo": "put the files of clients back as they were",
-      "--http": "have Claude Code use `pml serve`",
+      "--http": "have them use `pml serve`",
     },
-    examples: ["pml init", "pml init --client cursor,zed", "pml init --client --dry-run"],
+    examples: ["pml init --client cursor,zed", "pml init --client --dry-run"],
   },
   {
     usage: "update",
     does: "say whether there is a newer PML, and how to install it",
     options: JSON_OPTION,
-    examples: ["pml update"],
   },
   {
     usage: "uninstall",
     does: "show everything that PML keeps on this machine, and remove it",
     options: { "--json": "only show it, as JSON" },
-    examples: ["pml uninstall"],
   },
   {
     usage: "import [client-or-file]",
@@ -44,7 +42,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--workspace": IN_WORKSPACE,
       "--undo": "restore the file as it was before the last import",
     },
-    examples: ["pml import", "pml import cursor", "pml import --workspace .mcp.json"],
+    examples: ["pml import cursor", "pml import --workspace .mcp.json"],
   },
   {
     usage: "learn <server> [calls...]",
@@ -62,7 +60,6 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--workspace": IN_WORKSPACE,
     },
     examples: [
-      "pml config",
       "pml config --preset balanced",
       "pml config set limits.children 4",
       `pml config intent "TypeScript web app with PostgreSQL"`,
@@ -75,8 +72,6 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     examples: [
       "pml key set GITHUB_TOKEN",
       "pml key from GITHUB_TOKEN -- op read op://Private/GitHub/token",
-      "pml key list",
-      "pml key remove GITHUB_TOKEN",
     ],
   },
   {
@@ -98,7 +93,6 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     usage: "doctor",
     does: "check whether everything works, and say what to do if not",
     options: JSON_OPTION,
-    examples: ["pml doctor"],
   },
   {
     usage: "check <file>",
@@ -147,12 +141,12 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--key <file>": "its private key (PEM)",
       "--behind-proxy": "a proxy at another address does TLS",
     },
-    examples: ["pml serve", "pml serve --token-env MY_TOKEN"],
+    examples: ["pml serve --token-env MY_TOKEN"],
   },
   {
     usage: "token <what> [name]",
     does: "let others use `pml serve` with rules of their own: new, list, revoke",
     options: JSON_OPTION,
-    examples: ["pml token new ci", "pml token list", "pml token revoke ci"],
+    examples: ["pml token new ci", "pml token revoke ci"],
   },
 ];

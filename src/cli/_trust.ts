@@ -88,6 +88,8 @@ async function namedByRules(
         .unapproved(name, { signal, isAllowed: false, isNamed: true });
       if (unapproved !== undefined) found.push({ ...unapproved, name });
     } catch (error) {
+      // `pml doctor` alone tells of a registry that nobody configured.
+      if (registries.every(({ isDefault }) => isDefault)) continue;
       tell(`warning: a rule allows ${quoted(name)}: ${asPmlError(error).message}`);
     }
   }

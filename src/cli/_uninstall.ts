@@ -78,7 +78,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
-  tell("Your projects keep their files, .pml.json and pml.lock, too");
+  tell("Your projects keep their files, .pml.json and pml.lock");
   if (await askReply("Remove all of this for good?", at) !== "Yes") {
     return { value, text: "Nothing was removed", code: 1 };
   }

@@ -7,6 +7,7 @@
 import { inset, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import type { CommandContext, Shown } from "./_command_context.ts";
+import { tell } from "./out.ts";
 
 const PACKAGE = "@casys/pml";
 const MOST_CHARACTERS = 8_000;
@@ -16,6 +17,7 @@ const IS_OF_NPM = import.meta.url.endsWith(".js");
 const INSTALL = IS_OF_NPM
   ? `npm install -g ${PACKAGE}`
   : `deno install -gAf --unstable-lazy-dynamic-imports -n pml jsr:${PACKAGE}`;
+const INSTALLS = `Install the newest: ${INSTALL}`;
 
 /** Asks npm for the newest version. Installs nothing. */
 export async function update({ app }: CommandContext): Promise<Shown> {
@@ -27,14 +29,17 @@ export async function update({ app }: CommandContext): Promise<Shown> {
     env: {},
     cwd: app.config().home,
   };
-  const { newest = VERSION, changes = "" } =
-    await machine.programs.newestOf(own, machine.closing) ?? {};
+  const found = await machine.programs.newestOf(own, machine.closing).catch((error) => {
+    tell(INSTALLS);
+    throw error;
+  });
+  const { newest = VERSION, changes = "" } = found ?? {};
   const value = { version: VERSION, newest, changes, install: INSTALL };
   if (newest === VERSION) return { value, text: `PML ${VERSION} is the newest version` };
   const text = [
     `PML ${VERSION} runs; ${visible(newest)} is there.`,
     ...(changes === "" ? [] : ["", inset(changes, MOST_CHARACTERS), ""]),
-    `Install it: ${INSTALL}`,
+    INSTALLS,
   ].join("\n");
   return { value, text };
 }

@@ -87,7 +87,7 @@ function isNode(value: unknown): value is Node {
  * Sets a value in plain data. It leaves what is no object; the comparison then finds the
  * difference.
  */
-function put(data: unknown, { at: [first, ...rest], entry }: {
+export function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];
   readonly entry: unknown;
 }): void {
@@ -98,6 +98,6 @@ function put(data: unknown, { at: [first, ...rest], entry }: {
 }
 
 /** Returns a value as JSON has it, without keys that are undefined. */
-function plain(value: unknown): unknown {
+export function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value) ?? "null");
 }

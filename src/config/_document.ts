@@ -9,6 +9,7 @@ import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
+import { placeAt } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
@@ -139,11 +140,8 @@ export function withType(said: unknown): unknown {
 
 function noteIn(text: string, from: { readonly file: string; readonly problems: Problem[] }): Note {
   const { file, problems } = from;
-  return (offset, { path = [], ...said }) => {
-    const before = text.slice(0, offset).split("\n");
-    const place = { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
-    problems.push({ file, ...place, key: visible(keyOf(path)), ...said });
-  };
+  return (offset, { path = [], ...said }) =>
+    void problems.push({ file, ...placeAt(text, offset), key: visible(keyOf(path)), ...said });
 }
 
 function keyOf(path: Path): string {

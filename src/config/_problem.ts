@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { PmlError, shownPlace } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** One problem of a configuration. */
@@ -50,8 +50,7 @@ export function invalid(
   });
 }
 
-function text({ file, line, column, key, found, wanted }: Problem): string {
-  const place = line === undefined ? "" : `, line ${line}, column ${column}`;
+function text({ file, key, found, wanted, ...place }: Problem): string {
   const at = key === "" ? "" : `, key ${quoted(key, 200)}`;
-  return `${quoted(file, 200)}${place}${at}: found ${found}, wanted ${wanted}`;
+  return `${quoted(shownPlace(file, place), 200)}${at}: found ${found}, wanted ${wanted}`;
 }

@@ -25,19 +25,11 @@ export type Note = (
 /** The most problems of a parser that are reported. */
 const MOST = 20;
 
-/**
- * Parses JSON, with comments and trailing commas unless `strict`. Reports problems and returns
- * undefined if it is not valid.
- */
-export async function parseJsonc(
-  text: string,
-  note: Note,
-  { strict = false }: { readonly strict?: boolean } = {},
-): Promise<Syntax | undefined> {
+/** Parses JSON with comments. Reports problems and returns undefined if it is not valid. */
+export async function parseJsonc(text: string, note: Note): Promise<Syntax | undefined> {
   const jsonc = await import("jsonc-parser");
   const errors: ParseError[] = [];
-  const options = { allowTrailingComma: !strict, disallowComments: strict };
-  const root = jsonc.parseTree(text, errors, options);
+  const root = jsonc.parseTree(text, errors, { allowTrailingComma: true });
   for (const { error, offset } of errors.slice(0, MOST)) {
     const { path } = jsonc.getLocation(text, offset);
     const why = jsonc.printParseErrorCode(error).replace(/\B[A-Z]/g, " $&").toLowerCase();

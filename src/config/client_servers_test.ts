@@ -156,7 +156,7 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
     '{"mcpServers": []}',
     "[]",
     "",
-    '{"mcpServers": {},}',
+    '{"mcpServers": {},,}',
   ];
   for (const text of texts) {
     const path = scratch.write("ws/.mcp.json", text);

@@ -6,8 +6,8 @@
 
 import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
+import { isObject, objectOf, quoted } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
@@ -65,15 +65,6 @@ export interface ClientEntry {
 /** A `.claude.json` contains everything that was ever typed, so it can be large. */
 const MOST_BYTES = 50_000_000;
 const CODES = ["Code", "Code - Insiders", "VSCodium"];
-/** The clients whose JSON may have comments. */
-const WITH_COMMENTS: readonly (ClientName | undefined)[] = [
-  "cursor",
-  "gemini",
-  "opencode",
-  "vscode",
-  "zed",
-  undefined,
-];
 /** The key of the servers in a client's file, where it is not `mcpServers`. */
 const TABLES: Partial<Record<ClientName, string>> = {
   codex: "mcp_servers",
@@ -109,7 +100,7 @@ export async function readClientFile(
   const { client, path, inside } = file;
   const text = readText(file);
   const isToml = extname(path) === ".toml";
-  const value = isToml ? await parseToml(text, path) : await parseJson(text, file);
+  const value = await (isToml ? parseToml : parseJson)(text, path);
   if (!isObject(value)) throw bad(path, "it holds no object");
   // A file that the person named may belong to any client.
   const tables = isToml
@@ -118,23 +109,17 @@ export async function readClientFile(
     ? ["mcpServers", "servers", "context_servers", "mcp"]
     : [tableOf(client)];
   const near = inside === undefined ? 2 : 1;
-  const { excluded } = isObject(value.mcp) ? value.mcp : {};
+  const { excluded, servers } = objectOf(value.mcp);
   const off = Array.isArray(excluded) ? excluded : [];
   return [
     ...projectsOf(value, root).flatMap(([name, project]) =>
       entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, off })
     ),
     ...tables.flatMap((table) => {
-      const { servers } = table === "mcp" && isObject(value.mcp) ? value.mcp : {};
       // A later form of opencode's file has one level more.
-      const isDeep = isObject(servers) && !isServer(servers);
+      const isDeep = table === "mcp" && isObject(servers) && !isServer(servers);
       return isDeep
-        ? entriesOf(value.mcp as Record<string, unknown>, {
-          file,
-          key: ["mcp", "servers"],
-          near,
-          off,
-        })
+        ? entriesOf(objectOf(value.mcp), { file, key: ["mcp", "servers"], near, off })
         : entriesOf(value, { file, key: [table], near, off });
     }),
   ];
@@ -213,24 +198,23 @@ function readText({ path, inside }: ClientFile): string {
   }
 }
 
-async function parseJson(text: string, { client, path }: ClientFile): Promise<unknown> {
-  const strict = !WITH_COMMENTS.includes(client);
+/** Parses the text of a client's JSON file, with comments. Throws as `readClientFile` does. */
+export async function parseJson(text: string, path: string): Promise<unknown> {
   const syntax = await parseJsonc(text, (offset, { found, wanted }) => {
-    const line = text.slice(0, offset).split("\n").length;
-    throw bad(path, `line ${line}: found ${found}, wanted ${strict ? "JSON" : wanted}`);
-  }, { strict });
+    throw bad(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
+  });
   return syntax?.value;
 }
 
-async function parseToml(text: string, path: string): Promise<unknown> {
+/** Parses the text of a client's TOML file. Throws as `readClientFile` does. */
+export async function parseToml(text: string, path: string): Promise<unknown> {
   const { parse, TomlError } = await import("smol-toml");
   try {
     // The way through JSON turns dates into texts and removes prototypes.
-    return JSON.parse(JSON.stringify(parse(text)));
+    return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, ""))));
   } catch (error) {
     // The library's message repeats the line, which may contain a key.
-    const line = error instanceof TomlError ? `line ${error.line} is` : "it is";
-    throw bad(path, `${line} no TOML`);
+    throw bad(shownPlace(path, error instanceof TomlError ? error : {}), "it is not TOML");
   }
 }
 
@@ -239,7 +223,7 @@ function projectsOf(
   { projects }: Record<string, unknown>,
   root: string,
 ): readonly (readonly [string, Record<string, unknown>])[] {
-  return Object.entries(isObject(projects) ? projects : {}).flatMap(([path, project]) =>
+  return Object.entries(objectOf(projects)).flatMap(([path, project]) =>
     isAbsolute(path) && realPathOf(path) === root && isObject(project) ? [[path, project]] : []
   );
 }
@@ -287,6 +271,6 @@ export function isThere({ path }: ClientFile): boolean {
 
 function bad(path: string, why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot read ${quoted(path, 400)}: ${why}`, {
-    hint: "Fix it, or name another file",
+    hint: "Fix it, then try again",
   });
 }

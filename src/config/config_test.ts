@@ -205,8 +205,8 @@ Deno.test("loadConfig() denies everything while a file is bad, and tells of each
   const loaded = await scratch.load();
   assert.equal(
     loaded.problem?.message,
-    `Cannot use the configuration: "${path}", line 1, column 41, key "permissions.allow": ` +
-      `found "*" (a string), wanted an array of rules; "${person}", line 1, column 9, ` +
+    `Cannot use the configuration: "${path}:1:41", key "permissions.allow": ` +
+      `found "*" (a string), wanted an array of rules; "${person}:1:9", ` +
       'key "limits": found 3 (a number), wanted an object',
   );
   for (const trusted of [true, false]) {

@@ -158,10 +158,10 @@ Deno.test("readWorkspaceFile() says all of it in one message", async () => {
   );
   assert.equal(
     error?.message,
-    `Cannot use the configuration: "${path}", line 4, column 11, key "permissions.allow": ` +
-      `found "*" (a string), wanted an array of rules; "${path}", line 4, column 21, ` +
+    `Cannot use the configuration: "${path}:4:11", key "permissions.allow": ` +
+      `found "*" (a string), wanted an array of rules; "${path}:4:21", ` +
       'key "permissions.x": found an unknown key, wanted one of allow, ask, deny; ' +
-      `"${path}", line 4, column 30, key "a": found an unknown key, ` +
+      `"${path}:4:30", key "a": found an unknown key, ` +
       "wanted one of version, $schema, workspace, permissions, gateway, registries, private_mcps, " +
       "mcpServers, cloud, grants, intent; and 2 more",
   );

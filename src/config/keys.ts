@@ -10,7 +10,7 @@
  */
 
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { PmlError, shownPlace } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
@@ -216,14 +216,11 @@ export class Keys {
   #read(path: string): Values {
     const text = readPlain(path);
     const { values, odd } = parseDotenv(text ?? "");
-    const why = text === undefined
-      ? "it is a link, no plain file, or longer than 64 KB"
-      : `it is read as NAME=value, which line ${odd.slice(0, 5).join(", ")} is not`;
-    if (text === undefined || odd.length > 0) {
-      this.#options.warn(
-        `Cannot read ${text === undefined ? "" : "all of "}${quoted(path, 200)}: ${why}`,
-      );
-    }
+    const [places, why] = text === undefined
+      ? [[path], "it is no plain file of at most 64 KB"]
+      : [odd.map((line) => shownPlace(path, { line })), "it is not NAME=value"];
+    const shown = places.slice(0, 5).map((place) => quoted(place, 200));
+    if (shown.length > 0) this.#options.warn(`Cannot read ${shown.join(", ")}: ${why}`);
     return values;
   }
 

@@ -123,3 +123,23 @@ const OF_SYSTEM: readonly (readonly [said: RegExp, hint: string])[] = [
   [/read-only file system/i, "Make that file system writable, then try again"],
   [/too many open files/i, "End other programs, or raise the limit of open files (`ulimit -n`)"],
 ];
+
+/** A place in a text. Lines and columns begin with 1. */
+export interface TextPlace {
+  readonly line?: number | undefined;
+  readonly column?: number | undefined;
+}
+
+/** Returns a place as editors and terminals know it, as far as it is known: `file:line:column`. */
+export function shownPlace(
+  file: string,
+  { line, column }: { readonly [key in keyof TextPlace]: number | string | undefined },
+): string {
+  return [file, line, column].filter(Boolean).join(":");
+}
+
+/** Returns the place of an offset in a text. */
+export function placeAt(text: string, offset: number): Required<TextPlace> {
+  const lines = text.slice(0, offset).split("\n");
+  return { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 };
+}

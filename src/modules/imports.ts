@@ -4,12 +4,14 @@
  * @module
  */
 
+import { placeAt } from "../core/errors.ts";
 import { unloadable } from "./module_files.ts";
 
-/** An import or re-export: its specifier and its line, from 1. */
+/** An import or re-export: its specifier and its place. */
 export interface ImportFound {
   readonly specifier: string;
   readonly line: number;
+  readonly column: number;
 }
 
 /** The imports of a module: those that load with it, those that load later, and those of types. */
@@ -21,7 +23,7 @@ export interface Imports {
 }
 
 /** The hint for a module that imports what the sandbox does not load. */
-export const BUNDLE = "Bundle it: `deno bundle --platform deno -o OUT.js FILE`, " +
+export const BUNDLE = "Bundle it: `deno bundle -o OUT.js FILE`, " +
   "or use Deno's file functions and `host`";
 /** Counting lines takes time, and nobody reads more of them. */
 const MOST = 20;
@@ -45,7 +47,7 @@ export async function findImports(text: string, path: string): Promise<Imports> 
   const those = (is: (one: typeof all[number]) => boolean): readonly ImportFound[] =>
     all.filter(is).slice(0, MOST).map((one) => ({
       specifier: one.specifier ?? "?",
-      line: lineAt(text, one.importStart),
+      ...placeAt(text, one.importStart),
     }));
   return {
     loading: those(isLoading),
@@ -60,11 +62,6 @@ function readable<T>(parse: () => T, path: string): T {
   } catch (cause) {
     throw unloadable(path, "its imports cannot be read", { cause, hint: BUNDLE });
   }
-}
-
-/** Returns the line, from 1, of an index in a text. */
-export function lineAt(text: string, index: number): number {
-  return text.slice(0, index).split("\n").length;
 }
 
 function isLoading(one: { readonly type: string; readonly typeOnly?: boolean }): boolean {

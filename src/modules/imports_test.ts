@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findImport, findImports } from "./imports.ts";
 
-Deno.test("findImport() finds every way of loading another file, with its line", async () => {
+Deno.test("findImport() finds every way of loading another file, with its place", async () => {
   const table: readonly (readonly [string, string])[] = [
     ['import x from "./x.ts";', "./x.ts"],
     ['import "node:fs";', "node:fs"],
@@ -14,7 +14,8 @@ Deno.test("findImport() finds every way of loading another file, with its line",
   ];
   for (const [text, specifier] of table) {
     const found = await findImport(`// first line\nconst a: number = 1 / 2;\n${text}\n`, "x.ts");
-    assert.deepEqual(found, { specifier, line: 3 }, text);
+    const column = text.search(/(?<!\* )(?:im|ex)port/) + 1;
+    assert.deepEqual(found, { specifier, line: 3, column }, text);
   }
 });
 
@@ -47,8 +48,8 @@ import c from "c";
 const d = import("d"), e: typeof import("e") = await import(name);
 `;
   assert.deepEqual(await findImports(text, "x.ts"), {
-    loading: [{ specifier: "c", line: 3 }],
-    dynamic: [{ specifier: "d", line: 4 }, { specifier: "?", line: 4 }],
+    loading: [{ specifier: "c", line: 3, column: 1 }],
+    dynamic: [{ specifier: "d", line: 4, column: 11 }, { specifier: "?", line: 4, column: 54 }],
     types: ["a", "b"],
   });
 });

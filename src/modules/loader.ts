@@ -6,7 +6,7 @@
  */
 
 import { basename, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { PmlError, shownPlace } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import {
   type ModuleMeta,
@@ -62,7 +62,15 @@ export interface LoaderOptions {
   /** Returns the most bytes that a module may have. */
   readonly moduleBytes: () => number;
   /** Runs a module without any grant and returns what it exports. */
-  readonly inspect: (name: string, code: Uint8Array) => Promise<Inspection>;
+  readonly inspect: (module: NamedModule) => Promise<Inspection>;
+}
+
+/** The code of a module, and how messages name it. */
+export interface NamedModule {
+  readonly name: string;
+  /** The path of its file, if it has one. */
+  readonly file?: string | undefined;
+  readonly code: Uint8Array;
 }
 
 /** Loads modules and remembers them by their hash. */
@@ -117,7 +125,7 @@ export class Loader {
       (error: Error) => error,
     );
     // Deno says better what is wrong with a text that the lexer cannot read.
-    const said = await this.#options.inspect(name, identified.code);
+    const said = await this.#options.inspect({ name, file: source.path, code: identified.code });
     if (unread !== undefined) throw unread;
     const value = said.meta ?? metaComment(text, source.path);
     const meta = parseModuleMeta(value, source.path);
@@ -134,8 +142,8 @@ export class Loader {
 
 function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
   if (found === undefined) return;
-  const why = `line ${found.line} imports ${quoted(found.specifier)}, but a module is one file`;
-  throw unloadable(path, why, {
+  const why = `it imports ${quoted(found.specifier)}, but a module is one file`;
+  throw unloadable(shownPlace(path, found), why, {
     code: "SANDBOX_DENIED",
     hint: BUNDLE,
   });

@@ -18,7 +18,7 @@ async function stage() {
     home: root,
     files: new ModuleFiles(),
     moduleBytes: () => 1_000_000,
-    inspect: (_, code) => {
+    inspect: ({ code }) => {
       looked.push(new TextDecoder().decode(code));
       return Promise.resolve({ meta: META, exports: ["run"] });
     },

@@ -31,7 +31,13 @@ import type {
 import { placed, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
 import { CodeChildren } from "./code_children.ts";
-import { type Inspection, Loader, type Module, type ModuleUse } from "./loader.ts";
+import {
+  type Inspection,
+  Loader,
+  type Module,
+  type ModuleUse,
+  type NamedModule,
+} from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
 import { WarmChildren } from "./warm_child.ts";
 
@@ -95,7 +101,7 @@ export class Modules implements AsyncDisposable {
       home: options.home,
       files: options.files,
       moduleBytes: () => limits().moduleBytes,
-      inspect: (name, code) => this.#inspect(name, code),
+      inspect: (module) => this.#inspect(module),
     });
   }
 
@@ -180,7 +186,7 @@ export class Modules implements AsyncDisposable {
   /** Starts a sandbox, which tests itself. Returns what confined it. */
   async #selfTest(): Promise<string> {
     const code = new TextEncoder().encode("export const probe = () => true;");
-    await using sandbox = await this.#closed("self-test", code);
+    await using sandbox = await this.#closed({ name: "self-test", code });
     const signal = AbortSignal.timeout(SELF_TEST_MS);
     await sandbox.call({ fn: "probe", arguments: {}, signal });
     return sandbox.confined;
@@ -217,15 +223,15 @@ export class Modules implements AsyncDisposable {
     });
   }
 
-  async #inspect(name: string, code: Uint8Array): Promise<Inspection> {
-    await using sandbox = await this.#closed(name, code);
+  async #inspect(module: NamedModule): Promise<Inspection> {
+    await using sandbox = await this.#closed(module);
     return { meta: sandbox.meta(), exports: sandbox.exports() };
   }
 
   /** Starts a module in a child without grants. */
-  async #closed(name: string, code: Uint8Array): Promise<Sandbox> {
-    const child = await this.#open(this.#childOptions(NO_ACCESS), await this.#places.take(name));
-    return await this.#load(child, { name, code });
+  async #closed(module: NamedModule): Promise<Sandbox> {
+    const place = await this.#places.take(module.name);
+    return await this.#load(await this.#open(this.#childOptions(NO_ACCESS), place), module);
   }
 
   /** Starts a child. Its place is free again when the child has ended. */
@@ -254,12 +260,10 @@ export class Modules implements AsyncDisposable {
     return await layers.start(begin);
   }
 
-  #load(
-    sandbox: Sandbox,
-    { name, code }: { readonly name: string; readonly code: Uint8Array },
-  ): Promise<Sandbox> {
+  #load(sandbox: Sandbox, module: NamedModule): Promise<Sandbox> {
     const { signal } = this.#closing;
-    return sandbox.load({ name, code, onLog: (entry) => this.#options.onLog(name, entry), signal });
+    const onLog = (entry: LogEntry) => this.#options.onLog(module.name, entry);
+    return sandbox.load({ ...module, onLog, signal });
   }
 
   #accessOf(

@@ -267,13 +267,13 @@ export class Folder implements RegistryStore {
   /** Reports once that a file is left out. */
   #leaveOut(file: string, why: unknown): undefined {
     const all = visible(why instanceof Error ? why.message : String(why), 600);
-    const said = all.replace(
-      /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?"(?: of ".*?")?: /,
-      "",
-    );
-    if (this.#reported.get(file) === said) return;
-    this.#reported.set(file, said);
-    this.#options.warn(`Cannot serve ${quoted(file)}: ${said}`);
+    const [, place = "", said = all] =
+      /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?((?::\d+)*)"(?: of ".*?")?: (.*)/
+        .exec(all) ?? [];
+    const told = `Cannot serve ${quoted(file + place)}: ${said}`;
+    if (this.#reported.get(file) === told) return;
+    this.#reported.set(file, told);
+    this.#options.warn(told);
   }
 
   /** Runs work with limited concurrency, because reading each module takes a child process. */

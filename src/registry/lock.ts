@@ -6,7 +6,7 @@
  */
 
 import type { Pinned } from "../core/server_identity.ts";
-import { PmlError } from "../core/errors.ts";
+import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
@@ -75,11 +75,8 @@ export function parseLock(text: string, file: string): LockEntries {
   try {
     whole = parseJson(text);
   } catch (error) {
-    throw read.wrong(
-      "",
-      `invalid JSON (${error instanceof Error ? error.message : ""})`,
-      "JSON",
-    );
+    const [, line, column] = /line (\d+) column (\d+)/.exec(`${error}`) ?? [];
+    throw readerOf(shownPlace(file, { line, column })).wrong("", "invalid JSON", "JSON");
   }
   const twin = duplicateKey(text);
   if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");

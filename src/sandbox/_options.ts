@@ -54,6 +54,8 @@ export interface ChildOptions {
 export interface ModuleOptions {
   /** The server's name, for messages. */
   readonly name: string;
+  /** The path of the module, for messages. */
+  readonly file?: string | undefined;
   /** The code of the module, TypeScript or JavaScript. The caller has checked its hash. */
   readonly code: Uint8Array;
   readonly onLog: (entry: LogEntry) => void;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, type Json, quoted } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { failureFrom } from "./_failure.ts";
@@ -24,6 +24,7 @@ export class Startup {
   phase: Phase = "testing";
   /** The name of the server whose module it is. */
   name = "a module";
+  #file = "";
   /** The names of the functions that the module exports. */
   exports: readonly string[] = [];
   /** What the module says of itself in `__meta__`, as plain JSON; undefined if nothing. */
@@ -37,8 +38,9 @@ export class Startup {
   }
 
   /** Begins to load a module. */
-  load(name: string): void {
+  load({ name, file = name }: { readonly name: string; readonly file?: string | undefined }): void {
     this.name = name;
+    this.#file = file;
     this.phase = "loading";
     this.#next = Promise.withResolvers();
   }
@@ -100,21 +102,13 @@ export class Startup {
     if (found instanceof PmlError) return found;
     const [, why, line, column] =
       /SyntaxError: ([^\n]*?)(?: at blob:|\n)[^]*?(\d+):(\d+)$/.exec(found.message) ?? [];
-    if (why !== undefined) {
-      return new PmlError(
-        "SANDBOX_CRASHED",
-        `Cannot load the module ${quoted(this.name)}: ` +
-          `syntax error in line ${line}, column ${column}: ${why}`,
-        {
-          hint: `Fix the syntax error in line ${line}, then call again`,
-          detail: { reason: "load" },
-        },
-      );
-    }
-    return new PmlError(
-      "SANDBOX_CRASHED",
-      `Cannot load the module ${quoted(this.name)}: ${found.name}: ${found.message}`,
-      { hint: "Correct the module, then call again", detail: { reason: "load" } },
-    );
+    const [what, hint] = why === undefined
+      ? [`${found.name}: ${found.message}`, "Correct the module"]
+      : [`syntax error: ${why}`, `Fix the syntax error in line ${line}`];
+    const at = quoted(shownPlace(this.#file, { line, column }), 300);
+    return new PmlError("SANDBOX_CRASHED", `Cannot load the module ${at}: ${what}`, {
+      hint: `${hint}, then call again`,
+      detail: { reason: "load" },
+    });
   }
 }

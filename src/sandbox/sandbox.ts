@@ -79,15 +79,14 @@ export class Sandbox implements AsyncDisposable {
 
   /** Starts a child and loads its module. */
   static async start({ groups, layer, ...options }: SandboxOptions): Promise<Sandbox> {
-    const { signal, name, code, onLog, ...child } = options;
-    const sandbox = await Sandbox.open(child, { groups, layer, signal });
-    return await sandbox.load({ name, code, onLog, ...(signal && { signal }) });
+    const sandbox = await Sandbox.open(options, { groups, layer, signal: options.signal });
+    return await sandbox.load(options);
   }
 
   /** Loads the module. A child loads only one in its life. If loading fails, the child is ended. */
-  load({ name, code, onLog, signal }: ModuleOptions): Promise<Sandbox> {
+  load({ code, onLog, signal, ...names }: ModuleOptions): Promise<Sandbox> {
     this.#logs = new LogTap(onLog);
-    this.#startup.load(name);
+    this.#startup.load(names);
     this.#child.send({ kind: "load", code: new TextDecoder("utf-8").decode(code) });
     return this.#reached("ready", signal);
   }

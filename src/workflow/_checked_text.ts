@@ -93,7 +93,7 @@ export class CheckedText {
     const broken = inCode.find(({ code }) => code >= SYNTAX.from && code < SYNTAX.to);
     if (broken !== undefined) {
       const said = visible(broken.message, LONGEST_MESSAGE);
-      return `TypeScript cannot read line ${broken.line - first + 1}: ${said}`;
+      return `TypeScript cannot read code:${broken.line - first + 1}: ${said}`;
     }
     // Only a part is looked at, because that takes time, and nobody reads all of it.
     return inCode.values().take(MOST_READ).flatMap((one) => {

@@ -5,7 +5,7 @@
  */
 
 import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
-import { asPmlError, type PmlError } from "../core/errors.ts";
+import { asPmlError, type PmlError, shownPlace } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
@@ -126,18 +126,17 @@ function answerOf(result: CodeResult, noticed: Noticed): ToolResult {
 
 function problemsAnswer({ problems }: TypesChecked & { readonly kind: "problems" }): ToolResult {
   const lines = problems.map(({ line, message, hint }) =>
-    `line ${line}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
+    `${shownPlace("code", { line })}: ${message}${hint === undefined ? "" : `\n  ${hint}`}`
   );
   const text = ["The code did not run: its types are wrong", ...lines].join("\n");
   return { ...textResult(text), isError: true };
 }
 
 /** Returns the text of an error with its place, as a model can use it. */
-export function textOf({ name, message, code, hint, tool, line, column }: CodeFailure): string {
-  const said = [tool, line && `line ${line}, column ${column}`].filter(Boolean).join(", ");
-  const place = said && ` (${said})`;
+export function textOf({ name, message, code, hint, tool, ...place }: CodeFailure): string {
+  const said = [tool, place.line && shownPlace("code", place)].filter(Boolean).join(", ");
   const what = code === undefined ? name : `${name} ${code}`;
-  return `${what}: ${message}${place}${hint === undefined ? "" : `\n${hint}`}`;
+  return `${what}: ${message}${said && ` (${said})`}${hint === undefined ? "" : `\n${hint}`}`;
 }
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {

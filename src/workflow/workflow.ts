@@ -6,7 +6,7 @@
 
 import type { Limits } from "../config/limits.ts";
 import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
@@ -81,9 +81,9 @@ export class Workflow {
     const code = `async () => {\n${text}\n};\nreturn null;`;
     const result = await runCode({ code, run }, this.#options);
     if (result.kind === "value") return;
-    const { name, message, line } = result.failure;
-    const place = line === undefined ? "" : ` (line ${line - 1})`;
-    throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${place}`, {
+    const { name, message, line, column } = result.failure;
+    const at = line && ` (${shownPlace("code", { line: line - 1, column })})`;
+    throw new PmlError("BAD_ARGUMENTS", `Cannot read the code: ${name}: ${message}${at ?? ""}`, {
       hint: "Correct it, and try it with execute_code",
     });
   }

@@ -85,6 +85,10 @@ function evilPackages(
   };
 }
 
+function serverOf(name: string) {
+  return { command: "npx", args: ["-y", `${name}@1.0.0`, "tiny"] };
+}
+
 /** Returns the packages that the options of a new npm are about: those of git and of folders. */
 function withoutOptions(every: Packages): Packages {
   return Object.fromEntries(
@@ -132,15 +136,12 @@ for (const age of ["new", "older"] as const) {
     await writeFile(settings, `registry=${npm.url}\nfetch-retries=0\n`);
     const well = age === "new" ? ["good", "bundled"] : ["good"];
     const names = [...Object.keys(evil), ...well];
-    const servers = names.map((name) =>
-      [name, { command: "npx", args: ["-y", `${name}@1.0.0`, "tiny"] }] as const
-    );
     const before = age === "new" ? [] : [await olderNpm(root)];
     await using hosted = await makeScene({
       pml: {
         version: 1,
         permissions: { allow: ["filesystem:*", ...names.map((name) => `${name}:*`)] },
-        mcpServers: Object.fromEntries(servers),
+        mcpServers: Object.fromEntries(names.map((name) => [name, serverOf(name)])),
       },
       env: {
         NPM_CONFIG_USERCONFIG: settings,

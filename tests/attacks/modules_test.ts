@@ -125,7 +125,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   syntax: [
     `export const __meta__ = {;\n${PING}`,
     "SANDBOX_CRASHED",
-    /"syntax": syntax error in line 1, column \d+: /,
+    /syntax\.ts:1:\d+": syntax error: /,
   ],
   type: [
     `export const __meta__ = { name: "type" };\nconst a = 1 +;\n${PING}`,

@@ -43,7 +43,7 @@ export interface Typed {
 }
 
 /** What each command needs behind its verb. */
-const NEEDED: Readonly<Record<string, string>> = {
+export const NEEDED: Readonly<Record<string, string>> = {
   serve: "",
   import: "FOLDER",
   backup: "FILE",

@@ -1,0 +1,90 @@
+/**
+ * What goes into the file of each client, in the words of the client's own documentation. No entry
+ * holds a key.
+ *
+ * @module
+ */
+
+import { type ClientName, tableOf } from "../config/clients.ts";
+
+/** An entry of a server, as a client has it. */
+export type ClientEntryValue = Readonly<Record<string, unknown>>;
+
+/** What is written into a client's file. */
+export interface ClientForm {
+  /** The keys of the object that holds the servers. */
+  readonly at: readonly [section: string, ...names: string[]];
+  /** The entry of PML. */
+  readonly entry: ClientEntryValue;
+  /** The other entry that PML writes, which this one replaces. */
+  readonly instead?: ClientEntryValue | undefined;
+  /** The question with which the client asks the person for the token. */
+  readonly input?: ClientEntryValue | undefined;
+}
+
+const url = "http://127.0.0.1:3003/mcp";
+const type = "http";
+const IN_EDITOR = "${env:PML_TOKEN}";
+const INPUT = { type: "promptString", id: "pml-token", description: "PML_TOKEN", password: true };
+
+/**
+ * The entries for `pml serve`. They name the variable of the token, and never hold the token: a
+ * client that takes no variable there has none.
+ */
+const HTTP: Partial<Record<ClientName, ClientEntryValue>> = {
+  "claude-code": { type, url, headers: bearer("${PML_TOKEN:-}") },
+  codex: { url, bearer_token_env_var: "PML_TOKEN" },
+  cursor: { url, headers: bearer(IN_EDITOR) },
+  gemini: { httpUrl: url, headers: bearer("$PML_TOKEN") },
+  opencode: {
+    type: "remote",
+    url,
+    oauth: false,
+    headers: bearer("{env:PML_TOKEN}"),
+    enabled: true,
+  },
+  vscode: { type, url, headers: bearer("${input:pml-token}") },
+  windsurf: { serverUrl: url, headers: bearer(IN_EDITOR) },
+};
+
+function bearer(token: string): object {
+  return { Authorization: `Bearer ${token}` };
+}
+
+/** Returns whether a client can use `pml serve` without the token in its file. */
+export function takesHttp(client: ClientName): boolean {
+  return HTTP[client] !== undefined;
+}
+
+/** Returns what goes into the file of a client; `text` is what stands there. */
+export function formOf(
+  client: ClientName,
+  { text = "", http, command }: {
+    readonly text?: string | undefined;
+    readonly http: boolean;
+    readonly command: string;
+  },
+): ClientForm {
+  // A later form of opencode's file has one level more.
+  const isDeep = client === "opencode" && /"mcp"\s*:\s*\{\s*"servers"\s*:/.test(text);
+  const at = [tableOf(client), ...isDeep ? ["servers"] : []] as const;
+  const [stdio, over] = [stdioEntry(client, command), HTTP[client]];
+  return http && over !== undefined
+    ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined }
+    : { at, entry: stdio, instead: over };
+}
+
+function stdioEntry(client: ClientName, command: string): ClientEntryValue {
+  const args = ["stdio"];
+  switch (client) {
+    case "claude-code":
+    case "vscode":
+      return { type: "stdio", command, args };
+    case "zed":
+      return { source: "custom", command, args };
+    case "opencode":
+      return { type: "local", command: [command, ...args], enabled: true };
+    default:
+      return { command, args };
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * The entries in docs/clients.md and in the table of README.md are those that `pml init` writes.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { parse as parseToml } from "smol-toml";
+import { formOf, takesHttp } from "../src/cli/_client_form.ts";
+import { type ClientName, CLIENTS } from "../src/config/clients.ts";
+import { blocksIn } from "./kit/pages.ts";
+import { repoFile } from "./kit/pml_command.ts";
+
+const README = await Deno.readTextFile(repoFile("README.md"));
+const PAGE = await Deno.readTextFile(repoFile("docs/clients.md"));
+
+/** The clients, by their names on the pages. */
+const NAMES: Readonly<Record<string, ClientName>> = {
+  "Claude Code": "claude-code",
+  "Claude Desktop": "claude-desktop",
+  Codex: "codex",
+  Cursor: "cursor",
+  "Gemini CLI": "gemini",
+  opencode: "opencode",
+  "VS Code": "vscode",
+  Windsurf: "windsurf",
+  Zed: "zed",
+};
+
+/** Returns the file of a client with the entry of PML alone, as JSON has it. */
+function fileOf(client: ClientName, http: boolean): unknown {
+  const { at: [section], entry, input } = formOf(client, { http, command: "pml" });
+  const file = { ...(input && { inputs: [input] }), [section]: { pml: entry } };
+  return JSON.parse(JSON.stringify(file));
+}
+
+function shown(text: string, language: string): unknown {
+  return JSON.parse(JSON.stringify(language === "toml" ? parseToml(text) : JSON.parse(text)));
+}
+
+Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP", () => {
+  const [, stdio = "", http = ""] = /\n## The entries\n([^]*?)\n## Over HTTP\n([^]*?)\n## /
+    .exec(PAGE) ?? [];
+  const wanted = CLIENTS.map((client) => fileOf(client, false));
+  const overHttp = CLIENTS.filter(takesHttp).map((client) => fileOf(client, true));
+  for (const [section, files] of [[stdio, wanted], [http, overHttp]] as const) {
+    const blocks = blocksIn("docs/clients.md", section)
+      .map(({ text, language }) => shown(text, language));
+    const texts = (all: readonly unknown[]) => [...new Set(all.map((one) => JSON.stringify(one)))];
+    assert.deepEqual(texts(blocks).sort(), texts(files).sort());
+  }
+  for (const [name, client] of Object.entries(NAMES)) {
+    assert.ok(stdio.includes(name), name);
+    assert.ok(http.includes(name), name);
+    assert.ok(PAGE.includes(`| \`${client}\``), client);
+  }
+});
+
+Deno.test("The table of README.md has the entry of each client", () => {
+  const rows = [...README.matchAll(/^\| ((?:[A-Z]|opencode).*?) +\| (`.*`) *\|$/gm)];
+  const named = rows.flatMap(([, names = "", entry = ""]) => {
+    const texts = [...entry.matchAll(/`([^`]*)`/g)].map(([, text]) => text);
+    const [first = ""] = texts;
+    const file = first.startsWith("[")
+      ? shown(texts.join("\n"), "toml")
+      : shown(`{${first}}`, "json");
+    return names.split(", ").map((name) => {
+      const client = NAMES[name] ?? assert.fail(name);
+      assert.deepEqual(file, fileOf(client, false), name);
+      return name;
+    });
+  });
+  assert.deepEqual(named.sort(), Object.keys(NAMES).sort());
+});

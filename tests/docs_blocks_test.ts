@@ -1,0 +1,284 @@
+/**
+ * Every fenced block of every page, and every command in its text: each is run or parsed, or it is
+ * named here with what covers it or why nothing can.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { basename, dirname } from "node:path";
+import { CommanderError } from "commander";
+import { NEEDED, typedOf } from "../hub/src/cli/_typed.ts";
+import config from "../deno.json" with { type: "json" };
+import { readFolder } from "../src/app/registry_face.ts";
+import { COMMANDS } from "../src/cli/_commands.ts";
+import { makeProgram, searched } from "../src/cli/_program.ts";
+import { readCompany } from "../src/config/_company_file.ts";
+import { invalid, type Report } from "../src/config/_problem.ts";
+import { Scratch } from "../src/config/_scratch_test.ts";
+import { parsePattern } from "../src/core/pattern.ts";
+import { type Block, blocksIn, pages } from "./kit/pages.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { runPml } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+/**
+ * The blocks that no test in this file reads: the page, how they begin (the fence, and the text
+ * under it), and the file that runs or parses them, which must name the page; or why none can.
+ */
+const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])[] = [
+  ["README.md", /^\nClaude Code ┐/, "a picture"],
+  [
+    "docs/agent-tools.md",
+    /^(sh|(yaml|json|js|ts|text) \S+|yaml)\n/,
+    "tests/agent_tools_doc_test.ts",
+  ],
+  ["docs/clients.md", /^(json|toml)\n/, "tests/clients_doc_test.ts"],
+  ["docs/commands.md", /^ts\n/, "tests/cli_types_test.ts"],
+  ["docs/deploy.md", /^nginx\n/, "tests/hub_replicas_test.ts"],
+  ["docs/design.md", /^\nserve → gateway/, "a picture"],
+  ["docs/design/registries.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
+  ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],
+  ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
+  ["docs/serve.md", /^nginx\n/, "tests/kit/nginx.ts"],
+  ["docs/serve.md", /^\nServing MCP at/, "what `pml serve` prints"],
+  ["docs/serve.md", /^(\nTOKEN=|json\n)/, "tests/serve_doc_test.ts"],
+  ["docs/workflows.md", /^(json|ts|text) \S+\n/, "tests/workflows_doc_test.ts"],
+];
+
+const PAGES = await pages();
+const ALL = Object.entries(PAGES).flatMap(([page, text]) => blocksIn(page, text));
+const OWN = ALL.filter((block) => elsewhere(block).length === 0);
+
+function elsewhere({ page, fence, text }: Block): typeof ELSEWHERE {
+  return ELSEWHERE.filter(([name, begins]) => name === page && begins.test(`${fence}\n${text}`));
+}
+
+Deno.test("Every block of a page is run or parsed by a test, or says why not", async () => {
+  const kinds = [isCommands, isRules, isModule, isSettings];
+  const open = OWN.filter((block) => !kinds.some((is) => is(block)));
+  assert.deepEqual(open, []);
+  for (const entry of ELSEWHERE) {
+    const [page, begins, why] = entry;
+    assert.ok(ALL.some((block) => elsewhere(block).includes(entry)), `${page} has no ${begins}`);
+    if (!why.startsWith("tests/")) continue;
+    assert.ok((await Deno.readTextFile(repoFile(why))).includes(page), `${why} reads no ${page}`);
+  }
+  assert.ok(ALL.length > 100, `${ALL.length} blocks were found`);
+});
+
+function isCommands({ language, text }: Block): boolean {
+  const lines = linesOf(text);
+  return ["", "sh"].includes(language) && lines.length > 0 &&
+    lines.every((line) => /^(?:pml|pml-hub|deno|npm|npx)$/.test(wordsOf(line)[0] ?? ""));
+}
+
+function isRules({ language, text }: Block): boolean {
+  return language === "" && text.split("\n").every((line) => /^[a-z]+:\S+$/.test(line));
+}
+
+/** Tells the module of the README, whose first line names its file. */
+function isModule({ page, language, text }: Block): boolean {
+  return page === "README.md" && language === "ts" && text.startsWith("// mcp/weather.ts\n");
+}
+
+function isSettings({ language }: Block): boolean {
+  return ["json", "jsonc", "yaml"].includes(language);
+}
+
+/** Returns the command lines of a block. If some begin with `$`, the others are output. */
+function linesOf(text: string): readonly string[] {
+  const lines = text.split("\n").map((line) => line.trim());
+  const typed = lines.filter((line) => line.startsWith("$ ")).map((line) => line.slice(2));
+  return (typed.length > 0 ? typed : lines)
+    .filter((line) => line !== "" && !/^(?:#|export \w+=\S+$)/.test(line));
+}
+
+/** Returns the words of a line, without variables before them, up to a comment or a redirection. */
+function wordsOf(line: string): readonly string[] {
+  const words: string[] = [];
+  for (
+    const [word = "", double, single] of line.matchAll(/"((?:\\.|[^"])*)"|'([^']*)'|[^\s"']+/g)
+  ) {
+    if (/^(?:#|\||>|<|&&)/.test(word)) break;
+    if (words.length > 0 || !/^[A-Z_]+=/.test(word)) words.push(double ?? single ?? word);
+  }
+  return words;
+}
+
+Deno.test("Every command of a page is one that there is, with these options", async () => {
+  const wrong: string[] = [];
+  const lines = OWN.filter(isCommands)
+    .flatMap(({ page, text }) => linesOf(text).map((line) => [page, line] as const));
+  for (const [page, line] of lines) {
+    const why = await whyWrong(wordsOf(line));
+    if (why !== undefined) wrong.push(`${page}: ${line}: ${why}`);
+  }
+  assert.ok(lines.length > 50, `${lines.length} commands were found`);
+  assert.deepEqual(wrong, []);
+});
+
+/** Returns why a command line is wrong; undefined if it is right. Runs nothing. */
+async function whyWrong([program, ...args]: readonly string[]): Promise<string | undefined> {
+  const [last = ""] = args.slice(-1);
+  switch (program) {
+    case "pml":
+      return await whyWrongPml(args);
+    case "pml-hub":
+      return whyWrongHub(args);
+    case "npm":
+      return /^(?:deno@|@casys\/pml$)/.test(last) ? undefined : "it installs another package";
+    case "npx":
+      // It runs a package: Deno, whose arguments follow.
+      return await whyWrong(args.slice(1).map((word) => word.replace(/^deno@.*/, "deno")));
+    default:
+      return await whyWrongDeno(args);
+  }
+}
+
+async function whyWrongPml(args: readonly string[]): Promise<string | undefined> {
+  try {
+    const program = makeProgram(() => Promise.resolve());
+    // Each command takes these, and would print something.
+    const words = searched(args).filter((word) => !/^--(?:help|version)$/.test(word));
+    if (words.length > 0) await program.parseAsync(words, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode !== 0) return `${error.code}: ${error.message}`;
+  }
+  // Some commands read their first argument as a word of their own, and their help lists these.
+  const [name = "", word = ""] = args;
+  const row = Object.values(COMMANDS).flat().find(({ usage }) =>
+    /^(\S+) [<[]what/.exec(usage)?.[1] === name
+  );
+  const isKnown = row === undefined || !/^[a-z]/.test(word) ||
+    new RegExp(`\\b${word}\\b`).test(row.does.replace(/^.*: /, ""));
+  return isKnown ? undefined : `there is no "${name} ${word}"`;
+}
+
+function whyWrongHub(args: readonly string[]): string | undefined {
+  try {
+    const { verb, isHelp } = typedOf(args);
+    return isHelp || Object.hasOwn(NEEDED, verb) ? undefined : "there is no such command";
+  } catch (error) {
+    return `${error}`;
+  }
+}
+
+async function whyWrongDeno([verb = "", ...args]: readonly string[]): Promise<string | undefined> {
+  const tasks: Readonly<Record<string, string>> = config.tasks;
+  const line = verb === "task" ? tasks[args[0] ?? ""]?.split(" ") : args;
+  if (line === undefined) return "there is no such task";
+  const [last = ""] = args.slice(-1);
+  if (verb === "install") {
+    return /^jsr:@casys\/pml(?:-hub)?$|^\.\/mod\.ts$/.exec(last) ? undefined : last;
+  }
+  const script = line.find((word) => word.endsWith(".ts"));
+  if (script === undefined) return args.length === 1 ? undefined : "it runs no file";
+  const text = await Deno.readTextFile(repoFile(script));
+  const names = args.flatMap((word) => /^\[?--([a-z-]+)/.exec(word)?.[1] ?? []);
+  const unknown = names.filter((name) => !new RegExp(`\\b${name}\\b`).test(text));
+  return unknown.length === 0 ? undefined : `${script} takes no ${unknown.join(", ")}`;
+}
+
+Deno.test("Every command in the text of a page is one that there is", async () => {
+  const wrong: string[] = [];
+  let count = 0;
+  for (const [page, text] of Object.entries(PAGES)) {
+    const bare = text.replaceAll(/^ *```[^]*?^ *```/gm, "");
+    for (const [, program = "", said = ""] of bare.matchAll(/`(pml(?:-hub)?) ([a-z-][^`]*)`/g)) {
+      count++;
+      // What may be left out, and what stands for more, is no word of the command.
+      const line = said.replaceAll(/\s*\[[^\]]*\]|\s*…|\s+or \S+/g, "")
+        .replaceAll("URL", "https://hub.example.com/mcp");
+      const why = await whyWrong([program, ...wordsOf(line)]);
+      const isShort = /missingArgument|: write `/.test(why ?? "");
+      if (why !== undefined && !isShort) wrong.push(`${page}: ${program} ${said}: ${why}`);
+    }
+  }
+  assert.ok(count > 100, `${count} commands were found`);
+  assert.deepEqual(wrong, []);
+  const known = Object.values(COMMANDS).flat().map(({ usage }) => usage.split(" ", 1)[0]);
+  const [, table = ""] = /^## Commands\n([^]*?)\n## /m.exec(PAGES["README.md"] ?? "") ?? [];
+  const named = [...table.matchAll(/^\|.*$/gm)].flatMap(([row]) => [...row.matchAll(/`(\w+)`/g)]);
+  assert.deepEqual(named.map(([, name]) => name).filter((name) => !known.includes(name)), []);
+});
+
+Deno.test("Every list of rules on a page is one that PML reads", () => {
+  const rules = OWN.filter(isRules).flatMap(({ text }) => text.split("\n"));
+  assert.ok(rules.length > 0);
+  for (const rule of rules) parsePattern(rule);
+});
+
+Deno.test("The module of the README passes its check and runs, by the lines of the README", async () => {
+  const [module, ...more] = OWN.filter(isModule);
+  assert.deepEqual(more, []);
+  const readme = PAGES["README.md"] ?? "";
+  const [, entry = ""] = /^`("private_mcps": .*)`/m.exec(readme) ?? [];
+  const [, data = "", file = ""] = /put\n`(.*)` into `(.*)`/.exec(readme) ?? [];
+  await using ws = await makeWorkspace({
+    files: { "mcp/weather.ts": module?.text ?? "", [file]: data },
+    pml: `{${entry}, "permissions": {"allow": ["weather:*"]}}`,
+    trusted: true,
+  });
+  const [, checks = "", , calls = ""] = /^(pml check (\S+)).*[^]*?^(pml call weather:.*)$/m
+    .exec(readme) ?? [];
+  for (const line of [`${checks} --no-types`, calls]) {
+    const { code, stdout, stderr } = await runPml(ws, wordsOf(line).slice(1));
+    assert.equal(code, 0, `${line}\n${stdout}${stderr}`);
+    if (line === calls) assert.match(stdout, /"sky": ?"clear"/);
+  }
+});
+
+Deno.test("Every block of settings on a page is one that PML takes", async () => {
+  const before = new Map<string, string>();
+  const settings = OWN.filter(isSettings);
+  for (const block of settings) {
+    const { page, language, text } = block;
+    // The YAML of one page is one file. A hash may be cut short.
+    const whole = text.replaceAll(/\b([0-9a-f]{4})…/g, (_, start) => start.repeat(16));
+    const yaml = `${before.get(page) ?? ""}${whole}\n`;
+    if (language === "yaml") before.set(page, yaml);
+    const problem = await (language !== "yaml"
+      ? whyNoJson(block)
+      : page === "docs/policy.md"
+      ? whyNoPolicy(yaml)
+      : whyNoConfig("user/.pml/config.yaml", yaml));
+    assert.equal(problem, undefined, `${page}:\n${text}`);
+  }
+  assert.ok(settings.length > 15, `${settings.length} blocks were found`);
+});
+
+/** A block is a manifest, a whole file, some keys of one, or some servers. */
+async function whyNoJson({ text }: Block): Promise<string | undefined> {
+  if (/^\{\n {2}"type"/.test(text)) return await whyNoManifest(text);
+  const isServer = /^"[^"]+": \{\n? *"(?:type|command|url)"/.test(text);
+  const whole = isServer ? `"mcpServers": {${text}}` : text;
+  return await whyNoConfig("ws/.pml.json", text.startsWith("{") ? text : `{${whole}}`);
+}
+
+async function whyNoConfig(name: string, text: string): Promise<string | undefined> {
+  using scratch = new Scratch();
+  scratch.write(name, text);
+  const { problem } = await scratch.load();
+  return problem?.message;
+}
+
+async function whyNoManifest(text: string): Promise<string | undefined> {
+  using scratch = new Scratch();
+  const path = scratch.write("in/server.json", text);
+  const warnings: string[] = [];
+  const warn = (message: string) => warnings.push(message);
+  const found = await readFolder(dirname(path), { warn, signal: new AbortController().signal });
+  return found.length === 1 && warnings.length === 0 ? undefined : `${basename(path)}: ${warnings}`;
+}
+
+async function whyNoPolicy(text: string): Promise<string | undefined> {
+  using scratch = new Scratch();
+  const policy = scratch.write("ws/policy.yaml", text);
+  Deno.chmodSync(dirname(policy), 0o755);
+  Deno.chmodSync(policy, 0o644);
+  const report: Report = { problems: [], warnings: [] };
+  await readCompany({ ...scratch.environment(), policies: [], policy }, report);
+  return report.problems.length === 0 ? undefined : invalid(report.problems).message;
+}
