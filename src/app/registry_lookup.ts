@@ -167,7 +167,7 @@ export class RegistryLookup implements Disposable {
           { hint: hint ?? "Try again when its registry can be reached", cause: error },
         );
       }
-      this.#options.log.warn(`Compared ${quoted(name)} with a kept copy: ${why}`);
+      this.#options.log.warn(`Compared ${quoted(name)} with what is kept: ${why}`);
       return kept;
     }
   }
