@@ -104,10 +104,10 @@ export class Machine implements AsyncDisposable {
   );
   readonly #closing = new AbortController();
   /** Returns what stays closed: what servers run from is not for modules to write. */
-  readonly #protection = () => {
-    const { servers, workspace } = this.#config();
-    return { ...protectedPaths, paths: servers.flatMap((server) => codeOf(server, workspace)) };
-  };
+  readonly #protection = memoized(({ servers, workspace }: Config) => ({
+    ...protectedPaths,
+    paths: servers.flatMap((server) => codeOf(server, workspace)),
+  }));
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
@@ -259,7 +259,7 @@ export class Machine implements AsyncDisposable {
       workspace: () => this.#config().workspace,
       variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
-      protection: this.#protection,
+      protection: () => this.#protection(this.#config()),
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
       groups: this.groups,
@@ -306,7 +306,7 @@ export class Machine implements AsyncDisposable {
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
       grants: (server) => this.#config().grants[server],
-      protection: this.#protection,
+      protection: () => this.#protection(this.#config()),
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
       installEnvironment: () => ({
