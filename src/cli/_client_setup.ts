@@ -202,24 +202,31 @@ export async function undoSetups(
   const place = placeOf(app);
   const clients = client === undefined ? CLIENTS : chosenClients(app, client);
   const files = clients.flatMap((each) => clientFiles(each, place));
-  const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
-  const edited = targets.filter((target) => target !== undefined)
-    .filter(({ path }) => canUndo(app, path));
-  if (edited.length === 0) {
+  let found = await undoable(app, files);
+  if (found.length === 0) {
     throw usage("Cannot undo: `pml init` wrote no file of a client here", "Run it in the project");
   }
-  // All are looked at before one is written.
-  const found = await Promise.all(edited.map((target) => findUndo(app, target, UNDONE)));
   if (!yes) {
     needPerson("Cannot undo", "; `--yes` asks nothing");
     tell(found.map(({ said }) => said).join("\n"));
-    if (await askReply("Continue?", at) !== "Yes") {
-      return unchanged();
-    }
+    if (await askReply("Continue?", at) !== "Yes") return unchanged();
   }
-  const said: string[] = [];
-  for (const { run } of found) said.push(await run());
-  return { value: { undone: edited.map(({ path }) => path) }, text: said.join("\n") };
+  const said = new Map<string, string>();
+  // A client that was connected in another way since has several edits in its file.
+  for (; found.length > 0; found = await undoable(app, files)) {
+    for (const { path, run } of found) said.set(path, await run());
+  }
+  return { value: { undone: [...said.keys()] }, text: [...said.values()].join("\n") };
+}
+
+/** Finds the last edits of files. All are looked at before one is written. */
+async function undoable(app: App, files: readonly ClientFile[]) {
+  const targets = await Promise.all(files.map((file) => targetOf(file).catch(() => undefined)));
+  return await Promise.all(
+    targets.flatMap((target) =>
+      target && canUndo(app, target.path) ? [findUndo(app, target, UNDONE)] : []
+    ),
+  );
 }
 
 /** Returns what the clients here start. A file that cannot be read is left to `pml import`. */

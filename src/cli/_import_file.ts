@@ -115,7 +115,7 @@ export async function findUndo(
   app: App,
   target: Target,
   what = "the import",
-): Promise<{ readonly said: string; readonly run: () => Promise<string> }> {
+): Promise<{ readonly path: string; readonly said: string; readonly run: () => Promise<string> }> {
   const { path, found } = target;
   const all = readDone(app, path);
   const last = all.at(-1);
@@ -145,7 +145,7 @@ export async function findUndo(
       if (copy !== undefined) await Deno.remove(copy.path);
       return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
     });
-  return { said, run };
+  return { path, said, run };
 }
 
 async function putBack(app: App, { path, found, copy, last }: {
@@ -155,8 +155,8 @@ async function putBack(app: App, { path, found, copy, last }: {
   readonly last: ImportRecord;
 }): Promise<void> {
   if (found === undefined) return;
-  const { text, trusted } = { text: copy?.text, trusted: last.trusted };
-  if (text !== undefined) return await replace(app, { path, found, text, trusted });
+  const { trusted } = last;
+  if (copy !== undefined) return await replace(app, { path, found, text: copy.text, trusted });
   const again = await readInside(dirname(path), basename(path));
   if (again?.text !== found.text) throw refused(path, "it was changed in the meantime");
   await app.policy.store.move(path, { from: last.after, to: [] });
