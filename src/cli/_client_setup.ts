@@ -122,7 +122,7 @@ export async function readSetup(
   if (http && !takesHttp(client)) {
     throw usage(
       `Cannot connect ${client} over HTTP: its file would hold the token`,
-      "Connect it without --http",
+      "Leave out --http",
     );
   }
   const all = clientFiles(client, place);
@@ -204,7 +204,7 @@ export async function undoSetups(
   const files = clients.flatMap((each) => clientFiles(each, place));
   let found = await undoable(app, files);
   if (found.length === 0) {
-    throw usage("Cannot undo: `pml init` wrote no file of a client here", "Run it in the project");
+    throw usage("Cannot undo: `pml init` wrote no client file here", "Run it in the project");
   }
   if (!yes) {
     needPerson("Cannot undo", "; `--yes` asks nothing");
