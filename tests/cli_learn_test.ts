@@ -75,7 +75,7 @@ Deno.test("pml learn tries a server with what it has, shows what it was denied, 
   assert.equal(plain.code, 0, plain.stderr);
   assert.match(
     plain.stdout,
-    /^It starts\. No tool was tried\..*\n.*\.pml\.json\n-.*\n\+.*\n\+ +"confine": true/s,
+    /^It starts\. No tool was tried\..*\n.*\.pml\.json\n-.*\n\+.*"confine": true/s,
   );
   const kept = ws.file("kept.txt");
   const ran = await runPml(ws, ["learn", "--json", "tiny", ...reading(secret, { keep: kept })], {
