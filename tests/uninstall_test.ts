@@ -90,7 +90,7 @@ Deno.test("pml uninstall shows what PML keeps, removes it at a yes, and leaves w
   const yes = await runPmlOnTerminal(ws, ["uninstall"], { typed: [["for good?", "y"]] });
   assert.equal(yes.code, 0, yes.stdout);
   assert.match(yes.stdout, /keys\.env +0\.0 MB +your keys/);
-  assert.match(yes.stdout, /deno uninstall --global pml/);
+  assert.match(yes.stdout, /deno uninstall -g pml/);
   assert.doesNotMatch(yes.stdout, /Cannot write/);
   assert.deepEqual(await readdir(ws.home), ["mine.txt"]);
   assert.equal(await readFile(ws.file(".mcp.json"), "utf8"), before);

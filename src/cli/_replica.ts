@@ -60,7 +60,6 @@ function read(file: string) {
 
 function invalid(why: string): PmlError {
   return new PmlError("CONFIG_INVALID", `Cannot use serve.sealing_key: ${why}`, {
-    hint:
-      "Name a file of 32 random bytes or more that only you can read, or ${NAME}, in config.yaml",
+    hint: "Name a file of at least 32 random bytes only you can read, or ${NAME}",
   });
 }

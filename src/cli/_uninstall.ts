@@ -109,7 +109,7 @@ function endOf({ others, undone, clients }: {
     ...(clients.length > 0 && undone === ""
       ? [`Remove the entry "pml" from the files of ${clients.join(", ")}`]
       : []),
-    "Remove the program: deno uninstall --global pml (or npm uninstall -g @casys/pml)",
+    "Remove the program: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
   ].filter(Boolean).join("\n");
 }
 

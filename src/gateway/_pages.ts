@@ -40,7 +40,7 @@ export function partOf<T>(
   params: JsonObject,
   keyOf: (item: T) => Json | undefined,
 ): Part<T> {
-  const from = beginOf(all.map(keyOf), optionalText(params, "cursor"));
+  const from = beginOf(all, keyOf, optionalText(params, "cursor"));
   const items = all.slice(from, from + PAGE);
   const end = from + items.length;
   const last = items.at(-1);
@@ -50,13 +50,19 @@ export function partOf<T>(
   };
 }
 
-function beginOf(keys: readonly (Json | undefined)[], cursor: string | undefined): number {
+function beginOf<T>(
+  all: readonly T[],
+  keyOf: (item: T) => Json | undefined,
+  cursor: string | undefined,
+): number {
   if (cursor === undefined) return 0;
   const [, end, last] = CURSOR.exec(cursor) ?? [];
   if (end === undefined) throw invalid("cursor is not one of this list");
   const at = Number(end) - 1;
+  const isLast = (item: T) => keyOf(item) === last;
   // What came after an item that is gone has moved to its place.
-  return keys[at] === last ? at + 1 : keys.lastIndexOf(last) + 1 || Math.max(at, 0);
+  if (all.slice(at, at + 1).some(isLast)) return at + 1;
+  return all.findLastIndex(isLast) + 1 || Math.max(at, 0);
 }
 
 function nameOf({ uri, uriTemplate, name }: JsonObject): Json | undefined {
