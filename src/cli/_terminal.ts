@@ -14,7 +14,7 @@ import { tell } from "./out.ts";
 const BREAK_OFF = ["\u0003", "\u0004"];
 const ENDS = ["\r", "\n", ...BREAK_OFF];
 /** How long nothing must come before what was typed counts as thrown away, in milliseconds. */
-const QUIET_MS = 100;
+const QUIET_MS = 250;
 /** The same behind a key that means nothing: the rest of a word comes at the speed of a person. */
 const WORD_MS = 600;
 /** What the backspace and delete keys send. */
