@@ -15,7 +15,8 @@ export function codeOf(server: ServerDefinition, workspace: string): readonly st
   if (server.kind === "deno") return [server.path];
   if (server.kind !== "stdio") return [];
   const { command, args, cwd = workspace } = server;
-  const words = [command, ...args].join(" ").split(/[\s"'`;&|()=]+/);
-  return words.filter((one) => CODE.test(one) || one === command && one.includes("/"))
-    .map((one) => resolve(cwd, one));
+  // A path may have blanks, and an argument may be a line of a shell.
+  const words = [command, ...args].flatMap((one) => [one, ...one.split(/[\s"'`;&|()=]+/)]);
+  const files = words.filter((one) => CODE.test(one) || one === command && one.includes("/"));
+  return files.map((one) => resolve(cwd, one));
 }

@@ -105,11 +105,11 @@ function endOf({ others, undone, clients }: {
   return [
     undone,
     "Removed",
-    ...others.map((path) => `Left, not PML's: ${visible(path)}`),
+    ...others.map((path) => `Left: ${visible(path)}`),
     ...(clients.length > 0 && undone === ""
       ? [`Remove the entry "pml" from the files of ${clients.join(", ")}`]
       : []),
-    "Remove the program: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
+    "Remove it: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
   ].filter(Boolean).join("\n");
 }
 

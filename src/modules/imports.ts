@@ -24,7 +24,7 @@ export interface Imports {
 
 /** The hint for a module that imports what the sandbox does not load. */
 export const BUNDLE = "Bundle it: `deno bundle -o OUT.js FILE`, " +
-  "or use Deno's file functions and `host`";
+  "or use Deno's functions and `host`";
 /** Counting lines takes time, and nobody reads more of them. */
 const MOST = 20;
 
