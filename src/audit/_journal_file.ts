@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import process from "node:process";
+import { isAlive } from "../io/living.ts";
 import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
@@ -116,7 +116,7 @@ export function prune(
     bytes += ifThere(() => Deno.lstatSync(path).size) ?? 0;
     files += 1;
     const over = bytes > limits.bytes || files > MOST_FILES;
-    if (over && run !== limits.keep && !lives(Number(pid))) removeIfThere(path);
+    if (over && run !== limits.keep && !isAlive(Number(pid))) removeIfThere(path);
   }
 }
 
@@ -130,14 +130,5 @@ function ifThere<T>(look: () => T): T | undefined {
     return look();
   } catch (error) {
     return unlessGone(error);
-  }
-}
-
-function lives(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // ESRCH: there is no process with that number. EPERM: there is one, of another user.
-    return error instanceof Error && "code" in error && error.code !== "ESRCH";
   }
 }

@@ -10,6 +10,7 @@ import type { App } from "../app/app.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
+import { isInside } from "../io/place.ts";
 import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
 import { record } from "./_command_context.ts";
@@ -43,7 +44,13 @@ const NEW_WORKSPACE = '{\n  "version": 1\n}\n';
 export async function findTarget(app: App, workspace: boolean): Promise<Target> {
   const path = workspace ? app.policy.rulesFile : app.loaded().person.path;
   await Deno.mkdir(app.config().home, { recursive: true, mode: 0o700 });
+  return await targetAt(path);
+}
+
+/** Reads a file that is to be edited. Throws if it is a link, or is not in the folder `inside`. */
+export async function targetAt(path: string, inside?: string): Promise<Target> {
   const folder = await Deno.realPath(dirname(path));
+  if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");
   const found = await readInside(folder, basename(path));
   const own = join(folder, basename(path));
   if (found !== undefined && found.path !== own) throw refused(path, "it is a link");

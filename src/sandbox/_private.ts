@@ -7,7 +7,7 @@
 import { sha256 } from "../core/hash.ts";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import process from "node:process";
+import { isAlive } from "../io/living.ts";
 
 /** The private folders and files of one child. */
 export interface PrivateFolder extends AsyncDisposable {
@@ -26,7 +26,7 @@ export function openPrivateFolder(home: string, workspace: string, mark = ""): P
   sweep(all);
   // The process id alone is not enough: PML in another container may have the same one and would
   // remove the folder.
-  const own = join(all, `${process.pid}-${mark}${randomBytes(8).toString("hex")}`);
+  const own = join(all, `${Deno.pid}-${mark}${randomBytes(8).toString("hex")}`);
   const [denoDir, temp] = [join(own, "deno"), join(own, "temp")];
   for (const folder of [own, denoDir, temp]) Deno.mkdirSync(folder, { mode: 0o700 });
   const canary = join(own, "canary.mjs");
@@ -54,15 +54,6 @@ function sweep(all: string): void {
   for (const { name } of Deno.readDirSync(all)) {
     const pid = Number(/^(\d+)-/.exec(name)?.[1]);
     if (pid > 0 && !isAlive(pid)) void removeFolder(join(all, name));
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // A process that we may not signal is alive, too.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
