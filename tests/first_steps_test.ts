@@ -11,8 +11,7 @@ import { pathToFileURL } from "node:url";
 import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
-import { pmlCommand } from "./kit/pml_command.ts";
-import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const FROM_TOP = { cwd: "/" } as const;
@@ -269,50 +268,6 @@ Deno.test("A name that holds secrets is closed for reading, and the hint is the 
     assert.equal(opened.stdout.trim(), secret, opened.stderr);
     await writeFile(ws.file(".pml.json"), "{}");
   }
-});
-
-/** Runs a command on a terminal where something was typed before anything was asked. */
-async function typedAhead(ws: Workspace, args: readonly string[], ahead: string) {
-  const script = `import os, pty, sys, time
-pid, fd = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[2], sys.argv[2:])
-os.write(fd, sys.argv[1].encode())
-seen = b""
-while True:
-    try:
-        piece = os.read(fd, 65536)
-    except OSError:
-        break
-    if not piece:
-        break
-    seen += piece
-    if seen.count(b"[N] no") > 0:
-        time.sleep(0.5)
-        os.write(fd, b"n")
-sys.stdout.buffer.write(seen)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`;
-  const command = ["python3", "-c", script, ahead, ...pmlCommand()] as const;
-  return await runPml(ws, args, { command });
-}
-
-Deno.test("What is typed before a question answers nothing, one key answers it, and Enter is no (GW17)", async () => {
-  await using ws = await makeWorkspace();
-  const write = ["call", "filesystem:write_file", "path=a.txt", "content=x"];
-  for (const ahead of ["y\n", "yyyyyyyy\n\n", "always\nyes\n", "y"]) {
-    const ran = await typedAhead(ws, write, ahead);
-    assert.match(ran.stdout, /May it run\? \[y\] once {2}(?:\[a\] always {2})?\[N\] no/);
-    assert.notEqual(ran.code, 0, `${JSON.stringify(ahead)}: ${ran.stdout}`);
-    await assert.rejects(Deno.stat(ws.file("a.txt")), Deno.errors.NotFound);
-  }
-  const asked = /May it run\?.*\[N\] no/;
-  const enter = await runPmlOnTerminal(ws, write, { typed: [[asked, ""]] });
-  assert.match(enter.stdout, /APPROVAL_DECLINED/);
-  const odd = await runPmlOnTerminal(ws, write, {
-    typed: [[asked, "x"], [/Press y.* or n/, "yes"]],
-  });
-  assert.equal(odd.code, 0, odd.stdout);
-  assert.equal(await Deno.readTextFile(ws.file("a.txt")), "x");
 });
 
 Deno.test("Errors of a module name the line of its file, at load, when called and in pml check", async () => {

@@ -5,11 +5,12 @@
  */
 
 import assert from "node:assert/strict";
-import { stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery, SLOW } from "./attacks/stage.ts";
 import { type Era, ERAS } from "./kit/json_rpc.ts";
 import { type HttpClient, servePml } from "./kit/pml_serve.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { until, within } from "./kit/wait.ts";
@@ -176,6 +177,25 @@ Deno.test("Wrong usage of pml serve is told", async () => {
     assert.match(stderr, says);
     assert.notEqual(code, 0);
   }
+});
+
+/** From which port on an account without rights may listen: from 0 on in some containers. */
+const FREE_FROM = Number(await readFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "utf8"));
+
+Deno.test({
+  name: "A port for which this account lacks the right is told, with what to do (HT6)",
+  ignore: FREE_FROM < 2,
+  fn: async () => {
+    await using ws = await makeScenery();
+    const bare = pmlCommand();
+    // Whoever runs the tests as root has the right: it is taken from this process.
+    const without = ["setpriv", "--bounding-set=-net_bind_service", ...bare] as const;
+    const command = Deno.uid() === 0 ? without : bare;
+    const ran = await runPml(ws, ["serve", "--port", `${FREE_FROM - 1}`], { command });
+    assert.equal(ran.code, 2, ran.stderr);
+    assert.match(ran.stderr, /cannot be listened at: .*EACCES.*\n.*Give another --port/);
+    assert.doesNotMatch(ran.stderr, /\n\s+at /);
+  },
 });
 
 Deno.test("pml init --http writes an entry that names the token's variable, once", async () => {

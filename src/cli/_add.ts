@@ -20,10 +20,11 @@ import {
 } from "./_command_context.ts";
 import { type Change, changeOf } from "./_config_file.ts";
 import { meant, usage } from "./_failure.ts";
+import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { agrees, needPerson } from "./_terminal.ts";
 import { callToTry } from "./_tool_page.ts";
 import { fitted, tell } from "./out.ts";
 
@@ -51,9 +52,8 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   const { change, definition, note } = await additionOf(at, { name, said, ...typed });
   if (typed.json) return { value: definition };
   needPerson(`Cannot add ${quoted(name)}`);
-  tell(`${change.path}\n${change.diff}`);
-  if (note !== "") tell(note);
-  if (await askReply(`Add ${name} and start it?`, at) !== "Yes") return unchanged();
+  const facts = [change.shown, note].filter(Boolean);
+  if (!await agrees(`Add ${name} and start it?`, at, facts)) return unchanged();
   await change.write();
   await at.app.policy.reload();
   return await tried(at, { name, isNpm: program === "npx" });
@@ -97,9 +97,7 @@ async function tried(
   try {
     await prepare(at, name).catch(async (error) => {
       const isOpen = serverToSignInAt(asPmlError(error)) !== undefined;
-      if (!isOpen || await askReply(`${name} wants you to sign in. Sign in now?`, at) !== "Yes") {
-        throw error;
-      }
+      if (!isOpen || !await agrees(`${name} wants you to sign in. Sign in now?`, at)) throw error;
       await login(at, { words: [name] });
       await prepare(at, name);
     });
@@ -118,7 +116,7 @@ async function tried(
   );
   const more = tools.length > SHOWN_MAX ? [`  and ${tools.length - SHOWN_MAX} more`] : [];
   const text = [`${name} has ${tools.length} tools:`, ...lines, ...more].join("\n");
-  if (isNpm && await askReply(`${text}\nTry whether it can run confined?`, at) === "Yes") {
+  if (isNpm && await agrees(`${text}\nTry whether it can run confined?`, at)) {
     const learned = await learn(at, { words: [name] });
     tell([learned.text, learned.note].filter(Boolean).join("\n"));
   }
@@ -146,8 +144,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
   }
   if (open !== undefined) {
     needPerson(`Cannot add ${quoted(name)}`, "");
-    for (const fact of open.facts) tell(fact);
-    if (await askReply(`Use ${name} in this workspace?`, at) !== "Yes") return unchanged();
+    if (!await agrees(`Use ${name} in this workspace?`, at, open.facts)) return unchanged();
     await open.accept();
     await look();
   }
@@ -190,8 +187,7 @@ export async function remove(
     );
   }
   needPerson(`Cannot remove ${quoted(name)}`, "");
-  tell(`${change.path}\n${change.diff}`);
-  if (await askReply(`Remove ${name}?`, at) !== "Yes") return unchanged();
+  if (!await agrees(`Remove ${name}?`, at, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
   const pruned = await prune(app);
@@ -211,9 +207,7 @@ export function list({ app }: CommandContext): Promise<Shown> {
     path: origin === "private" ? pathOf(name) : undefined,
   }));
   const lines = servers.map(({ name, kind, origin, state, path, why }) => {
-    const how = state === "unknown"
-      ? ""
-      : `, ${state}${why === undefined ? "" : `: ${inset(why, 200)}`}`;
+    const how = state === "unknown" ? "" : `, ${stateSaid({ state, why })}`;
     return `${name.padEnd(20)} ${kind.padEnd(7)} ${
       path === undefined ? origin : visible(path)
     }${how}`;

@@ -15,8 +15,7 @@ import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { unknownWords, usage } from "./_failure.ts";
-import { askReply, needPerson } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { agrees, needPerson } from "./_terminal.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
 type Prepared = ReturnType<Open["saving"]["prepare"]>;
@@ -181,11 +180,8 @@ async function agreedTo(
   { value, facts, work, done }: Asked,
 ): Promise<Shown> {
   needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
-  for (const fact of facts) tell(fact);
   const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
-  if (await askReply(asked, { signal }) !== "Yes") {
-    return unchanged(value);
-  }
+  if (!await agrees(asked, { signal }, facts)) return unchanged(value);
   await work();
   return { value, text: done };
 }

@@ -24,7 +24,7 @@ import { formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
 import { canUndo, editFile, findUndo, type Target, targetAt } from "./_import_file.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { agrees, askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /** One file, whether it was changed, and why. */
@@ -199,8 +199,7 @@ export async function undoSetups(
   }
   if (!yes) {
     needPerson("Cannot undo", "; `--yes` asks nothing");
-    tell(found.map(({ said }) => said).join("\n"));
-    if (await askReply("Continue?", at) !== "Yes") return unchanged();
+    if (!await agrees("Continue?", at, found.map(({ said }) => said))) return unchanged();
   }
   const said = new Map<string, string>();
   // A client that was connected in another way since has several edits in its file.

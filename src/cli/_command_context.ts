@@ -10,7 +10,8 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { meant, usage } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
-import { endInput, isTerminal } from "./_terminal.ts";
+import { isTerminal } from "./_terminal.ts";
+import { endInput } from "./_terminal_input.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 import { paintFailure } from "./_paint.ts";
 import { type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
@@ -131,7 +132,7 @@ export function inContext(
       if (signals.exitCode === undefined) throw error;
       return signals.exitCode;
     } finally {
-      await endInput();
+      endInput();
     }
   };
 }

@@ -51,8 +51,7 @@ async function intent(at: CommandContext, { words: [, ...words], json }: Typed):
   const entry = said === "" ? undefined : said;
   const settings = [{ at: ["intent"] as const, entry }];
   const change = await changeOf(at.app, { workspace: true, settings });
-  const value = { path: change.path, intent: entry ?? null, diff: change.diff };
-  return await agreed(at, { change, value, json });
+  return await agreed(at, { change, about: { intent: entry ?? null }, json });
 }
 
 function shownIntent({ app }: CommandContext): Shown {

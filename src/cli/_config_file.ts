@@ -21,6 +21,8 @@ export interface Change {
   readonly path: string;
   /** The removed and added lines; empty if nothing changes. */
   readonly diff: string;
+  /** The path with the lines, as the person is shown them. */
+  readonly shown: string;
   /** The whole new text. */
   readonly text: string;
   readonly write: () => Promise<void>;
@@ -46,7 +48,8 @@ export async function changeOf(
     });
   // No file is made only to remove something from it.
   const isNone = found === undefined && settings.every(({ entry }) => entry === undefined);
-  return { path, diff: isNone ? "" : changed(found?.text ?? "", text).join("\n"), text, write };
+  const diff = isNone ? "" : changed(found?.text ?? "", text).join("\n");
+  return { path, diff, shown: `${path}\n${diff}`, text, write };
 }
 
 /**
@@ -66,24 +69,25 @@ export async function setForPerson(
 /** Shows a change, and writes it if the person types "write". */
 export async function agreed(
   { signal }: CommandContext,
-  { change, said = "", value, json = false, also }: {
+  { change: { path, diff, shown, write }, said = "", about, json = false, also }: {
     readonly change: Change;
     /** What else the person has to know before the answer. */
-    readonly said?: string;
-    readonly value: unknown;
+    readonly said?: string | undefined;
+    /** What stands in the JSON beside the file and its change. */
+    readonly about: object;
     /** Whether the value is only shown. */
     readonly json?: boolean | undefined;
     /** As `needPerson` takes it. */
     readonly also?: string;
   },
 ): Promise<Shown> {
+  const value = { path, ...about, diff };
   if (json) return { value };
-  const { path, diff, write } = change;
   if (diff === "") {
     return { value, text: said, note: `${path} has this already: nothing was changed` };
   }
   needPerson(`Cannot write to ${path}`, also);
-  tell(`${path}\n${diff}`);
+  tell(shown);
   if (said !== "") tell(said);
   if (await askWord('Type "write" and press Enter to write exactly this', signal) !== "write") {
     return unchanged(value);

@@ -22,7 +22,7 @@ export interface PresetPlan {
   readonly change: Change;
   /** What a list costs before and after, and which values of the preset do not count. */
   readonly said: string;
-  readonly value: unknown;
+  readonly about: object;
 }
 
 /** Writes a preset into `config.yaml`, or into the workspace file. */
@@ -56,14 +56,12 @@ export async function planOf(
   const said =
     `A list costs ${number(tokens.before)} tokens now and ${number(tokens.after)} after this` +
     ` (estimated)${overruled}`;
-  const value = {
+  const about = {
     preset: preset.name,
-    path: change.path,
     gateway: preset.section,
-    diff: change.diff,
     tokens: { estimated: true, ...tokens },
   };
-  return { change, said, value };
+  return { change, said, about };
 }
 
 async function named(name: string): Promise<Preset> {

@@ -39,8 +39,7 @@ export async function setValue(
   const settings = [{ at: [first, ...rest] as const, entry: value ?? undefined }];
   const change = await changeOf(at.app, { workspace, settings });
   await mustBeReadable(at.app, { change, workspace, key });
-  const shown = { path: change.path, key, value, diff: change.diff };
-  return await agreed(at, { change, value: shown, json });
+  return await agreed(at, { change, about: { key, value }, json });
 }
 
 /** Reads a value as JSON, or else as a text. */

@@ -9,11 +9,11 @@ import type { App } from "../app/app.ts";
 import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
 import { PmlError } from "../core/errors.ts";
-import { visible } from "../core/json.ts";
 import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
 import { planOf } from "./_config_preset.ts";
 import { usage } from "./_failure.ts";
+import { stateSaid } from "./_find.ts";
 import { askForTools, type CommandContext, type Shown, type Typed } from "./_command_context.ts";
 import { askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -119,12 +119,12 @@ async function askAll(at: CommandContext): Promise<void> {
   tell(`\nAsking ${names.length} servers for their tools:`);
   await Promise.all(names.map(async (name) => {
     await askForTools(at, { only: name, isWhole: true });
-    const state = app.servers.states().find((one) => one.name === name);
-    if (state === undefined) return;
-    const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;
+    const found = app.servers.states().find((one) => one.name === name);
+    if (found === undefined) return;
     const tools = app.catalog.toolsOf(name)
       .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
-    tell(`  ${name}: ${state.state === "ready" ? `${tools} tools` : state.state}${why}`);
+    const state = found.state === "ready" ? `${tools} tools` : found.state;
+    tell(`  ${name}: ${stateSaid({ ...found, state })}`);
   }));
 }
 

@@ -12,7 +12,7 @@ import { soon } from "../io/waiting.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { DevModule } from "./_dev_module.ts";
 import { DevShown } from "./_dev_shown.ts";
-import { readSome } from "./_terminal.ts";
+import { nextTyped } from "./_terminal_input.ts";
 
 /** How long a file may be gone while an editor replaces it, in milliseconds. */
 const GONE_MS = 400;
@@ -82,12 +82,15 @@ class DevInput {
   }
 
   /** Returns the next line; undefined if the input ends first, or something else happens. */
-  async line(happens: Promise<unknown>): Promise<string | undefined> {
+  async line(happens: Promise<void>): Promise<string | undefined> {
+    const other = new AbortController();
+    void happens.then(() => other.abort());
+    const over = AbortSignal.any([this.#signal, other.signal]);
     while (!this.#isOver && !this.#text.includes("\n")) {
-      const read = await readSome(this.#signal, happens);
-      if (read === undefined) return undefined;
-      this.#isOver = read.done;
-      this.#text += this.#decoder.decode(read.value, { stream: true });
+      const bytes = await nextTyped(this.#signal, over);
+      if (bytes?.length === 0) return undefined;
+      this.#isOver = bytes === undefined;
+      this.#text += this.#decoder.decode(bytes, { stream: true });
     }
     if (this.isOver) return undefined;
     const [line = "", ...rest] = this.#text.split("\n");

@@ -49,10 +49,9 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
   const servers = app.servers.states()
     .filter((state) => name === undefined || state.name === name)
     .map((state) => ({ ...state, tools: app.catalog.toolsOf(state.name).map(listedBy(app)) }));
-  const texts = servers.map(({ name, kind, origin, state, why, tools }) => {
-    const reason = why === undefined ? "" : `: ${inset(why, 400)}`;
-    return listText(`${name} (${origin}, ${kind}) ${state}${reason}`, tools);
-  });
+  const texts = servers.map((server) =>
+    listText(`${server.name} (${server.origin}, ${server.kind}) ${stateSaid(server)}`, server.tools)
+  );
   return {
     value: { servers },
     text: texts.join("\n\n"),
@@ -63,6 +62,13 @@ export async function tools(at: CommandContext, { words: [name], refresh }: Type
 
 function listText(head: string, tools: readonly Parameters<typeof lineOf>[0][]): string {
   return [head, ...tools.map((tool) => `  ${lineOf(tool)}`)].join("\n");
+}
+
+/** Returns the state of a server, with the reason where there is one. */
+export function stateSaid(
+  { state, why }: { readonly state: string; readonly why?: string },
+): string {
+  return why === undefined ? state : `${state}: ${inset(why, 400)}`;
 }
 
 /** Names the servers that did not answer in time. */
@@ -154,9 +160,7 @@ export async function why(
         : [`in rules, ${quoted(name, 200)} has this name`]),
       forbidden === undefined ? `by ${ruleSaid({ rule, source })}` : rule,
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
-      ...(state === undefined
-        ? []
-        : [`the server: ${state.state}${state.why ? `, ${inset(state.why, 400)}` : ""}`]),
+      ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
       ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
       ...(tokens === undefined ? [] : [`about ${tokens} tokens where a client lists it`]),
     ].join("\n  "),

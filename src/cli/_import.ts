@@ -28,8 +28,7 @@ import { usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
 import { keep } from "./_key.ts";
-import { askReply, needPerson } from "./_terminal.ts";
-import { tell } from "./out.ts";
+import { agrees, askReply, needPerson } from "./_terminal.ts";
 
 /** What was found, and what would be done with it. */
 interface Plan extends PickResult {
@@ -57,11 +56,9 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
     return { value, text, note: "Nothing was changed", code };
   }
   needPerson("Cannot import servers");
-  tell(text);
   const count = taken.length === 1 ? "this server" : `these ${taken.length} servers`;
-  if (await askReply(`\nImport ${count} into ${target.path}?`, at) !== "Yes") {
-    return unchanged(value);
-  }
+  const question = `\nImport ${count} into ${target.path}?`;
+  if (!await agrees(question, at, [text])) return unchanged(value);
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const said = await addServers(at.app, target, Object.fromEntries(servers));
   const kept = await keepValues(at, plan);
@@ -96,9 +93,7 @@ function unsetIn(taken: Plan["taken"]): readonly string[] {
 async function undo(at: CommandContext, target: Target): Promise<Shown> {
   const { said, run } = await findUndo(at.app, target);
   needPerson("Cannot undo the import", "");
-  if (await askReply(`${said}. Continue?`, at) !== "Yes") {
-    return unchanged();
-  }
+  if (!await agrees(`${said}. Continue?`, at)) return unchanged();
   return { value: {}, text: await run() };
 }
 

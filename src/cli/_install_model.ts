@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { megabytes } from "../core/megabytes.ts";
 import { setForPerson } from "./_config_file.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { askReply, askWord, needPerson } from "./_terminal.ts";
+import { agrees, askWord, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Finder = Awaited<ReturnType<App["finder"]>>;
@@ -50,9 +50,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
   tell(textOf(plan));
   if (!yes) {
     needPerson("Cannot install a model", "; `--yes` asks nothing");
-    if (await askReply("\nContinue?", at) !== "Yes") {
-      return unchanged(value);
-    }
+    if (!await agrees("\nContinue?", at)) return unchanged(value);
   }
   await get();
   await using meaning = await finder.model(plan.model.folder);

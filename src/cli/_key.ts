@@ -30,8 +30,8 @@ import {
 } from "./_command_context.ts";
 import { unknownWords, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
-import { askReply, askSecret, isTerminal, needPerson } from "./_terminal.ts";
-import { fitted, tell } from "./out.ts";
+import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
+import { fitted } from "./out.ts";
 
 /** The key of the cloud account, which has a file of its own. */
 const CLOUD = "PML_API_KEY";
@@ -123,10 +123,10 @@ async function from(
   needPerson(`Cannot take ${name} from a program`, "");
   const file = isAbsolute(program) ? program : programOf(at.app, program);
   const source = { command: [file, ...args] };
-  tell(`Each start of PML runs ${visible(JSON.stringify(source.command), 2_000)} for ${name}`);
-  if (await askReply("Run it now, and then each time?", at) !== "Yes") {
-    return unchanged();
-  }
+  const fact = `Each start of PML runs ${
+    visible(JSON.stringify(source.command), 2_000)
+  } for ${name}`;
+  if (!await agrees("Run it now, and then each time?", at, [fact])) return unchanged();
   const { length } = await keyFrom(at.app, name, source);
   await edit(at, name, () => undefined);
   await setSource(at, name, source);

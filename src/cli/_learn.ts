@@ -15,11 +15,11 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { meant, usage } from "./_failure.ts";
-import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { type Proposal, proposal } from "./_learn_file.ts";
+import { type CommandContext, type Typed, unchanged } from "./_command_context.ts";
+import { proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
 import { textOf } from "./_result.ts";
-import { askReply, isTerminal } from "./_terminal.ts";
+import { agrees, isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"]["tryOut"]>>;
@@ -69,26 +69,9 @@ export async function learn(at: CommandContext, { words: [name = "", ...words], 
     return { value, text, note, code: 1 };
   }
   if (!asks || planned.write === undefined) return { value, text, note: "Nothing was changed" };
-  return await ask(planned, { at, value, text });
-}
-
-async function ask(
-  { path, write, diff }: Proposal,
-  { at, value, text }: {
-    readonly at: CommandContext;
-    readonly value: unknown;
-    readonly text: string;
-  },
-): Promise<Shown> {
-  if (diff === "" || write === undefined) {
-    return { value, text, note: `${path} has this already: nothing was changed` };
-  }
-  tell(text);
-  if (await askReply(`\nWrite this into ${path}?`, at) !== "Yes") {
-    return unchanged(value);
-  }
-  await write();
-  return { value, text: `${path}: changed` };
+  if (!await agrees(`\nWrite this into ${planned.path}?`, at, [text])) return unchanged(value);
+  await planned.write();
+  return { value, text: `${planned.path}: changed` };
 }
 
 /**
@@ -109,10 +92,9 @@ async function tried(
     const wanted = Object.keys({ ...round.missing, ...round.env });
     const isOver = round.failures.length === 0 || wanted.length === 0;
     if (isOver || !asks || rounds >= ROUNDS) return round;
-    tell(told(round));
     const variables = Object.keys(round.env).length === 0 ? "" : " and its own folder";
     const question = `\nTry again and also allow what it was denied${variables}?`;
-    if (await askReply(question, at) !== "Yes") return round;
+    if (!await agrees(question, at, [told(round)])) return round;
     given = more;
   }
 }

@@ -15,12 +15,12 @@ type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
 
 /** A change of a file that the person has not agreed to yet. */
-export interface Proposal {
+interface Proposal {
   readonly path: string;
   readonly diff: string;
   /** The change as text, or what the person has to write by hand. */
   readonly text: string;
-  /** Writes the change; undefined if the server is defined in another file. */
+  /** Writes the change; undefined if there is none, or the server is defined in another file. */
   readonly write: (() => Promise<void>) | undefined;
 }
 
@@ -67,6 +67,6 @@ export async function proposal(
   }
   const { write } = await changeOf(app, { workspace, settings });
   const diff = diffs.join("\n");
-  const said = diff === "" ? `${path} has this already` : `${path}\n${diff}`;
-  return { path, diff, text: said, write };
+  if (diff === "") return { path, diff, text: `${path} has this already`, write: undefined };
+  return { path, diff, text: `${path}\n${diff}`, write };
 }

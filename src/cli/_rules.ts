@@ -39,8 +39,7 @@ export function ruleCommand(list: RuleList) {
     const change = await changeOf(at.app, { workspace, settings });
     if ("tool" in pattern) await askForTools(at, { only: pattern.server });
     const unmet = unmetRule(at.app, { pattern, source: change.path });
-    const value = { list, rule, path: change.path, diff: change.diff };
-    return await agreed(at, { change, said: unmet?.said ?? "", value, json });
+    return await agreed(at, { change, said: unmet?.said, about: { list, rule }, json });
   };
 }
 

@@ -6,8 +6,9 @@
 
 import type { Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { onAbort, soon } from "../io/waiting.ts";
+import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";
+import { nextTyped, takeTyped } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
@@ -69,7 +70,7 @@ export async function askReply(
       { end: "", paint: paintQuestion },
     );
     for (;;) {
-      const key = (await readUntil(signal, () => true))?.[0]?.toLowerCase() ?? "\u0003";
+      const key = new TextDecoder().decode(await nextTyped(signal))[0]?.toLowerCase() ?? "\u0003";
       if (BREAK_OFF.includes(key)) {
         tell("");
         return "cancelled";
@@ -89,6 +90,16 @@ export async function askReply(
   }
 }
 
+/** Shows facts, and asks whether the person agrees. */
+export async function agrees(
+  question: string,
+  { signal }: { readonly signal: AbortSignal },
+  facts: readonly string[] = [],
+): Promise<boolean> {
+  for (const fact of facts) tell(fact);
+  return await askReply(question, { signal }) === "Yes";
+}
+
 /**
  * Asks for one line; what was typed before the question is thrown away. Returns undefined if the
  * person stops.
@@ -103,10 +114,15 @@ export async function askWord(message: string, signal: AbortSignal): Promise<str
 
 async function askLine(message: string, signal: AbortSignal): Promise<string | undefined> {
   tell(`${message}: `, { end: "" });
-  const text = await readUntil(signal, (typed) => holdsAny(typed, ENDS));
-  const line = text === undefined || holdsAny(text, BREAK_OFF) ? undefined : rubbedOut(text);
-  if (line === undefined) tell("");
-  return line?.trim();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (!holdsAny(text, ENDS)) {
+    const bytes = await nextTyped(signal);
+    text += bytes?.length ? decoder.decode(bytes, { stream: true }) : "\u0003";
+  }
+  if (!holdsAny(text, BREAK_OFF)) return rubbedOut(text).trim();
+  tell("");
+  return undefined;
 }
 
 /** Asks for one line without showing what is typed. */
@@ -127,59 +143,10 @@ function setRaw(): void {
   Deno.stdin.setRaw(true, { cbreak: Deno.build.os !== "windows" });
 }
 
-/** Ends reading from the terminal: a read that waits for a key would keep the process alive. */
-export async function endInput(): Promise<void> {
-  if (isTerminal()) await Deno.stdin.readable.cancel().catch(() => {}); // somebody else reads it
-}
-
 /** Throws away what was typed, until nothing comes for a moment. The terminal must be in raw mode. */
 async function dropTyped(signal: AbortSignal, quiet = QUIET_MS): Promise<void> {
-  const reader = Deno.stdin.readable.getReader();
-  using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // as below
-  try {
-    while (!signal.aborted) {
-      const read = reader.read();
-      read.catch(() => {}); // released below
-      if (!await soon(read, quiet) || (await read).done) return;
-    }
-  } finally {
-    reader.releaseLock();
-  }
-}
-
-/** Reads until the text is enough. Returns undefined if nothing more comes, or the signal aborts. */
-async function readUntil(
-  signal: AbortSignal,
-  isEnough: (text: string) => boolean,
-): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = "";
-  while (text === "" || !isEnough(text)) {
-    const read = signal.aborted ? undefined : await readSome(signal);
-    if (read === undefined || read.done) return undefined;
-    text += decoder.decode(read.value, { stream: true });
-  }
-  return text;
-}
-
-/**
- * Reads what comes next from stdin. Returns undefined if something else happens first; what comes
- * later is then kept for the next reader.
- */
-export async function readSome(
-  signal: AbortSignal,
-  happens: Promise<unknown> = new Promise(() => {}),
-) {
-  const reader = Deno.stdin.readable.getReader();
-  // A pending read would keep the process alive.
-  using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // it was closed already
-  const read = reader.read();
-  read.catch(() => {}); // released below
-  try {
-    return await Promise.race([read, happens.then(() => undefined)]);
-  } finally {
-    reader.releaseLock();
-  }
+  await takeTyped(signal);
+  do await pause(quiet, signal); while ((await takeTyped(signal))?.length && !signal.aborted);
 }
 
 function holdsAny(text: string, characters: readonly string[]): boolean {

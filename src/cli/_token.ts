@@ -67,7 +67,7 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
     also: "",
     said: "Whoever has the token may call tools by the rules of this identity. What these do not " +
       "allow waits for `pml approve`",
-    value: { name },
+    about: { name },
   });
   if (done.code !== undefined) return done;
   return {

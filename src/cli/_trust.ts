@@ -14,7 +14,7 @@ import { asPmlError } from "../core/errors.ts";
 import { readPlain } from "../io/private_files.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
@@ -104,8 +104,7 @@ export async function askUntrusted(
   { facts, accept }: Pick<Unapproved, "facts" | "accept">,
   signal: AbortSignal,
 ): Promise<boolean> {
-  for (const fact of facts) tell(fact);
-  if (await askReply("Trust exactly this?", { signal }) !== "Yes") return false;
+  if (!await agrees("Trust exactly this?", { signal }, facts)) return false;
   await accept();
   return true;
 }

@@ -11,7 +11,7 @@ import { megabytes } from "../core/megabytes.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { clientStates, undoSetups } from "./_client_setup.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 /**
@@ -78,8 +78,8 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
-  tell("Your projects keep their files, .pml.json and pml.lock");
-  if (await askReply("Remove all of this for good?", at) !== "Yes") {
+  const fact = "Your projects keep their files, .pml.json and pml.lock";
+  if (!await agrees("Remove all of this for good?", at, [fact])) {
     return { value, text: "Nothing was removed", code: 1 };
   }
   const undone = clients.length === 0

@@ -14,7 +14,7 @@ import { changeOf } from "./_config_file.ts";
 import { meant, usage } from "./_failure.ts";
 import { findTarget, SECTIONS, valueIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
-import { askReply, needPerson } from "./_terminal.ts";
+import { agrees, needPerson } from "./_terminal.ts";
 import { fitted, tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
@@ -104,10 +104,9 @@ async function repinned(
   const installed = await found.install(tellProgress);
   const { identity, before } = packages.take(own, installed);
   const open = await pins.unapproved(identity, { isWanted: true });
-  for (const fact of open?.facts ?? []) tell(fact);
   const from = before === undefined ? "" : ` instead of ${visible(before.version)}`;
   const question = `Start ${own.name} ${found.newest}${from}, and compare its tools?`;
-  if (await askReply(question, at) !== "Yes") return unchanged();
+  if (!await agrees(question, at, open?.facts)) return unchanged();
   await open?.accept();
   const done = await compared(at, { own, found, value });
   if (done !== undefined) return done;
@@ -131,10 +130,8 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
       `Write ${spec} in ${change.path}`,
     );
   }
-  tell(`${change.path}\n${change.diff}`);
-  if (await askReply(`Change it, start ${own.name}, and compare its tools?`, at) !== "Yes") {
-    return unchanged();
-  }
+  const question = `Change it, start ${own.name}, and compare its tools?`;
+  if (!await agrees(question, at, [change.shown])) return unchanged();
   await change.write();
   await app.policy.reload();
   const done = await compared(at, { own, found, value });

@@ -228,20 +228,18 @@ export function refusedSender(
   sender: Sender,
   { hosts, origins }: Names = {},
 ): 400 | 403 | undefined {
-  const { url = "", headers: { host = "", origin } } = sender;
-  if (countOf(sender, "host") !== 1 || countOf(sender, "origin") > 1) return 400;
+  const { url = "", headers: { host = "", origin }, rawHeaders } = sender;
+  const named = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
+  if (named.length !== 1) return 400;
   // A target may name an authority, too: only one of them can be meant.
   const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) return 400;
   const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);
   if (!isHost) return 403;
+  // Where it was sent twice, this is both, and neither a name of this machine nor one that may be.
   if (origin === undefined || origins?.has(origin)) return undefined;
   const page = /^https?:\/\/([^/@]*)$/.exec(origin)?.[1];
   return page !== undefined && isOfThisMachine(page) ? undefined : 403;
-}
-
-function countOf({ rawHeaders }: Sender, name: string): number {
-  return rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === name).length;
 }
 
 function isOfThisMachine(authority: string): boolean {

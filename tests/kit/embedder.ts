@@ -20,14 +20,14 @@ export interface Meanings {
   install(home: string): Promise<void>;
 }
 
-/** Where the model lies that is no part of the project. */
-const MODEL = repoFile("../shared/search/model/use-lite-en");
+/** Where the model lies that is no part of the project. `PML_TEST_MODEL` names another folder. */
+const MODEL = process.env.PML_TEST_MODEL ?? repoFile("../shared/search/model/use-lite-en");
 const CACHE = join(tmpdir(), `pml-test-embedder-${userInfo().uid}`);
 
 /** Gives what tests run with, or says why they cannot. */
 export async function meaningsHere(): Promise<Meanings | string> {
   const isModel = await stat(join(MODEL, "onnx")).catch(() => undefined);
-  if (isModel === undefined) return "there is no model in ../shared/search/model";
+  if (isModel === undefined) return "no model: set PML_TEST_MODEL to the folder of one";
   const library = await libraryHere();
   if (typeof library === "string") return library;
   return {

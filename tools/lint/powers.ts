@@ -47,8 +47,8 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Files of Node",
-    // It asks how much room there is.
-    owners: ["src/embedding/model_hub.ts"],
+    // One asks how much room there is, the other reads a terminal without waiting.
+    owners: ["src/embedding/model_hub.ts", "src/cli/_terminal_input.ts"],
     spelled: ["node:fs", "node:fs/promises"],
   },
   {

@@ -161,9 +161,9 @@ export const NAMES: readonly Mutant[] = [
   {
     name: "client-file-elsewhere",
     guard: "A client's file in a folder that leads out of the project is not written",
-    file: "_client_setup.ts",
+    file: "_import_file.ts",
     find:
-      'if (inside !== undefined && !isInside(inside, real)) throw refused(path, "it lies elsewhere");',
+      'if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");',
     put: "",
     test: "tests/client_setup_test.ts",
     filter: "pml init --client writes nothing into a file that it cannot edit, and says why",
@@ -184,9 +184,18 @@ export const NAMES: readonly Mutant[] = [
     file: "_terminal.ts",
     find: "await dropTyped(signal); tell( `${message} [y]",
     put: "tell( `${message} [y]",
-    test: "tests/first_steps_test.ts",
+    test: "tests/typed_ahead_test.ts",
     filter:
       "What is typed before a question answers nothing, one key answers it, and Enter is no (GW17)",
+  },
+  {
+    name: "typed-late",
+    guard: "What was typed before a question answers nothing where reads come late",
+    file: "_terminal_input.ts",
+    find: "const file = openTerminal();",
+    put: "const file = NaN || undefined;",
+    test: "tests/typed_ahead_test.ts",
+    filter: "What was typed before a question answers nothing where reads come late (GW17)",
   },
   {
     name: "found-anew",
