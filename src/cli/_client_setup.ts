@@ -4,7 +4,7 @@
  * @module
  */
 
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import type { App } from "../app/app.ts";
 import { isPml } from "../config/client_servers.ts";
 import {
@@ -24,8 +24,8 @@ import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
-import { readInside, refused } from "./_files.ts";
-import { canUndo, editFile, findUndo, type Target } from "./_import_file.ts";
+import { refused } from "./_files.ts";
+import { canUndo, editFile, findUndo, type Target, targetIn } from "./_import_file.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -144,10 +144,7 @@ async function targetOf({ path, inside }: ClientFile): Promise<Target> {
   if (!exists(folder)) return { path, found: undefined };
   const real = await Deno.realPath(folder);
   if (inside !== undefined && !isInside(inside, real)) throw refused(path, "it lies elsewhere");
-  const found = await readInside(real, basename(path));
-  const own = join(real, basename(path));
-  if (found !== undefined && found.path !== own) throw refused(path, "it is a link");
-  return { path: own, found };
+  return await targetIn(real, path);
 }
 
 /** Returns the whole path of `pml`, because programs with windows often have another PATH. */
