@@ -8,6 +8,7 @@
 import type { App } from "../app/app.ts";
 import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
+import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
@@ -116,7 +117,7 @@ async function asked({ signal }: CommandContext, question: string): Promise<stri
 async function askAll(at: CommandContext): Promise<void> {
   const { app } = at;
   const names = app.servers.states().map(({ name }) => name);
-  tell(`\nAsking ${names.length} servers for their tools:`);
+  tell(`\nAsking ${counted(names.length, "server")} for their tools:`);
   await Promise.all(names.map(async (name) => {
     await askForTools(at, { only: name, isWhole: true });
     const state = app.servers.states().find((one) => one.name === name);
@@ -124,7 +125,7 @@ async function askAll(at: CommandContext): Promise<void> {
     const why = state.why === undefined ? "" : `: ${visible(state.why, 160)}`;
     const tools = app.catalog.toolsOf(name)
       .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
-    tell(`  ${name}: ${state.state === "ready" ? `${tools} tools` : state.state}${why}`);
+    tell(`  ${name}: ${state.state === "ready" ? counted(tools, "tool") : state.state}${why}`);
   }));
 }
 
