@@ -104,6 +104,33 @@ Deno.test("A hint is about what was typed: no tool where there is none, no file 
   }
 });
 
+Deno.test("A capability that is mistyped is told with the nearest one that is saved", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const saved = await runPmlOnTerminal(ws, ["capability", "save", "my:city", "--code", "code.ts"], {
+    typed: [["Save exactly this?", "y"]],
+  });
+  assert.equal(saved.code, 0, saved.stdout);
+  for (const words of ["show my:cty", "rename my:cty my:town"]) {
+    const ran = await (words.startsWith("show") ? runPml : runPmlOnTerminal)(ws, [
+      "capability",
+      ...words.split(" "),
+    ]);
+    assert.match(ran.stdout + ran.stderr, /Did you mean "my:city"\?/, words);
+  }
+});
+
+Deno.test("pml --help keeps its two columns on a terminal of 80", async () => {
+  await using ws = await makeWorkspace();
+  const command = ["sh", "-c", 'stty cols 80; exec "$@"', "sh", ...pmlCommand()] as const;
+  const { stdout } = await runPmlOnTerminal(ws, ["--help"], { command });
+  const column = stdout.split(/\r?\n/).find((line) => line.includes("--help  "))
+    ?.indexOf("show this help") ?? 0;
+  assert.ok(column > 20, stdout);
+  const broken = stdout.split(/\r?\n/).filter((line) => /^ {3}/.test(line));
+  assert.ok(broken.length > 5);
+  for (const line of broken) assert.equal(line.search(/[^ ]/), column, line);
+});
+
 Deno.test("One thing is one: a call, a byte, a tool", async () => {
   await using ws = await makeWorkspace(WITH_BOX);
   const wrote = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=x"]);
