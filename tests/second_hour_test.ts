@@ -175,6 +175,18 @@ Deno.test("A rule whose condition names no argument of its tool is told, with th
   assert.doesNotMatch(fits.stdout, /names no/);
 });
 
+Deno.test("A rule for a tool that the person renamed, and for an argument that is fixed, names something", async () => {
+  const put = { rename: "lay", arguments: { name: "a" } };
+  const box = { type: "deno", path: "./box.js", tools: { put } };
+  const permissions = { allow: ["box:put(things=a*)"], deny: ["box:put(name=b)"] };
+  await using ws = await makeWorkspace({
+    files: WITH_BOX.files,
+    pml: { permissions, private_mcps: { box } },
+  });
+  assert.match((await runPml(ws, ["tools", "box"])).stdout, /box:lay/);
+  assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /^warn rule/m);
+});
+
 Deno.test("pml init shows all of an entry that takes the place of another", async () => {
   await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
   assert.equal((await runPml(ws, ["init", "--http", "--yes"])).code, 0);
