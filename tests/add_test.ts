@@ -107,12 +107,12 @@ Deno.test("pml add of an address writes it, and of a registry's name shows what 
     typed: [["start it?", "yes"]],
   });
   assert.equal(remote.code, 0, remote.stdout);
-  assert.match(remote.stdout, /far has \d+ tools/);
+  assert.match(remote.stdout, /far has \d+ tools?:/);
   const offered = await runPmlOnTerminal(ws, ["add", "clock"], {
     typed: [["Use clock in this workspace?", "yes"]],
   });
   assert.equal(offered.code, 0, offered.stdout);
-  assert.match(offered.stdout, /clock has 1 tools|tell {2}Tell the time/);
+  assert.match(offered.stdout, /clock has 1 tool:/);
   const used = await runPml(ws, ["tools", "clock"]);
   assert.match(used.stdout, /clock:tell/);
 });

@@ -276,6 +276,9 @@ Deno.test("Servers of every kind come from a registry, each with one question th
   assert.match(servers.tiny.integrity, /^sha256-/);
   assert.deepEqual(Object.keys(servers), ["everything", "sky", "tiny"]);
   assert.equal((await client.close()).code, 0);
+  // No registry tells the hash of a package: what was installed is what was pinned.
+  const same = await runPml(ws, ["lock", "--check"], { env: keys });
+  assert.equal(same.code, 0, same.stdout);
   const evil = { command: "npx", args: ["-y", "tiny@1.0.0", "--evil"] };
   registry.publish([manifestEntry("tiny", { ...tiny, install: evil })]);
   await assertStale(ws, keys);

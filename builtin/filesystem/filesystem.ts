@@ -167,7 +167,8 @@ export async function write_file({ path, content }: Args, host: Host) {
   return await alone(file.path, async () => {
     host.signal?.throwIfAborted();
     const bytes = await replace(what, file, content);
-    return `Wrote ${bytes} bytes to ${path} (${file.exists ? "replaced" : "new file"})`;
+    const size = `${bytes} byte${bytes === 1 ? "" : "s"}`;
+    return `Wrote ${size} to ${path} (${file.exists ? "replaced" : "new file"})`;
   });
 }
 

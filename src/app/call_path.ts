@@ -144,7 +144,7 @@ export class CallPath implements AsyncDisposable {
         "a record can be written",
         () => this.#records.write({ kind: "event", event: "checked" }),
       ),
-      this.#config().sampling === undefined ? BY_CLIENTS : (await this.#sampler()).check(),
+      this.#config().sampling === undefined ? BY_CLIENTS : await (await this.#sampler()).check(),
     ];
   }
 

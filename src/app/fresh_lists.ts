@@ -12,6 +12,11 @@ export async function forgetLists(app: App, only?: string): Promise<void> {
     const registries = await app.registries();
     await registries.lookup.refresh(registries.names(), app.closing);
   }
+  forgetServers(app, only);
+}
+
+/** Forgets what servers listed, all or one, and asks no registry. */
+export function forgetServers(app: App, only?: string): void {
   for (const server of app.directory.all()) {
     const isAsked = server.tells && server.blocked() === undefined;
     if (isAsked && (only === undefined || server.name === only)) server.forget();

@@ -13,7 +13,7 @@ import type { Limits } from "../config/limits.ts";
 import type { Check } from "../core/check.ts";
 import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
-import { megabytes } from "../core/megabytes.ts";
+import { fileSize } from "../core/amounts.ts";
 import { Embedder } from "../embedding/embedder.ts";
 import { EMBEDDER, EmbedderPackage } from "../embedding/embedder_package.ts";
 import {
@@ -151,7 +151,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     const { name, downloadBytes, isThere } = this.library();
     if (isThere) return undefined;
     return `lexical until \`pml search install-model ${quoted(this.folder, 400)}\`, or a first ` +
-      `search of a client of \`pml stdio\`, has installed ${name} (${megabytes(downloadBytes)})`;
+      `search of a client of \`pml stdio\`, has installed ${name} (${fileSize(downloadBytes)})`;
   }
 
   /** Looks at the model as it is now, and whether it is the one that was first used. */

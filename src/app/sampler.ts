@@ -8,8 +8,8 @@
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import { type Call, type Question, type ServerRequest, waysBack } from "../core/call.ts";
-import type { Check } from "../core/check.ts";
-import { asPmlError, keyHint, PmlError } from "../core/errors.ts";
+import { type Check, check } from "../core/check.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
@@ -99,23 +99,20 @@ export class Sampler {
   }
 
   /** Says whether there is a model to ask, and what was used. */
-  check(): Check {
+  async check(): Promise<Check> {
     const { provider, model, key, tokensPerDay } = this.#settings();
-    const name = "sampling";
-    if (this.#keyOf(key) === undefined) {
-      const said = `${model} of ${provider} needs ${key}, which is not set`;
-      return { name, ok: false, said, hint: keyHint(key) };
-    }
-    try {
+    const whose = `${model} of ${provider}`;
+    return await check("sampling", whose, () => {
+      if (this.#keyOf(key) === undefined) {
+        throw new PmlError("KEY_MISSING", `${whose} needs ${key}, which is not set`, {
+          hint: keyHint(key),
+        });
+      }
       const { tokens } = this.#sampling.today();
-      const said = `${model} of ${provider}, with ${key}; ${tokens} of ${tokensPerDay} tokens ` +
-        "of today are used";
-      return { name, ok: true, said };
-    } catch (error) {
-      const { message, hint } = asPmlError(error);
-      return { name, ok: false, said: message, ...defined({ hint }) };
-    }
+      return `${whose}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
+    });
   }
+
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
   #run(signal: AbortSignal, { call, onSampled }: During): Run {
     const { path: { callTool }, policy } = this.#options;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
@@ -83,7 +84,7 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
     ...head ?? { name: "x", version: undefined, description: undefined },
     tools: read,
   };
-  say("ok", `${quoted(meta.name)} with ${read.length} tool${read.length === 1 ? "" : "s"}`);
+  say("ok", `${quoted(meta.name)} with ${counted(read.length, "tool")}`);
   return { meta, named };
 }
 

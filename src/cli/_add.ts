@@ -8,6 +8,7 @@ import { serverToSignInAt } from "../app/logins.ts";
 import { prune } from "../app/prune.ts";
 import { pickServers, shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
+import { counted } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { inset, quoted, visible } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
@@ -26,30 +27,35 @@ import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { callToTry } from "./_tool_page.ts";
-import { fitted, tell } from "./out.ts";
+import { tell } from "./out.ts";
 
 /** How many tools of a new server are shown. */
 const SHOWN_MAX = 20;
 const OF_NPM = "npm:";
+/** What begins so is no name of a server. Behind a name it says what to add, too. */
+const NAMELESS = /^(?:npm:|@)|:\/\//;
 
 /** Adds a server: of a command, of an address, of npm or of a registry. */
 export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [word = "", ...command], url } = typed;
-  const [sign] = /^@|:\/\//.exec(word) ?? [];
+  const { words, url } = typed;
+  const [title = "", ...command] = NAMELESS.test(words[0] ?? "") ? ["", ...words] : words;
+  const [what = "", ...rest] = command;
+  const [sign] = /^@|:\/\//.exec(what) ?? [];
   if (sign !== undefined) {
-    const how = sign === "@" ? `npm:${word}` : `NAME --url ${word}`;
-    throw usage(`Cannot add ${quoted(word)}: it is no name`, `Write \`pml add ${how}\``);
+    const how = sign === "@" ? `npm:${what}` : `${title || "NAME"} --url ${what}`;
+    throw usage(`Cannot add ${quoted(what)}: it is no name`, `Write \`pml add ${how}\``);
   }
-  const isNpm = word.startsWith(OF_NPM);
-  if (!isNpm && command.length === 0 && url === undefined) return await addOffered(at, typed);
-  const name = isNpm ? nameOf(word.slice(OF_NPM.length)) : word;
-  const [program, ...args] = isNpm ? ["npx", "-y", word.slice(OF_NPM.length), ...command] : command;
-  const said = {
+  if (what === "" && url === undefined) return await addOffered(at, typed);
+  const isNpm = what.startsWith(OF_NPM);
+  const spec = what.slice(OF_NPM.length);
+  const name = title || nameOf(spec);
+  const [program, ...args] = isNpm ? ["npx", "-y", spec, ...rest] : command;
+  const wanted = {
     ...(program !== undefined && { command: program, args }),
     ...(url !== undefined && { url, headers: pairsOf(typed.header, ":") }),
     ...(typed.env !== undefined && { env: pairsOf(typed.env, "=") }),
   };
-  const { change, definition, note } = await additionOf(at, { name, said, ...typed });
+  const { change, definition, note } = await additionOf(at, { name, said: wanted, ...typed });
   if (typed.json) return { value: definition };
   needPerson(`Cannot add ${quoted(name)}`);
   const facts = [change.shown, note].filter(Boolean);
@@ -77,7 +83,7 @@ async function additionOf(
   });
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
-    throw usage(`Cannot add ${quoted(name)}: ${why}`, "See `pml list`, and `pml add --help`");
+    throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");
   }
   const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];
   const change = await changeOf(app, { workspace, settings });
@@ -115,7 +121,7 @@ async function tried(
     `  ${visible(tool.name, 60)}  ${inset((tool.description ?? "").split("\n")[0] ?? "", 100)}`
   );
   const more = tools.length > SHOWN_MAX ? [`  and ${tools.length - SHOWN_MAX} more`] : [];
-  const text = [`${name} has ${tools.length} tools:`, ...lines, ...more].join("\n");
+  const text = [`${name} has ${counted(tools.length, "tool")}:`, ...lines, ...more].join("\n");
   if (isNpm && await agrees(`${text}\nTry whether it can run confined?`, at)) {
     const learned = await learn(at, { words: [name] });
     tell([learned.text, learned.note].filter(Boolean).join("\n"));
@@ -139,7 +145,7 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
   if (open === undefined && registries.at(name) === undefined) {
     throw usage(
       `Cannot add ${quoted(name)}: no registry has it`,
-      "Say how it starts: pml add NAME -- COMMAND, pml add NAME --url URL, or pml add npm:PACKAGE",
+      "Say how it starts: pml add NAME -- COMMAND, NAME --url URL, or npm:PACKAGE",
     );
   }
   if (open !== undefined) {
@@ -212,14 +218,15 @@ export function list({ app }: CommandContext): Promise<Shown> {
       path === undefined ? origin : visible(path)
     }${how}`;
   });
-  return Promise.resolve({ value: { servers }, text: lines.join("\n"), paint: fitted });
+  return Promise.resolve({ value: { servers }, text: lines.join("\n") });
 }
 
 /** Returns the name of a server for a package: `@scope/server-files@1` is `files`. */
 function nameOf(spec: string): string {
   const bare = spec.replace(/^(@[^/]+\/)?/, "").replace(/@.*$/, "");
-  const name = serverSlug(bare.replace(/^(?:mcp-)?server-|-mcp(?:-server)?$|^mcp-/g, ""));
-  if (name !== undefined) return name;
+  if (bare !== "") {
+    return serverSlug(bare.replace(/^(?:mcp-)?server-|-mcp(?:-server)?$|^mcp-/g, ""));
+  }
   throw usage(`Cannot add ${quoted(spec)}: it is no package`, "Write npm:NAME or npm:@SCOPE/NAME");
 }
 

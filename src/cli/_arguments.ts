@@ -94,3 +94,13 @@ function parseJson(text: string): Json | undefined {
     return undefined; // the caller throws its own error
   }
 }
+
+/** Reads how many are to be shown. */
+export function limitOf(text: string, most: number): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= most) return limit;
+  throw usage(
+    `Cannot use ${quoted(text)} as a limit: it is not 1 to ${most}`,
+    "Give such a number",
+  );
+}

@@ -5,17 +5,18 @@
  */
 
 import { checkJournal, openJournal } from "../app/app_journal.ts";
+import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
 import { isServerName, type ToolId } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
 import { type CommandContext, inContext, type Shown, type Typed } from "./_command_context.ts";
 import { unknownWords, usage } from "./_failure.ts";
+import { limitOf } from "./_arguments.ts";
 import { print, tell } from "./out.ts";
 
 const KINDS = ["start", "end", "event"];
 const FAILURES: readonly unknown[] = ["failed", "tool error"];
-const LIMIT = 50;
 const LIMIT_MAX = 100_000;
 const FOLLOW_MS = 200;
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
@@ -45,7 +46,7 @@ export function audit(typed: Typed): Promise<number> {
 
 async function showJournal({ app, signal }: CommandContext, typed: Typed): Promise<Shown> {
   const isWanted = filterOf(typed);
-  const limit = limitOf(typed.limit);
+  const limit = limitOf(typed.limit ?? "50", LIMIT_MAX);
   const show = (row: Row) => print(typed.json ? row.text : lineOf(row));
   using reader = openJournal(app.config().home);
   const calls = new Map<string, Pick<Row, "tool" | "verdict">>();
@@ -157,12 +158,6 @@ function timeOf(since: string): string {
   );
 }
 
-function limitOf(text = String(LIMIT)): number {
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= LIMIT_MAX) return limit;
-  throw usage(`Cannot use ${quoted(text)} as a limit`, `Give a number from 1 to ${LIMIT_MAX}`);
-}
-
 async function verify({ app }: CommandContext): Promise<Shown> {
   const checks = await checkJournal(app.config().home);
   const bad = checks.flatMap(({ bad }) => bad ?? []);
@@ -179,7 +174,9 @@ async function verify({ app }: CommandContext): Promise<Shown> {
     ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
     ...value.cut.map((file) => `${file}: older records of its process were removed`),
     ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),
-    `${value.records} records in ${value.files} files: ${ok ? "unchanged" : "BROKEN"}`,
+    `${counted(value.records, "record")} in ${counted(value.files, "file")}: ${
+      ok ? "unchanged" : "BROKEN"
+    }`,
   ];
   return { value, text: lines.join("\n"), code: ok ? 0 : 1 };
 }

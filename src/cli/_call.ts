@@ -14,7 +14,7 @@ import { decide } from "./_approve.ts";
 import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { askUntrusted } from "./_trust.ts";
-import { tell, tellProgress } from "./out.ts";
+import { asItIs, tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;
 const TRIED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL", "TIMED_OUT"];
@@ -34,9 +34,9 @@ export async function call(
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
   if (value.isError === true) return { value, text: "", note: textOf(value), code: 1 };
-  if (save === undefined) return { value, text: textOf(value) };
+  if (save === undefined) return { value, text: textOf(value), paint: asItIs };
   const { text, note, files } = await saveResult(value, save);
-  return { value: { files }, text, note };
+  return { value: { files }, text, paint: asItIs, note };
 }
 
 /** Returns the input schema of a tool. A server must be trusted before it is asked for one. */

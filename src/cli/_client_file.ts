@@ -11,7 +11,7 @@ import { parseJson, parseToml } from "../config/clients.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
-import { refused } from "./_files.ts";
+import { refused, unlike } from "./_files.ts";
 import { isAdded, plain, put } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
@@ -59,7 +59,11 @@ export async function editClientText(
   const asking = input === undefined ? text : await withInput(text, { path, whole, input });
   const own = { path, at: [...at, NAME], entry } as const;
   const after = isToml ? await withTable(text, { ...own, before }) : await withValue(asking, own);
-  return { text: after, added: [...addedLines(text, asking), ...addedLines(asking, after)] };
+  // Of an entry that another one replaces, all of the new one is shown.
+  const bare = isToml || before === undefined
+    ? asking
+    : await withValue(asking, { ...own, entry: undefined });
+  return { text: after, added: [...addedLines(text, asking), ...addedLines(bare, after)] };
 }
 
 /** Adds the question for the token to those that the client asks the person. */
@@ -104,11 +108,7 @@ function uneditable(path: string): PmlError {
 
 /** Returns the lines that an edit adds to a text, and nothing of the lines around them. */
 function addedLines(before: string, after: string): readonly string[] {
-  let start = 0;
-  while (start < before.length && before[start] === after[start]) start++;
-  let end = 0;
-  while (end < before.length - start && before.at(-1 - end) === after.at(-1 - end)) end++;
-  const own = after.slice(start, after.length - end);
+  const [, own] = unlike(before, after);
   return own.split(/\r?\n/).filter((line) => line.trim() !== "");
 }
 

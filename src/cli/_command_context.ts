@@ -14,7 +14,7 @@ import { isTerminal } from "./_terminal.ts";
 import { endInput } from "./_terminal_input.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 import { paintFailure } from "./_paint.ts";
-import { type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
+import { fitted, type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
 
 /**
  * Logs only warnings and errors on a terminal, unless the person asks for more: there the command
@@ -87,7 +87,7 @@ export interface Shown {
   readonly value: unknown;
   /** Printed to stdout without `--json`. */
   readonly text?: string;
-  /** Adds colours and signs to the text on a terminal. */
+  /** Adds colours and signs to the text on a terminal; by default its lines are broken there. */
   readonly paint?: Paint;
   /** Printed to stderr without `--json`. */
   readonly note?: string;
@@ -206,7 +206,7 @@ async function withProgress(
   )();
 }
 
-function show({ value, text, paint, note = "" }: Shown, { json }: Typed): void {
+function show({ value, text, paint = fitted, note = "" }: Shown, { json }: Typed): void {
   if (value === undefined) return;
   if (json || text === undefined) return printJson(value);
   if (text !== "") print(text, paint);

@@ -33,7 +33,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Tools:": [
     {
       usage: "call <server:tool> [arguments...]",
-      does: "run one tool; arguments are key=value by its schema, key:=JSON, or one JSON object",
+      does: "run one tool; arguments are key=value, key:=JSON or one JSON object",
       options: {
         ...JSON_OPTION,
         "--args <json>": "all arguments as a JSON object; - reads it from stdin",
@@ -73,7 +73,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "why <server:tool> [arguments...]",
-      does: "say whether a tool, or a call with arguments, runs, asks you or is denied, and why",
+      does: "say whether a tool or a call runs, asks you or is denied, and why",
       options: JSON_OPTION,
       examples: [
         "pml why filesystem:write_file path=a.txt",
@@ -82,8 +82,8 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "types [servers...]",
-      does: "write the tools of servers, or of all, as TypeScript for your own programs",
-      options: { "--json": "print the types of each tool as JSON" },
+      does: "write tools as TypeScript for your own programs",
+      options: JSON_OPTION,
       examples: ["pml types filesystem git > mcp.d.ts"],
     },
     {
@@ -96,7 +96,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
   "Capabilities (saved code and plans):": [
     {
       usage: "capability [what] [words...]",
-      does: "list, show, save, rename, delete, export or import what is saved as namespace:action",
+      does: "list, show, save, rename, delete, export or import what is saved",
       options: {
         ...JSON_OPTION,
         "--code <file>": "save this TypeScript",
@@ -135,19 +135,19 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: {
         "--json": "only show it, as JSON",
         "--list": "list the files that you trust",
-        "--revoke": "do not trust this file any more, or the one named",
+        "--revoke": "no longer trust this file, or the one named",
       },
       examples: ["pml trust", "pml trust --revoke"],
     },
     {
       usage: "approve [id]",
       does: "show the calls that wait for your approval, and answer them",
-      options: { "--json": "only list them, as JSON" },
+      options: { "--json": "only show it, as JSON" },
     },
     {
       usage: "install <server>",
-      does: "install a server's package, and decide whether its install scripts run",
-      options: { "--json": "run no script; show the packages that have scripts, as JSON" },
+      does: "install a server's package, and decide about its scripts",
+      options: { "--json": "run no script; show the packages that have some, as JSON" },
       examples: ["pml install sqlite"],
     },
     {
@@ -162,13 +162,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
     },
     {
       usage: "logout [server]",
-      does: "sign out at a server, and have it take the token back where it can",
+      does: "sign out at a server, which takes the token back if it can",
       options: { ...JSON_OPTION, "--all": "at all servers" },
       examples: ["pml logout notion"],
     },
     {
       usage: "lock [update] [server]",
-      does: "show what pml.lock pins, check it, or pin the changes that you agree to",
+      does: "show what pml.lock pins, check it, or pin what changed",
       options: {
         ...JSON_OPTION,
         "--check": "show what differs from the lock, and exit 1 if anything does",

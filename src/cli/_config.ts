@@ -96,7 +96,7 @@ function lineOf({ key, value, from, ignored }: Value, app: App): string {
   const but = ignored === undefined
     ? ""
     : `; ${written(ignored)} in ${app.loaded().file?.path} is ignored: the file is not trusted`;
-  return `${key.padEnd(WIDTH)} ${written(value)}  (${from}${but})`;
+  return `${key.padEnd(WIDTH)} ${written(value)} (${from}${but})`;
 }
 
 function written(value: unknown): string {

@@ -8,6 +8,7 @@
 import type { App } from "../app/app.ts";
 import { type ClientName, CLIENTS } from "../config/clients.ts";
 import { type Preset, presets } from "../config/presets.ts";
+import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { type AllCosts, costsText, measure, number } from "./_config_costs.ts";
 import { agreed } from "./_config_file.ts";
@@ -116,14 +117,14 @@ async function asked({ signal }: CommandContext, question: string): Promise<stri
 async function askAll(at: CommandContext): Promise<void> {
   const { app } = at;
   const names = app.servers.states().map(({ name }) => name);
-  tell(`\nAsking ${names.length} servers for their tools:`);
+  tell(`\nAsking ${counted(names.length, "server")} for their tools:`);
   await Promise.all(names.map(async (name) => {
     await askForTools(at, { only: name, isWhole: true });
     const found = app.servers.states().find((one) => one.name === name);
     if (found === undefined) return;
     const tools = app.catalog.toolsOf(name)
       .filter(({ id }) => app.policy.now.judge(id).kind !== "deny").length;
-    const state = found.state === "ready" ? `${tools} tools` : found.state;
+    const state = found.state === "ready" ? counted(tools, "tool") : found.state;
     tell(`  ${name}: ${stateSaid({ ...found, state })}`);
   }));
 }

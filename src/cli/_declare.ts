@@ -9,6 +9,7 @@ import { declarations, observedBy, toolsOf, typesOf } from "../app/code_types.ts
 import { inset } from "../core/json.ts";
 import type { DeclaredServer } from "../workflow/declarations.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
+import { asItIs } from "./out.ts";
 
 const WHY_MAX = 200;
 
@@ -48,6 +49,7 @@ export async function types(at: CommandContext, { words }: Typed): Promise<Shown
       ...declarations(there, observed),
       "}",
     ].join("\n"),
+    paint: asItIs,
     note: leftOut(app, servers).join("\n"),
   };
 }

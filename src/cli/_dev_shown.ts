@@ -10,7 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { adviceLines, type GrantAdvice } from "./_dev_grant.ts";
 import { textOf } from "./_result.ts";
 import { isTerminal } from "./_terminal.ts";
-import { print, tell } from "./out.ts";
+import { fitted, print, tell } from "./out.ts";
 
 /** A finding of a check, at its place. */
 interface ShownFinding extends TextPlace {
@@ -74,7 +74,8 @@ export class DevShown {
 
   /** Shows an event. */
   show(event: DevEvent): void {
-    print(this.#isJson ? JSON.stringify(event) : this.#linesOf(event).filter(Boolean).join("\n"));
+    if (this.#isJson) return print(JSON.stringify(event));
+    print(this.#linesOf(event).filter(Boolean).join("\n"), fitted);
   }
 
   /** Shows that a line can be typed, or ends that line where something else is shown. */

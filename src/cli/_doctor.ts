@@ -7,11 +7,13 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { Costs } from "../app/costs.ts";
+import { forgetServers } from "../app/fresh_lists.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { REPLACES } from "../config/shown.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
+import { counted } from "../core/amounts.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
@@ -117,14 +119,15 @@ async function registries({ app, signal }: CommandContext): Promise<readonly Che
 /** Returns whether there is a key for the cloud, but never its value. */
 async function key(app: App): Promise<Check> {
   const path = join(app.config().home, KEY_FILE);
-  let said = "none (only cloud tools need one)";
-  const found = await check("key", said, async () => {
+  return await check("key", "none (only cloud tools need one)", async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
-    if (from === "the environment") said = "PML_API_KEY is set";
-    if (from === "the key file") said = `it is kept in ${path}`;
+    return from === "the environment"
+      ? "PML_API_KEY is set"
+      : from === "the key file"
+      ? `it is kept in ${path}`
+      : undefined;
   });
-  return found.ok ? { ...found, said } : found;
 }
 
 async function mustBeUsable(home: string, problem: PmlError | undefined): Promise<void> {
@@ -166,15 +169,15 @@ async function trust(app: App): Promise<Check> {
 
 async function lock(app: App): Promise<Check> {
   const pins = await app.pins();
-  const said = exists(pins.path)
-    ? pins.path
-    : "there is none yet: the first call of a server makes it";
+  const said = exists(pins.path) ? pins.path : "there is none yet";
   return await check("lock", said, async () => void await pins.state());
 }
 
 async function servers(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
   if (app.config().problem !== undefined) return [];
+  // A list that is kept does not tell whether its server still works.
+  forgetServers(app);
   await prepare(at, undefined, { isWhole: true });
   const replaced = app.servers.states()
     .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))
@@ -183,9 +186,8 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     name: `server ${name}`,
     ok: state !== "failed",
     ...(state === "blocked" && { warns: true }),
-    said: `${origin}, ${state}: ${
-      why === undefined ? `${tools} tool${tools === 1 ? "" : "s"}` : inset(why, 400)
-    }`,
+    said: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
+    ...(state === "failed" && { hint: `\`pml tools ${name}\` says more` }),
   }));
   return [...replaced, ...states];
 }

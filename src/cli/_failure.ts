@@ -24,7 +24,11 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
 export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
   const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
-  const hint = (HINTS[code] ?? said)?.replace("SERVER:TOOL", tool);
+  // What is wrong with a capability says itself what to do.
+  const hint = (args[0] === "capability" ? said : HINTS[code] ?? said)?.replace(
+    "SERVER:TOOL",
+    tool,
+  );
   const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
   const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });
@@ -44,7 +48,7 @@ export function unknownWords(
   const [word = known[0] ?? ""] = words;
   if (known.length === 0 || known.includes(word)) {
     const message = `Cannot run ${quoted(["pml", command, ...words].join(" "), 200)}`;
-    return usage(message, `Look at \`pml ${command} --help\``);
+    return usage(`${message}: too few arguments, or too many`, `Look at \`pml ${command} --help\``);
   }
   const otherwise = `Did you mean ${known.map((each) => quoted(each)).join(" or ")}?`;
   return usage(`Unknown subcommand ${quoted(word, 200)}`, meant(word, { known, otherwise }));

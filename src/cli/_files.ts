@@ -79,14 +79,20 @@ export function refused(path: string, why: unknown): PmlError {
 
 /** Returns the lines that are removed, and those that replace them. */
 export function changed(before: string, after: string): readonly string[] {
-  const [old, now] = [before.split("\n"), after.split("\n")];
+  const [old, now] = unlike(before.split("\n"), after.split("\n"));
+  return [...old.map((line) => `- ${line}`), ...now.map((line) => `+ ${line}`)];
+}
+
+/** Returns what stands between the beginning and the end that two lists, or texts, have in common. */
+export function unlike<T extends string | string[]>(
+  before: T,
+  after: T,
+): readonly [before: T, after: T] {
   let same = 0;
-  while (same < old.length && old[same] === now[same]) same++;
+  while (same < before.length && before[same] === after[same]) same++;
   let end = 0;
-  const most = Math.min(old.length, now.length) - same;
-  while (end < most && old.at(-1 - end) === now.at(-1 - end)) end++;
-  return [
-    ...old.slice(same, old.length - end).map((line) => `- ${line}`),
-    ...now.slice(same, now.length - end).map((line) => `+ ${line}`),
-  ];
+  const most = Math.min(before.length, after.length) - same;
+  while (end < most && before.at(-1 - end) === after.at(-1 - end)) end++;
+  const between = (all: T) => all.slice(same, all.length - end) as T; // a part is of the same kind
+  return [between(before), between(after)];
 }

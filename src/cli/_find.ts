@@ -21,7 +21,7 @@ import {
   type ToolId,
   toolId,
 } from "../core/tool_id.ts";
-import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
+import { limitOf, parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
 import { meant, usage } from "./_failure.ts";
 import {
   askForTools,
@@ -87,14 +87,12 @@ export async function search(
   if (query === "") {
     throw usage("Cannot search: the query is empty", "Write it like `pml search read a file`");
   }
-  if (!/^([1-9]\d?|100)$/.test(limit)) {
-    throw usage(`Cannot search: --limit is ${quoted(limit)}`, "Give a number from 1 to 100");
-  }
+  const most = limitOf(limit, 100);
   const { app } = at;
   await prepare(at, server);
   const { mode, hits, isLoose } = await (await app.finder()).search(query, {
     server,
-    limit: Number(limit),
+    limit: most,
     allowed: (id) => app.policy.now.judge(id).kind !== "deny",
   });
   const lacking = mode === "hybrid" ? undefined : await (await app.finder()).lacking();

@@ -20,12 +20,12 @@ const HELP: CommandRow = {
 };
 const HEAD = `Usage: pml [options] [command]
 
-One MCP server between your AI client and every tool: found, asked for,
-sandboxed
+One MCP server between your AI client and everything else
 `;
 /** What follows the commands. */
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}
 
+Options of a command: pml COMMAND --help
 Exit codes: 0 success, 1 failure, 2 wrong usage or configuration.`;
 
 /** Prints the help, and returns the exit code. */
@@ -41,7 +41,10 @@ export function helpText(): string {
   const lists: [string, (readonly [term: string, does: string])[]][] = [
     ["Options:", Object.values(OPTIONS).map(([flags, does]) => [flags, does])],
     ...Object.entries({ ...COMMANDS, "Commands:": [HELP] }).map(([title, rows]) =>
-      [title, rows.filter(({ under }) => under === undefined).map(shown)] as typeof lists[number]
+      [
+        title,
+        rows.filter(({ under }) => under === undefined).map(({ usage, does }) => [usage, does]),
+      ] as typeof lists[number]
     ),
   ];
   const width = Math.max(...lists.flatMap(([, rows]) => rows.map(([term]) => term.length)));
@@ -54,9 +57,4 @@ export function helpText(): string {
 /** Returns the lines of examples. */
 export function examples(lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join("\n")}`;
-}
-
-function shown({ usage, does, options }: CommandRow): readonly [string, string] {
-  const [name = "", ...words] = usage.split(" ");
-  return [[name, ...options === undefined ? [] : ["[options]"], ...words].join(" "), does];
 }

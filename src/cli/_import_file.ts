@@ -7,9 +7,10 @@
 
 import { basename, dirname, join } from "node:path";
 import type { App } from "../app/app.ts";
+import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
-import { isObject } from "../core/json.ts";
+import { objectOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
@@ -51,17 +52,27 @@ export async function findTarget(app: App, workspace: boolean): Promise<Target> 
 export async function targetAt(path: string, inside?: string): Promise<Target> {
   const folder = await Deno.realPath(dirname(path));
   if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");
-  const found = await readInside(folder, basename(path));
   const own = join(folder, basename(path));
+  const found = await readInside(folder, basename(path));
   if (found !== undefined && found.path !== own) throw refused(path, "it is a link");
   return { path: own, found };
 }
 
 /** Returns the servers that a file defines. */
 export async function presentServers(target: Target): Promise<Servers> {
-  const value = await valueIn(target);
-  const sections = SECTIONS.map((name) => isObject(value) ? value[name] : undefined);
-  return Object.assign({}, ...sections.filter(isObject));
+  const value = objectOf(await valueIn(target));
+  return Object.assign({}, ...SECTIONS.map((name) => objectOf(value[name])));
+}
+
+/** Finds where a server is defined: the workspace's file goes before the person's. */
+export async function definedIn(app: App, { name, title = name }: ServerDefinition) {
+  const { file, person } = app.loaded();
+  const defines = (one: { readonly name: string }) => one.name === name;
+  const workspace = file?.servers.some(defines) === true || !person.servers.some(defines);
+  const target = await findTarget(app, workspace);
+  const value = objectOf(await valueIn(target));
+  const section = SECTIONS.find((one) => Object.hasOwn(objectOf(value[one]), title));
+  return { workspace, target, title, section };
 }
 
 /**

@@ -8,7 +8,7 @@
 import { join, resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
-import { megabytes } from "../core/megabytes.ts";
+import { fileSize } from "../core/amounts.ts";
 import { setForPerson } from "./_config_file.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { agrees, askWord, needPerson } from "./_terminal.ts";
@@ -93,7 +93,7 @@ async function planOfHub(
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const isThere = await hub.has(files, folder);
   await using meaning = await finder.model(folder);
-  const progress = progressOf((done, total) => `Model: ${megabytes(done)} of ${megabytes(total)}`);
+  const progress = progressOf((done, total) => `Model: ${fileSize(done)} of ${fileSize(total)}`);
   return {
     model: {
       name: `${name} (${revision.slice(0, 8)}) from ${hub.host}`,
@@ -157,14 +157,14 @@ async function index(
 function textOf({ model, library }: Plan): string {
   const total = model.downloadBytes + library.downloadBytes;
   const line = (what: string, { name, downloadBytes, bytes }: Plan["library"]) => {
-    const net = downloadBytes === 0 ? "nothing" : megabytes(downloadBytes);
-    return `${what}: ${name}\n  ${net} to download, ${megabytes(bytes)} on disk`;
+    const net = downloadBytes === 0 ? "nothing" : fileSize(downloadBytes);
+    return `${what}: ${name}\n  ${net} to download, ${fileSize(bytes)} on disk`;
   };
   return [
     line("Model", model),
     `  in ${model.folder}`,
     line("Library", library),
-    `Total download: ${megabytes(total)}`,
+    `Total download: ${fileSize(total)}`,
   ].join("\n");
 }
 

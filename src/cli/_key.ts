@@ -31,7 +31,6 @@ import {
 import { unknownWords, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
-import { fitted } from "./out.ts";
 
 /** The key of the cloud account, which has a file of its own. */
 const CLOUD = "PML_API_KEY";
@@ -214,5 +213,5 @@ async function list({ app }: CommandContext): Promise<Shown> {
     const at = `${from ?? "not set"}${visible(command, 200)}`;
     return `${visible(name).padEnd(24)} ${at.padEnd(16)} wanted by ${who}`;
   });
-  return { value: { keys }, text: lines.join("\n"), paint: fitted };
+  return { value: { keys }, text: lines.join("\n") };
 }

@@ -6,10 +6,9 @@
 
 import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
-import { isObject, objectOf } from "../core/json.ts";
 import { changeOf } from "./_config_file.ts";
 import { changed } from "./_files.ts";
-import { findTarget, SECTIONS, textWith, valueIn } from "./_import_file.ts";
+import { definedIn, textWith } from "./_import_file.ts";
 
 type Machine = Awaited<ReturnType<App["callPath"]>>["machine"];
 type Grants = Parameters<Machine["tryOut"]>[1]["grants"];
@@ -33,16 +32,8 @@ export async function proposal(
     readonly set: Readonly<Record<string, string>>;
   },
 ): Promise<Proposal> {
-  const { name, title = name } = server;
-  const { file, person } = app.loaded();
-  const defines = (one: { readonly name: string }) => one.name === name;
-  const workspace = file?.servers.some(defines) === true || !person.servers.some(defines);
-  const target = await findTarget(app, workspace);
-  const { path, found } = target;
-  const value = await valueIn(target);
-  const section = SECTIONS.find((one) =>
-    isObject(value) && Object.hasOwn(objectOf(value[one]), title)
-  );
+  const { name } = server;
+  const { workspace, target: { path, found }, title, section } = await definedIn(app, server);
   if (found === undefined || section === undefined) {
     const env = Object.keys(set).length === 0 ? "" : `, "env": ${JSON.stringify(set)}`;
     const entry = JSON.stringify({ [name]: grants });

@@ -8,6 +8,7 @@ import { serverLog } from "../app/server_log.ts";
 import { quoted, visibleLines } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
+import { asItIs } from "./out.ts";
 
 /** Shows the last lines of a server, from all its runs. */
 export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
@@ -24,6 +25,7 @@ export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Pr
   return Promise.resolve({
     value: { server: name, path, text: text ?? null },
     text: visibleLines((text ?? "").trimEnd(), Infinity),
+    paint: asItIs,
     note: text === undefined ? `Nothing is kept of ${name}: it wrote nothing to stderr yet` : "",
   });
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { counted } from "../core/amounts.ts";
 import { visible } from "../core/json.ts";
 import { parseId } from "./_arguments.ts";
 import { unknownWords } from "./_failure.ts";
@@ -44,7 +45,7 @@ function lineOf({ id, calls, errors, median_ms, p95_ms, result, next }: ShownUse
   const shape = result === undefined ? [] : [`  returns ${visible(JSON.stringify(result), 400)}`];
   const names = Object.keys(next).slice(0, 3).map((one) => visible(one, 100));
   return [
-    `${visible(id, 200).padEnd(40)} ${calls} calls${failed}, ${times}`,
+    `${visible(id, 200).padEnd(40)} ${counted(calls, "call")}${failed}, ${times}`,
     ...shape,
     ...(names.length > 0 ? [`  then ${names.join(", ")}`] : []),
   ].join("\n");

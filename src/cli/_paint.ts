@@ -38,7 +38,7 @@ export const paintQuestion: Paint = (text) =>
 
 /** Makes the titles of help bold. */
 export const paintHelp: Paint = (text) =>
-  text.replace(/^[A-Z][^\n]*:$/gm, (title) => styled("bold", title));
+  fitted(text).replace(/^[A-Z][^\n]*:$/gm, (title) => styled("bold", title));
 
 function styled(colour: Colour, text: string): string {
   return styleText(colour, text, { stream: process.stderr });

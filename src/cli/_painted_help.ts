@@ -5,9 +5,9 @@
  */
 
 import { paintHelp } from "./_paint.ts";
-import { fitted, print } from "./out.ts";
+import { print } from "./out.ts";
 
 /** Prints the help. */
 export function printHelp(text: string): void {
-  print(text, (shown) => paintHelp(fitted(shown)));
+  print(text, paintHelp);
 }

@@ -6,6 +6,7 @@
 
 import { once } from "node:events";
 import { authorsOf } from "../app/open_authors.ts";
+import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
@@ -38,7 +39,7 @@ export async function registry(typed: Typed): Promise<number> {
   if (!isLocal) warn(`anyone who reaches ${host} can read all of ${quoted(path, 300)}; ${PLAIN}`);
   const place = typed.url ?? url;
   const entry = publicKey === undefined ? place : { url: place, public_key: publicKey };
-  const said = `Serving ${servers} server${servers === 1 ? "" : "s"} of ${visible(path, 300)}`;
+  const said = `Serving ${counted(servers, "server")} of ${visible(path, 300)}`;
   print(
     json
       ? JSON.stringify({ url, servers, ...publicKey && { public_key: publicKey } })

@@ -7,6 +7,7 @@
 import { Buffer } from "node:buffer";
 import { extname } from "node:path";
 import type { ContentBlock, ToolResult } from "../core/call.ts";
+import { counted } from "../core/amounts.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { exists } from "../config/workspace.ts";
 import { usage } from "./_failure.ts";
@@ -53,7 +54,7 @@ export async function saveResult(
   const content = result.content.filter((block) => bytesOf(block) === undefined);
   return {
     text: binary.length > 0 ? content.map(blockText).join("\n") : "",
-    note: all.map(({ length }, at) => `Saved ${files[at]}: ${length} bytes`).join("\n"),
+    note: all.map(({ length }, at) => `Saved ${files[at]}: ${counted(length, "byte")}`).join("\n"),
     files,
   };
 }

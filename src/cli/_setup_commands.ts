@@ -11,12 +11,12 @@ import type { CommandRow } from "./_commands.ts";
 export const SETUP_COMMANDS: readonly CommandRow[] = [
   {
     usage: "init",
-    does: "write .mcp.json and .pml.json into the workspace, and connect your clients",
+    does: "write .mcp.json and .pml.json, and connect your clients",
     options: {
       ...JSON_OPTION,
-      "--yes": "take the defaults and ask nothing",
-      "--client [names]": "connect these clients instead, or all that are found here",
-      "--user": "write into the client's file for all your projects",
+      "--yes": "take the defaults, and ask nothing",
+      "--client [names]": "connect these clients, or all that are here",
+      "--user": "write into your own file of the client",
       "--dry-run": "only show it",
       "--undo": "put the files of clients back as they were",
       "--http": "have them use `pml serve`",
@@ -25,38 +25,38 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "update",
-    does: "say whether there is a newer PML, and how to install it",
+    does: "say whether there is a newer PML, and how to get it",
     options: JSON_OPTION,
   },
   {
     usage: "uninstall",
-    does: "show everything that PML keeps on this machine, and remove it",
+    does: "show what PML keeps on this machine, and remove it",
     options: { "--json": "only show it, as JSON" },
   },
   {
     usage: "import [client-or-file]",
-    does: "list the MCP servers of your clients, or import those of one into PML",
+    does: "list the MCP servers of your clients, or import those of one",
     options: {
       "--json": "only show it, as JSON",
       "--dry-run": "only show it",
       "--workspace": IN_WORKSPACE,
-      "--undo": "restore the file as it was before the last import",
+      "--undo": "take the last import back",
     },
     examples: ["pml import cursor", "pml import --workspace .mcp.json"],
   },
   {
     usage: "learn <server> [calls...]",
     does: "run an npm server confined, and propose the grants that it needs",
-    options: { "--json": "only run it, and show the result as JSON" },
+    options: { "--json": "only try it, and print JSON" },
     examples: ["pml learn memory", `pml learn github github:search_code '{"q": "x"}'`],
   },
   {
     usage: "config [what] [words...]",
-    does: "show the settings and their cost in tokens, or change them: show, set, intent [text]",
+    does: "show the settings and what they cost, or change them: show, set, intent [text]",
     options: {
       "--json": "only show it, as JSON",
       "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
-      "--wizard": "ask a few questions, measure your servers, and recommend a preset",
+      "--wizard": "measure your servers, and recommend a preset",
       "--workspace": IN_WORKSPACE,
     },
     examples: [
@@ -78,12 +78,12 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     usage: "audit [what]",
     does: "show the journal of calls, or check that nobody changed it: verify",
     options: {
-      "--json": "print each record as one line of JSON",
+      "--json": "print each record as a line of JSON",
       "--follow": "show new records as they come",
       "--tool <pattern>": "only calls of a server, or of server:tool",
       "--server <name>": "only what concerns this server",
       "--kind <kind>": "only start, end or event",
-      "--since <time>": "only since then: 30m, 2h, 7d or a date",
+      "--since <time>": "only since: 30m, 2h, 7d or a date",
       "--failed": "only calls that failed",
       "--limit <number>": "show at most this many, 1 to 100000; 50 by default",
     },
@@ -91,12 +91,12 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "doctor",
-    does: "check whether everything works, and say what to do if not",
+    does: "check whether all works, and say what to do if not",
     options: JSON_OPTION,
   },
   {
     usage: "check <file>",
-    does: "check a module; it runs only inside the sandbox",
+    does: "check a module, in the sandbox",
     options: {
       ...JSON_OPTION,
       "--no-types": "do not check its types",
@@ -105,20 +105,20 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "dev <file>",
-    does: "follow a module while it is written: check each save, call its tools",
+    does: "check each save of a module, and call its tools",
     options: { ...JSON_OPTION, "--no-types": "do not check its types" },
     examples: ["pml dev weather.ts"],
   },
   {
     usage: "registry <serve> <folder>",
-    does: "serve a folder of modules and manifests as a registry, read-only",
+    does: "serve a folder as a registry, read-only",
     options: {
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3004 by default, 0 for any free port",
       "--host <address>":
         "the address; 127.0.0.1 by default; others can read the folder at any other",
       "--key <file>": "sign what is served with this Ed25519 key (PEM)",
-      "--url <address>": "the address that clients use, if it is another one",
+      "--url <address>": "the address for clients, if it is another one",
     },
     examples: ["pml registry serve ./servers"],
   },
@@ -133,10 +133,10 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     options: {
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3003 by default, 0 for any free port",
-      "--token-env <name>": "the variable that holds the token; by default PML makes one",
+      "--token-env <name>": "the variable with the token; PML makes one by default",
       "--allow-origin <origins...>": "web pages that may send requests",
       "--host <address>": "the address; 127.0.0.1 by default",
-      "--allow-host <names...>": "the names by which clients reach another address",
+      "--allow-host <names...>": "the names of another address",
       "--cert <file>": "the certificate for another address (PEM), with --key",
       "--key <file>": "its private key (PEM)",
       "--behind-proxy": "a proxy at another address does TLS",

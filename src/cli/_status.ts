@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { counted } from "../core/amounts.ts";
 import { visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { clientStates } from "./_client_setup.ts";
@@ -27,7 +28,7 @@ export async function status({ app }: CommandContext): Promise<Shown> {
       : `${root}, ${rules}`,
     servers: problem === undefined ? serversText(app) : "the configuration is broken",
     clients: connected.length === 0 ? "none starts PML yet" : connected.join(", "),
-    waiting: waiting === 0 ? "nothing" : `${waiting} ${waiting === 1 ? "call" : "calls"}`,
+    waiting: waiting === 0 ? "nothing" : counted(waiting, "call"),
   };
   const next = problem !== undefined
     ? "pml doctor       # says what is wrong, and in which line"

@@ -48,7 +48,8 @@ export async function toolPage(
   const named = all.map(({ name, isNeeded }) => isNeeded ? name : `${name}?`);
   const short = `${id}(${named.join(", ")})`;
   const width = (texts: readonly string[]) => Math.max(0, ...texts.map(({ length }) => length));
-  const [names, types] = [width(named), width(all.map(({ type }) => type))];
+  const types = width(all.map(({ type }) => type.length > TYPE_MAX ? "" : type));
+  const names = width(named);
   const lines = all.map(({ type, says }, at) =>
     `  ${(named[at] ?? "").padEnd(names)}  ${type.padEnd(types)}  ${says}`.trimEnd()
   );
@@ -86,7 +87,7 @@ async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Ar
     return {
       name: visible(name, NAME_MAX),
       isNeeded: needed.includes(name),
-      type: visible(bare(args), TYPE_MAX),
+      type: visible(bare(args), TEXT_MAX),
       says: [
         typeof schema.description === "string" ? inset(schema.description, LINE_MAX) : "",
         schema.default === undefined
@@ -105,7 +106,7 @@ async function outputLines(app: App, tool: ToolDefinition, id: string): Promise<
   const [server = ""] = id.split(":");
   const { output } = typesOf(tool, { server, observed: await observedBy(app) });
   const text = bare(output);
-  return text === "any" ? [] : [`returns ${visible(text, LINE_MAX)}`];
+  return text === "any" ? [] : [`returns ${visible(text, TEXT_MAX)}`];
 }
 
 function bare(type: string): string {

@@ -25,7 +25,7 @@ export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
   if (list && revoke || file !== undefined && !revoke) {
     throw usage(
       "Cannot run `pml trust` like this: only --revoke takes a file, and not with --list",
-      "Use `pml trust`, `pml trust --list` or `pml trust --revoke [FILE]`",
+      "Look at `pml trust --help`",
     );
   }
   if (list) return await listed(at);

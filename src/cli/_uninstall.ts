@@ -7,7 +7,7 @@
 import { join } from "node:path";
 import { namesInKeyring, removeFromKeyring } from "../app/outside_keys.ts";
 import { visible } from "../core/json.ts";
-import { megabytes } from "../core/megabytes.ts";
+import { fileSize } from "../core/amounts.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { clientStates, undoSetups } from "./_client_setup.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -74,7 +74,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   if (kept.length + clients.length === 0) return { value, text: `PML keeps nothing in ${home}` };
   needPerson("Cannot remove what PML keeps");
   for (const { path, what, bytes } of kept) {
-    tell(`${visible(path).padEnd(48)} ${megabytes(bytes).padStart(8)}  ${what}`);
+    tell(`${visible(path)}: ${what}, ${fileSize(bytes)}`);
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);

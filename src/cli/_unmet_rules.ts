@@ -6,10 +6,11 @@
 
 import type { App } from "../app/app.ts";
 import { DEFAULTS_SOURCE, type RuleLine } from "../config/rules.ts";
-import { quoted } from "../core/json.ts";
+import { objectOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
+import { splitToolId, toolId } from "../core/tool_id.ts";
 
-/** A rule that names no server, or no tool of a known server. */
+/** A rule that names no server, no tool of a known server, or no argument of a known tool. */
 export interface UnmetRule {
   /** A sentence for the person. */
   readonly said: string;
@@ -34,15 +35,42 @@ export function unmetRule(app: App, { pattern, source }: RuleLine): UnmetRule | 
     app.policy.disabledIn(server) !== undefined;
   const rule = `The rule ${quoted(text, 200)} in ${quoted(source, 400)}`;
   if (!isServer) {
-    const near = nearName(server, states.map(({ name }) => name));
-    const why = near === undefined ? "A registry may have it" : `Did you mean ${quoted(near)}?`;
-    return { said: `${rule} names no server here. ${why}`, isNear: near !== undefined };
+    const known = states.map(({ name }) => name);
+    return unmet(`${rule} names no server here`, {
+      name: server,
+      known,
+      otherwise: ". A registry may have it",
+    });
   }
-  const tools = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
-  const isTool = pattern.kind === "server" || pattern.tool.startsWith("@") ||
-    tools.length === 0 || tools.includes(pattern.tool);
-  if (isTool) return undefined;
-  const near = nearName(pattern.tool, tools);
-  const meant = near === undefined ? "" : `. Did you mean ${quoted(`${server}:${near}`)}?`;
-  return { said: `${rule} names no tool of ${quoted(server)}${meant}`, isNear: near !== undefined };
+  const tools = app.catalog.toolsOf(server).map(({ id }) => splitToolId(id).tool);
+  if (pattern.kind === "server" || pattern.tool.startsWith("@") || tools.length === 0) {
+    return undefined;
+  }
+  const id = toolId(server, pattern.tool);
+  const own = app.catalog.get(id)?.own;
+  if (own === undefined) {
+    return unmet(`${rule} names no tool of ${quoted(server)}`, {
+      ...{ name: pattern.tool, known: tools, before: `${server}:` },
+    });
+  }
+  const names = Object.keys(objectOf(own.inputSchema.properties));
+  const lost = pattern.kind === "conditions" && names.length > 0
+    ? pattern.conditions.find(({ name }) => !names.includes(name))
+    : undefined;
+  return lost &&
+    unmet(`${rule} names no argument of ${quoted(id)}`, { name: lost.name, known: names });
+}
+
+function unmet(
+  said: string,
+  { name, known, before = "", otherwise = "" }: {
+    readonly name: string;
+    readonly known: readonly string[];
+    readonly before?: string;
+    readonly otherwise?: string;
+  },
+): UnmetRule {
+  const near = nearName(name, known);
+  const more = near === undefined ? otherwise : `. Did you mean ${quoted(before + near)}?`;
+  return { said: said + more, isNear: near !== undefined };
 }

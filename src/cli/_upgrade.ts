@@ -7,15 +7,14 @@
 import type { Machine } from "../app/machine.ts";
 import type { StdioDefinition } from "../config/servers.ts";
 import { asPmlError } from "../core/errors.ts";
-import { objectOf, quoted, visible } from "../core/json.ts";
-import { serverSlug } from "../core/tool_id.ts";
+import { quoted, visible } from "../core/json.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
 import { meant, usage } from "./_failure.ts";
-import { findTarget, SECTIONS, valueIn } from "./_import_file.ts";
+import { definedIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { agrees, needPerson } from "./_terminal.ts";
-import { fitted, tell, tellProgress } from "./out.ts";
+import { tell, tellProgress } from "./out.ts";
 
 type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 
@@ -47,7 +46,6 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
   return {
     value: { servers },
     text: lines.join("\n"),
-    paint: fitted,
     code: servers.some(({ newest }) => newest === null) ? 1 : 0,
     note: servers.length === 0
       ? "No server of yours is a package of npm"
@@ -120,7 +118,13 @@ async function repinned(
 async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Promise<Shown> {
   const { app } = at;
   const spec = `${found.name}@${found.newest}`;
-  const { workspace, title, section } = await definedIn(at, own.name);
+  const { workspace, title, section } = await definedIn(app, own);
+  if (section === undefined) {
+    throw usage(
+      `Cannot upgrade ${quoted(own.name)}: no file of yours defines it`,
+      "See `pml list`",
+    );
+  }
   const args = own.args.map((one) => one === found.spec ? spec : one);
   const settings = [{ at: [section, title, "args"] as const, entry: args }];
   const change = await changeOf(app, { workspace, settings });
@@ -149,17 +153,4 @@ async function compared(
   const { code = 0, text = "" } = await lock(at, { words: ["update", name] });
   tell(text);
   return code === 0 ? { value, text: `${name} has the version ${found.newest} now` } : undefined;
-}
-
-/** Finds where a server is defined: the workspace's file goes before the person's. */
-async function definedIn({ app }: CommandContext, name: string) {
-  for (const workspace of [true, false]) {
-    const value = objectOf(await valueIn(await findTarget(app, workspace)));
-    for (const section of SECTIONS) {
-      const titles = Object.keys(objectOf(value[section]));
-      const title = titles.find((one) => one === name || serverSlug(one) === name);
-      if (title !== undefined) return { workspace, title, section };
-    }
-  }
-  throw usage(`Cannot upgrade ${quoted(name)}: no file of yours defines it`, "See `pml list`");
 }

@@ -60,7 +60,8 @@ export function harmless(text: string): string {
   return text.replace(/(?:(?!\r?\n)[^\t])+/g, (part) => visible(part, Infinity));
 }
 
-function asItIs(text: string): string {
+/** Leaves a text as it is, for what is not PML's own. */
+export function asItIs(text: string): string {
   return text;
 }
 

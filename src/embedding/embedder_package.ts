@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { megabytes } from "../core/megabytes.ts";
+import { fileSize } from "../core/amounts.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { keepFile } from "../io/kept.ts";
 import { unlessGone } from "../io/private_files.ts";
@@ -107,7 +107,7 @@ export class EmbedderPackage {
     const { onLog } = this.#options;
     const fresh = `${this.folder}.${crypto.randomUUID()}`;
     const work = join(fresh, "work");
-    onLog(`Installing ${lock.name} (${megabytes(lock.downloadBytes)} to download)`);
+    onLog(`Installing ${lock.name} (${fileSize(lock.downloadBytes)} to download)`);
     const since = performance.now();
     try {
       Deno.mkdirSync(work, { recursive: true, mode: 0o700 });
@@ -129,7 +129,7 @@ export class EmbedderPackage {
       throw error instanceof PmlError ? error : failed(asPmlError(error).message, { cause: error });
     }
     const seconds = ((performance.now() - since) / 1_000).toFixed(1);
-    onLog(`Installed ${lock.name} in ${seconds} s (${megabytes(lock.bytes)} on disk)`);
+    onLog(`Installed ${lock.name} in ${seconds} s (${fileSize(lock.bytes)} on disk)`);
   }
 
   async #run(work: string): Promise<void> {

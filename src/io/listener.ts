@@ -77,9 +77,12 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.setTimeout(silentMs);
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
-    const why = `${quoted(`${host}:${port}`)} cannot be listened at: ${cause.message}`;
+    const why = cause.code === "EADDRINUSE" ? "another program listens there" : cause.message;
     const hint = "Give another --port, where 0 takes a free one, or another --host";
-    throw new PmlError("USAGE", `Cannot serve ${what}: ${why}`, { hint, cause });
+    throw new PmlError("USAGE", `Cannot serve ${what} at ${quoted(`${host}:${port}`)}: ${why}`, {
+      hint,
+      cause,
+    });
   });
   const closed = once(server, "close");
   const named = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;

@@ -93,9 +93,12 @@ export function differencesOf(
     }
     // An unknown value, such as the version of a package that is not installed, is no difference.
     const { version = locked.version, integrity = locked.integrity } = pinned;
-    const now = origin === "registry" ? pinned : { ...pinned, version, integrity };
+    // A registry tells the hash of code, but not that of a package.
+    const known = { ...pinned, integrity };
     return [
-      ...pinnedChanges(locked, now).map((line) => `${name}: ${line}`),
+      ...pinnedChanges(locked, origin === "registry" ? known : { ...known, version }).map((line) =>
+        `${name}: ${line}`
+      ),
       ...toolDifferences(name, { locked, approved }),
     ];
   });

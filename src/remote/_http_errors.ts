@@ -112,7 +112,7 @@ function loginHint({ written }: Named): string {
 export function headerError({ name, written }: Named, header: string): PmlError {
   const names = namesIn(written[header] ?? "");
   const hint = names === ""
-    ? `Write "headers.${header}" in .pml.json in plain characters, on one line`
+    ? `Write "headers.${header}" in plain characters, on one line`
     : `Check ${names}: it has a line end, or a character that no header can hold`;
   const message = `Cannot reach ${quoted(name)}: its header ${quoted(header)} cannot be sent`;
   return new PmlError(names === "" ? "CONFIG_INVALID" : "KEY_MISSING", message, {

@@ -250,7 +250,7 @@ export class Launch {
     if (file !== undefined) return file;
     const why = `command ${quoted(command, 300)} is not on PATH`;
     throw new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(name)}: ${why}`, {
-      hint: "Install it, or give its absolute path in .pml.json",
+      hint: "Install it, or give its absolute path",
     });
   }
 

@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { parseJson } from "../core/parse_json.ts";
 import {
@@ -66,7 +67,7 @@ export class CapabilityStore {
    */
   load(id: ToolId, outside?: { readonly hash: string; readonly path: string }): Capability {
     const approved = outside?.hash ?? this.approved().get(id);
-    if (approved === undefined) throw noCapability(id);
+    if (approved === undefined) throw noCapability(id, this.approved());
     const path = outside?.path ?? this.#path(approved);
     let why = "was changed";
     try {
@@ -109,7 +110,7 @@ export class CapabilityStore {
   async rename(from: ToolId, to?: ToolId): Promise<void> {
     await this.#change((index) => {
       const hash = index.get(from);
-      if (hash === undefined) throw noCapability(from);
+      if (hash === undefined) throw noCapability(from, index);
       if (to !== undefined && index.has(to)) throw refused("NAME_CONFLICT", to);
       index.delete(from);
       if (to !== undefined) index.set(to, hash);
@@ -137,9 +138,12 @@ export class CapabilityStore {
 }
 
 /** Returns the error for a name under which nothing is saved. */
-export function noCapability(id: string): PmlError {
+function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError {
+  const near = nearName(id, [...saved.keys()]);
   return new PmlError("UNKNOWN_TOOL", `Cannot find the capability ${quoted(id)}`, {
-    hint: "See what is saved with `pml capability list`",
+    hint: near === undefined
+      ? "See what is saved with `pml capability list`"
+      : `Did you mean ${quoted(near)}?`,
   });
 }
 

@@ -1,0 +1,216 @@
+/**
+ * What a newcomer is told in the second hour: it is so, it says what to do, and it fits the screen.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Scripted } from "../src/remote/_stage_test.ts";
+import { assertError } from "./cli_greeter.ts";
+import { pmlCommand } from "./kit/pml_command.ts";
+import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+const NARROW = ["sh", "-c", 'stty cols 60; exec "$@"', "sh", ...pmlCommand()] as const;
+const BOX = `export const __meta__ = {
+  name: "box", description: "Keeps things",
+  tools: {
+    put: {
+      description: "Put things into the box that has the name, and tell how many things are in it",
+      inputSchema: {
+        type: "object",
+        properties: {
+          name: { type: "string", description: "The name of the box, as it was when it was made" },
+          things: { type: "array", items: { type: "object", properties: {
+            title: { type: "string" }, weight: { type: "number" }, colour: { type: "string" },
+            lastOne: { type: "boolean" },
+          }, required: ["title", "weight", "colour", "lastOne"] } },
+        },
+        required: ["name"],
+      },
+    },
+  },
+};
+export function put({ name }) { return name; }
+`;
+const WITH_BOX = {
+  files: { "box.js": BOX, "code.ts": 'return "Paris"\n', "README.md": "hello\n" },
+  pml: {
+    permissions: { allow: ["box:put", "filesystem:write_file"] },
+    private_mcps: { box: { type: "deno", path: "./box.js" } },
+  },
+};
+
+Deno.test("pml doctor asks a server that worked before, and says what to do about one that is gone", async () => {
+  const far = new Scripted();
+  await using ws = await makeWorkspace({ pml: { mcpServers: { far: { url: far.url } } } });
+  assert.equal((await runPml(ws, ["tools", "far"])).code, 0);
+  const well = await runPml(ws, ["doctor"]);
+  assert.match(well.stdout, /^ok {3}server far: private, ready: \d+ tools?$/m);
+  await far[Symbol.asyncDispose]();
+  const { code, stdout } = await runPml(ws, ["doctor"]);
+  assert.equal(code, 1, stdout);
+  assert.match(
+    stdout,
+    /^FAIL server far: private, failed: .+\n {5}`pml tools far` says more$/m,
+  );
+  assert.match(stdout, /^ok {3}lock: there is none yet$/m);
+});
+
+Deno.test("pml add takes a name before a package of npm, and says what to type for an address", async () => {
+  await using ws = await makeWorkspace();
+  const { stdout } = await runPml(ws, ["add", "notes", "npm:some-package@1", "--json"]);
+  assert.deepEqual(JSON.parse(stdout), { command: "npx", args: ["-y", "some-package@1"] });
+  const table: readonly (readonly [line: string, says: RegExp])[] = [
+    ["notes @a/b", /it is no name\n.*Write `pml add npm:@a\/b`/],
+    ["notes https://x.example/mcp", /Write `pml add notes --url https:\/\/x\.example\/mcp`/],
+    ["npm:", /it is no package\n.*Write npm:NAME/],
+  ];
+  for (const [line, says] of table) {
+    const ran = await runPml(ws, ["add", ...line.split(" ")]);
+    assertError(ran, { code: "USAGE", exit: 2 });
+    assert.match(ran.stderr, says);
+  }
+});
+
+Deno.test("A hint is about what was typed: no tool where there is none, no file that names nothing", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    "mcpServers: { lost: { command: no-such-thing } }\n",
+  );
+  const table: readonly (readonly [line: string, says: RegExp])[] = [
+    [
+      "capability save my:a --code code.ts --parameter city=Rome",
+      /no literal of the code\n {2}Name each value as it is in what ran/,
+    ],
+    [
+      "capability import README.md",
+      /no JSON object\n {2}Give a plan, or what `pml capability export`/,
+    ],
+    ["capability show my:none", /\n {2}See what is saved with `pml capability list`/],
+    ["capability show", /"pml capability show": too few arguments, or too many\n/],
+    ["key from A", /"pml key from A": too few arguments, or too many\n/],
+    ["tools lost", /Install it, or give its absolute path\n/],
+  ];
+  for (const [line, says] of table) {
+    const ran = await runPml(ws, line.split(" "));
+    assert.notEqual(ran.code, 0, line);
+    assert.match(ran.stderr, says, line);
+  }
+});
+
+Deno.test("A capability that is mistyped is told with the nearest one that is saved", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const saved = await runPmlOnTerminal(ws, ["capability", "save", "my:city", "--code", "code.ts"], {
+    typed: [["Save exactly this?", "y"]],
+  });
+  assert.equal(saved.code, 0, saved.stdout);
+  for (const words of ["show my:cty", "rename my:cty my:town"]) {
+    const ran = await (words.startsWith("show") ? runPml : runPmlOnTerminal)(ws, [
+      "capability",
+      ...words.split(" "),
+    ]);
+    assert.match(ran.stdout + ran.stderr, /Did you mean "my:city"\?/, words);
+  }
+});
+
+Deno.test("pml --help keeps its two columns on a terminal of 80", async () => {
+  await using ws = await makeWorkspace();
+  const command = ["sh", "-c", 'stty cols 80; exec "$@"', "sh", ...pmlCommand()] as const;
+  const { stdout } = await runPmlOnTerminal(ws, ["--help"], { command });
+  const column = stdout.split(/\r?\n/).find((line) => line.includes("--help  "))
+    ?.indexOf("show this help") ?? 0;
+  assert.ok(column > 20, stdout);
+  const broken = stdout.split(/\r?\n/).filter((line) => /^ {3}/.test(line));
+  assert.ok(broken.length > 5);
+  for (const line of broken) assert.equal(line.search(/[^ ]/), column, line);
+});
+
+Deno.test("One thing is one: a call, a byte, a tool", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const wrote = await runPml(ws, ["call", "filesystem:write_file", "path=a", "content=x"]);
+  assert.equal(wrote.stdout, "Wrote 1 byte to a (new file)\n");
+  const { stdout } = await runPml(ws, ["memory", "show"]);
+  assert.match(stdout, /^filesystem:write_file +1 call, /m);
+});
+
+Deno.test("pml tools SERVER:TOOL shows types in full, and like all help fits a narrow screen", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const shown = await runPml(ws, ["tools", "box:put"]);
+  assert.match(shown.stdout, /things\? +Array<\{ .*colour: string; lastOne: boolean \}>$/m);
+  for (const words of ["tools box:put", "help", "--help", "check box.js"]) {
+    const ran = await runPmlOnTerminal(ws, words.split(" "), { command: NARROW });
+    assert.equal(ran.code, 0, ran.stdout);
+    // deno-lint-ignore no-control-regex
+    const lines = ran.stdout.replace(/\x1b\[[\d;]*[a-zA-Z]/g, "").split(/\r?\n/);
+    const long = lines.filter(({ length }) => length > 60);
+    assert.deepEqual(long, [], words);
+  }
+});
+
+Deno.test("pml dev says which arguments a tool takes", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const ran = await runPml(ws, ["dev", "box.js"], { stdin: "put nam=x\n" });
+  assert.equal(ran.code, 1);
+  assert.match(
+    ran.stdout,
+    /BAD_ARGUMENTS: .*Missing argument: name.*\n {2}It takes name, things\n/,
+  );
+});
+
+Deno.test("A rule whose condition names no argument of its tool is told, with the nearest one", async () => {
+  await using ws = await makeWorkspace(WITH_BOX);
+  const ran = await runPmlOnTerminal(ws, ["deny", "box:put(nam=a)"], {
+    typed: [[/names no argument of "box:put"\. Did you mean "name"\?[^]*Type "write"/, ""]],
+  });
+  assert.equal(ran.code, 1, ran.stdout);
+  const fits = await runPmlOnTerminal(ws, ["deny", "box:put(name=a)"], {
+    typed: [['Type "write"', ""]],
+  });
+  assert.doesNotMatch(fits.stdout, /names no/);
+});
+
+Deno.test("A rule for a tool that the person renamed, and for an argument that is fixed, names something", async () => {
+  const put = { rename: "lay", arguments: { name: "a" } };
+  const box = { type: "deno", path: "./box.js", tools: { put } };
+  const permissions = { allow: ["box:put(things=a*)"], deny: ["box:put(name=b)"] };
+  await using ws = await makeWorkspace({
+    files: WITH_BOX.files,
+    pml: { permissions, private_mcps: { box } },
+  });
+  assert.match((await runPml(ws, ["tools", "box"])).stdout, /box:lay/);
+  assert.doesNotMatch((await runPml(ws, ["doctor"])).stdout, /^warn rule/m);
+});
+
+Deno.test("pml init shows all of an entry that takes the place of another", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  assert.equal((await runPml(ws, ["init", "--http", "--yes"])).code, 0);
+  const { stdout, stderr } = await runPml(ws, ["init", "--dry-run"]);
+  assert.match(stdout + stderr, /"pml": \{\n *\+ *"type": "stdio",\n *\+ *"command": "pml",/);
+});
+
+Deno.test("A port that is taken is told in words, and not by the name of the system's error", async () => {
+  await using ws = await makeWorkspace();
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const ran = await runPml(ws, ["serve", "--port", `${port}`]);
+    assertError(ran, { code: "USAGE", exit: 2 });
+    assert.match(ran.stderr, /another program listens there\n {2}Give another --port/);
+  } finally {
+    server.close();
+  }
+});
+
+Deno.test("pml uninstall tells small files in kilobytes, behind what they are", async () => {
+  await using ws = await makeWorkspace();
+  await writeFile(join(ws.home, "config.yaml"), "limits: { call_ms: 5000 }\n");
+  const ran = await runPmlOnTerminal(ws, ["uninstall"], { typed: [["Remove all of this", "n"]] });
+  assert.match(ran.stdout, /config\.yaml: your settings, servers and rules,\s+1 KB/);
+});
