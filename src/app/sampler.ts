@@ -14,6 +14,7 @@ import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
+import { restless } from "../permissions/trust_gate.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 
@@ -67,7 +68,8 @@ export class Sampler {
     const prompt = this.#sampling.prompt(params);
     const { limits } = this.#options.policy.now.config;
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
-    const key = this.#key(server, settings);
+    this.#key(server, settings); // nobody is asked where it is missing
+    const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
     const own: Call = {
       id: toolId(server, "@sampling"),
@@ -79,17 +81,21 @@ export class Sampler {
       run: run.id,
       actor: call.actor,
       callId: crypto.randomUUID(),
-      facts: this.#sampling.lines(prompt, settings),
+      facts,
       onProgress: ({ message = "" }) => during.onSampled(message),
       ...defined({ request: call.request, onQuestion: call.onQuestion }),
-      onAsk: ({ signal }) =>
-        this.#sampling.answer(prompt, {
-          ...{ settings, key, signal },
+      onAsk: ({ signal }) => {
+        const settings = this.#settings();
+        // The person may have chosen another model, or none, since this was shown.
+        if (`${this.#sampling.lines(prompt, settings)}` !== `${facts}`) throw restless(own);
+        return this.#sampling.answer(prompt, {
+          ...{ settings, key: this.#key(server, settings), signal },
           tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
           run: (id, args) => run.call({ id, arguments: args, signal }),
           onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
           onAsked: (event) => this.#record({ server, run: run.id, ...event }),
-        }),
+        });
+      },
     };
     const { path } = this.#options;
     const leave = (question: Question) => path.leave(question);
@@ -147,7 +153,7 @@ export class Sampler {
     const ids = servers.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
-      isFit(id) && (missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny"
+      isFit(id) && (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
     ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);

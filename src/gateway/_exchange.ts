@@ -25,8 +25,8 @@ export interface ClientRequest {
   readonly params: JsonObject;
   /** What the client says with it that it can do. */
   readonly capabilities: JsonObject;
-  /** The tools that exist for it; undefined for all. */
-  readonly toolset: Toolset | undefined;
+  /** Returns the tools that exist for it now; undefined for all. */
+  readonly toolset: () => Toolset | undefined;
 }
 
 /** How the work on a request is given up, told of and asked for, and what the person answered. */

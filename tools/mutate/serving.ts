@@ -100,7 +100,7 @@ export const SERVING: readonly Mutant[] = [
     name: "client-toolset",
     guard: "What is not in the tool set of a client does not run for it, however it is called",
     file: "gate.ts",
-    find: "missingIn([toolset], id) ?? judge(",
+    find: "missingIn([toolset?.()], id) ?? judge(",
     put: "judge(",
     test: CLIENTS,
     filter: "A client with a tool set has no other tools, on 2025-11-25",
