@@ -141,10 +141,10 @@ export class Exchange implements Disposable {
     const asksClient = () => settings().asksClient;
     const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
     const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
-      const said = this.#asks(question, capabilities)
-        ? await askMeanwhile(question, { askClient, signal: until })
-        : undefined;
-      if (said === undefined) throw await leave(question);
+      const asks = () => this.#asks(question, capabilities);
+      const said = asks() && await askMeanwhile(question, { askClient, signal: until });
+      // The client may be nobody to ask any more.
+      if (!said || !asks()) throw await leave(question);
       return said;
     };
     const request = JSON.stringify(context.mcpReq.id);
@@ -173,7 +173,7 @@ export class Exchange implements Disposable {
     const of = () => sameOf(request);
     const working = { signal, ...ways };
     const replica = isModern ? this.#options.replica() : undefined;
-    const said = answerOf(context);
+    const said = this.#options.settings().asksClient ? answerOf(context) : undefined;
     let answer = said && replica
       ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);

@@ -158,7 +158,7 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
       const { question } = outcome;
       const asks = asksClient() && canAsk(capabilities) && !question.terminalOnly;
       answer = asks ? await askMeanwhile(question, { ...options, signal }) : undefined;
-      if (answer === undefined) throw await leave(question);
+      if (answer === undefined || !asksClient()) throw await leave(question);
     }
     throw new PmlError("APPROVAL_REQUIRED", `Cannot ask the client for ${quoted(server)}`);
   };

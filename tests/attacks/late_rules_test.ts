@@ -144,6 +144,19 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
+  Deno.test(`A client that is to ask nobody any more answers no question, on ${era}`, async () => {
+    await using scene = await ledgerScene({ era, capabilities: CAN_ASK });
+    const { ws, pml } = scene;
+    const plain = await questionOf(pml, { name: "led__gated", arguments: { text: "late" } });
+    const code = untyped(`await mcp.led.gated({ text: "late" })`);
+    const parked = await questionOf(pml, { name: "execute_code", arguments: { code } });
+    await applied(pml, () => writeConfig(ws, { approvals: { channel: "terminal" } }));
+    assert.match(textOf(await plain.answer(picked("Yes"))), /APPROVAL_REQUIRED/);
+    assert.match(textOf(await parked.answer(picked("Yes"))), /APPROVAL_REQUIRED/);
+    assert.deepEqual(await ledgerOf(ws), []);
+    await endWell(ws, pml);
+  });
+
   Deno.test(`A provider that was taken back before the yes is sent nothing, on ${era}`, async () => {
     await using provider = new FakeProvider("anthropic", { text: "it is" });
     const servers = { legacy: full("legacy") };
