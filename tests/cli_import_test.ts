@@ -356,11 +356,3 @@ Deno.test("pml import offers to keep the keys of the client's file, and shows no
   const [, left = ""] = /^Set these with `pml key set`.*: (.*?)\r?$/m.exec(ran.stdout) ?? [];
   assert.deepEqual(left.split(", ").sort(), of(undefined).sort());
 });
-
-Deno.test("pml import reads a client's file soon that opens variables and never ends them", async () => {
-  const args = ["${", "{env:", "${a:-"].map((open) => open.repeat(150_000));
-  const mcp = JSON.stringify({ mcpServers: { endless: { command: "x", args } } });
-  await using ws = await makeWorkspace({ files: { ".mcp.json": mcp } });
-  const ran = await runPml(ws, ["import", "claude-code", "--dry-run"], { ms: 20_000 });
-  assert.match(ran.stdout, /take "endless"/);
-});

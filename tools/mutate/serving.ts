@@ -161,6 +161,15 @@ export const SERVING: readonly Mutant[] = [
     filter: "Each identity has its own rules, tools and rates, on 2026-07-28",
   },
   {
+    name: "token-share",
+    guard: "One token cannot keep all connections with streams to listen on",
+    file: "http.ts",
+    find: "if (face.open >= this.#options.connections * SHARE) {",
+    put: "if (face.open >= this.#options.connections * 2) {",
+    test: "tests/attacks/ht_streams_test.ts",
+    filter: "Streams of one token leave connections for the others, on 2026-07-28 (HT11)",
+  },
+  {
     name: "identity-revoked",
     guard: "A token that is nobody's gets no answer",
     file: "_faces.ts",
