@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Outcome } from "../core/call.ts";
 import type { PassCall, PassOutcome } from "../core/server.ts";
 import { restless } from "../permissions/trust_gate.ts";
 import type { CallPathOptions } from "./call_path.ts";
@@ -15,18 +14,18 @@ export async function used(
   { isCurrent, onUse }: Pick<CallPathOptions, "onUse"> & { readonly isCurrent: () => boolean },
 ): Promise<PassOutcome> {
   const since = performance.now();
-  let isChanged = false;
-  let outcome: Outcome | undefined;
+  let outcome: PassOutcome | undefined;
   const assertCurrent = () => {
-    isChanged = !isCurrent();
-    if (isChanged) throw restless(call);
+    if (isCurrent()) return;
+    outcome = { kind: "changed" };
+    throw restless(call);
   };
   try {
     return outcome = await call.pass.server.call({ ...call, assertCurrent });
   } catch (error) {
-    if (isChanged) return { kind: "changed" };
+    if (outcome !== undefined) return outcome;
     throw error;
   } finally {
-    if (!isChanged) onUse?.({ call, since, outcome });
+    if (outcome?.kind !== "changed") onUse?.({ call, since, outcome });
   }
 }

@@ -108,7 +108,7 @@ export class CallPath implements AsyncDisposable {
     this.machine = this.#kinds.machine;
     this.logins = this.#kinds.logins;
     this.callTool = this.#quick.before(hidingDenied(this.#gated(), options));
-    const leave = (question: Question) => this.leave(question);
+    const { leave } = this;
     this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
@@ -123,10 +123,10 @@ export class CallPath implements AsyncDisposable {
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
-  async leave(question: Question): Promise<PmlError> {
+  readonly leave = async (question: Question): Promise<PmlError> => {
     const left = await this.approvals.leave(question.handle);
     return approvalRequired(question, { left, workspace: this.#config().workspace });
-  }
+  };
 
   /** Notes of each request that its client did not read its answer. */
   lost(requests: readonly string[]): void {
@@ -144,7 +144,7 @@ export class CallPath implements AsyncDisposable {
         "a record can be written",
         () => this.#records.write({ kind: "event", event: "checked" }),
       ),
-      this.#config().sampling === undefined ? BY_CLIENTS : (await this.#sampler()).check(),
+      this.#config().sampling === undefined ? BY_CLIENTS : await (await this.#sampler()).check(),
     ];
   }
 

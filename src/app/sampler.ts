@@ -7,9 +7,9 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import { type Call, type Question, type ServerRequest, waysBack } from "../core/call.ts";
-import type { Check } from "../core/check.ts";
-import { asPmlError, keyHint, PmlError } from "../core/errors.ts";
+import { type Call, type ServerRequest, waysBack } from "../core/call.ts";
+import { type Check, check } from "../core/check.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
@@ -86,9 +86,12 @@ export class Sampler {
       ...defined({ request: call.request, onQuestion: call.onQuestion }),
       onAsk: ({ signal }) => {
         const settings = this.#settings();
-        // The person may have chosen another model, or none, since this was shown.
-        if (`${this.#sampling.lines(prompt, settings)}` !== `${facts}`) throw restless(own);
         return this.#sampling.answer(prompt, {
+          assertCurrent: () => {
+            // The person may have chosen another model, or none, since this was shown.
+            const now = this.#sampling.lines(prompt, this.#settings());
+            if (`${now}` !== `${facts}`) throw restless(own);
+          },
           ...{ settings, key: this.#key(server, settings), signal },
           tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
           run: (id, args) => run.call({ id, arguments: args, signal }),
@@ -97,31 +100,25 @@ export class Sampler {
         });
       },
     };
-    const { path } = this.#options;
-    const leave = (question: Question) => path.leave(question);
-    const result = await answeredResult(own, { callTool: path.callTool, leave });
+    const result = await answeredResult(own, this.#options.path);
     // What the model said, as plain JSON.
     return result as unknown as JsonObject;
   }
 
   /** Says whether there is a model to ask, and what was used. */
-  check(): Check {
+  async check(): Promise<Check> {
     const { provider, model, key, tokensPerDay } = this.#settings();
-    const name = "sampling";
-    if (this.#keyOf(key) === undefined) {
-      const said = `${model} of ${provider} needs ${key}, which is not set`;
-      return { name, ok: false, said, hint: keyHint(key) };
-    }
-    try {
+    const said = `${model} of ${provider}`;
+    return await check("sampling", said, () => {
+      if (this.#keyOf(key) === undefined) {
+        const why = `${said} needs ${key}, which is not set`;
+        throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
+      }
       const { tokens } = this.#sampling.today();
-      const said = `${model} of ${provider}, with ${key}; ${tokens} of ${tokensPerDay} tokens ` +
-        "of today are used";
-      return { name, ok: true, said };
-    } catch (error) {
-      const { message, hint } = asPmlError(error);
-      return { name, ok: false, said: message, ...defined({ hint }) };
-    }
+      return `${said}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
+    });
   }
+
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
   #run(signal: AbortSignal, { call, onSampled }: During): Run {
     const { path: { callTool }, policy } = this.#options;

@@ -34,7 +34,9 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     : found === "default"
     ? "PML's own folder"
     : `because of ${found}`;
-  const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
+  const read = () => {
+    if (problem !== undefined) throw problem;
+  };
   const usable = await check("home", home, () => mustBeUsable(home, problem));
   const findings = [
     well("workspace", `${workspace}, ${because}`),
@@ -117,14 +119,12 @@ async function registries({ app, signal }: CommandContext): Promise<readonly Che
 /** Returns whether there is a key for the cloud, but never its value. */
 async function key(app: App): Promise<Check> {
   const path = join(app.config().home, KEY_FILE);
-  let said = "none (only cloud tools need one)";
-  const found = await check("key", said, async () => {
+  return await check("key", "none (only cloud tools need one)", async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
-    if (from === "the environment") said = "PML_API_KEY is set";
-    if (from === "the key file") said = `it is kept in ${path}`;
+    if (from === "the environment") return "PML_API_KEY is set";
+    return from === "the key file" ? `it is kept in ${path}` : undefined;
   });
-  return found.ok ? { ...found, said } : found;
 }
 
 async function mustBeUsable(home: string, problem: PmlError | undefined): Promise<void> {

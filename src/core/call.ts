@@ -184,7 +184,7 @@ export interface Call extends Meanwhile {
   /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
   readonly isLost?: boolean;
   /** Throws if what let it pass has changed. Whatever waited asks this before the call runs. */
-  readonly assertCurrent?: () => void;
+  readonly assertCurrent?: (() => void) | undefined;
   readonly verdict?: Verdict;
   /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;

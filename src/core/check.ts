@@ -18,15 +18,17 @@ export interface Check {
   readonly hint?: string;
 }
 
-/** Runs a check. `said` is the text for success; a failure gives the text of its error. */
+/**
+ * Runs a check. `said` is the text for success, unless the attempt returns another one; a failure
+ * gives the text of its error.
+ */
 export async function check(
   name: string,
   said: string,
-  attempt: () => Promise<void>,
+  attempt: () => string | void | Promise<string | void>,
 ): Promise<Check> {
   try {
-    await attempt();
-    return { name, ok: true, said };
+    return { name, ok: true, said: await attempt() ?? said };
   } catch (error) {
     const { message, hint } = asPmlError(error);
     return { name, ok: false, said: message, ...defined({ hint }) };

@@ -138,18 +138,17 @@ export class Exchange implements Disposable {
     { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
   ): Meanwhile {
     const { settings, leave } = this.#options;
-    const asksClient = () => settings().asksClient;
-    const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
     const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
       const asks = () => this.#asks(question, capabilities);
       const said = asks() && await askMeanwhile(question, { askClient, signal: until });
       // The client may be nobody to ask any more.
-      if (!said || !asks()) throw await leave(question);
-      return said;
+      if (said && asks()) return said;
+      throw await leave(question);
     };
+    const onAsk = relay({ ...this.#options, askClient, capabilities, onQuestion });
     const request = JSON.stringify(context.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
+    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && settings().asksClient
       ? (page, signal) => openPage(page, { client, askClient, signal })
       : undefined;
     const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
@@ -173,10 +172,11 @@ export class Exchange implements Disposable {
     const of = () => sameOf(request);
     const working = { signal, ...ways };
     const replica = isModern ? this.#options.replica() : undefined;
-    const said = this.#options.settings().asksClient ? answerOf(context) : undefined;
+    const said = answerOf(context);
     let answer = said && replica
       ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);
+    if (!this.#options.settings().asksClient) answer = undefined;
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.

@@ -343,7 +343,7 @@ async function openOf(
   const open = await server.way(closing);
   // Meanwhile the person may have removed the server, or made it another one.
   if (now(name).version() === server.version()) return open;
-  throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it was changed meanwhile`);
+  throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
 }
 
 /** Tries once more, in another session, what the server did not handle. */

@@ -49,7 +49,7 @@ async function reaper(): Promise<Check> {
       : "; not what leaves its group with another environment"
   }`;
   return await check("reaper", said, () => {
-    if (ok) return Promise.resolve();
+    if (ok) return;
     throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
       hint: "Without it, what PML started may outlive a PML that is killed",
     });

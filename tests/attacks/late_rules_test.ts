@@ -7,6 +7,7 @@
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
+import { approve } from "../capability_scene.ts";
 import { full } from "../full_scene.ts";
 import { FakeNpm } from "../kit/fake_npm.ts";
 import { FakeProvider } from "../kit/fake_provider.ts";
@@ -18,7 +19,7 @@ import type { Workspace } from "../kit/workspace.ts";
 import { scriptServer, writeConfig } from "../quick_scene.ts";
 import { samplingScene } from "../sampling_scene.ts";
 import { ledgerOf, ledgerScene, untyped } from "./code_tools.ts";
-import { codeOf, endWell, textOf } from "./oracles.ts";
+import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf } from "./questions.ts";
 import { makeScene, makeScenery, SLOW } from "./stage.ts";
 
@@ -32,7 +33,7 @@ const LIST: Probe = {
 };
 const OTHER: Probe = { id: "s:other", name: "s__other", arguments: {} };
 const CAN_ASK = { elicitation: { form: {} } } as const;
-const ALLOW = ["filesystem:*", "s:*", "slow:*"];
+const ALLOW = ["filesystem:*", "s:*", "slow:*", "my:*"];
 
 /** A server that starts only while there is a file. */
 function slowServer() {
@@ -124,6 +125,30 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
+  Deno.test(`A capability that is denied while it waits for a child does not run, on ${era}`, async () => {
+    await using ws = await scenery({ children: 1 });
+    await approve(ws, {
+      "my:holds": untyped('return await mcp.slow.wait({ path: "free" })'),
+      "my:late": untyped("return await mcp.s.run({ late: 1 })"),
+    });
+    await using pml = await open(ws, era);
+    const began = async (count: number) => {
+      const lines = await journalOf(ws);
+      return lines.filter(({ event }) => event === "capability began").length === count;
+    };
+    assert.equal(textOf(await answerOf(pml, { name: "s__run", arguments: {} })), "done");
+    const holds = pml.begin("tools/call", { name: "my__holds", arguments: {} });
+    await until(() => began(1));
+    const late = pml.begin("tools/call", { name: "my__late", arguments: {} });
+    await until(() => began(2));
+    await deny("my:late", { ws, pml, probe: OTHER });
+    await writeFile(ws.file("free"), "so");
+    assert.equal(textOf(await holds.answer), "so");
+    assert.equal(codeOf(await late.answer), "PERMISSION_DENIED");
+    assert.doesNotMatch(await Deno.readTextFile(ws.file("ledger")), /late/);
+    await endWell(ws, pml);
+  });
+
   Deno.test(`A tool that leaves the set of a client is denied to its run that waits, on ${era}`, async () => {
     const setOf = (tools: readonly string[]) => ({
       toolsets: { few: tools },
@@ -182,6 +207,24 @@ Deno.test("Another provider than the person was shown is sent nothing", async ()
   assert.match(textOf(await asked.answer(picked("Yes"))), /what it needs keeps changing/);
   assert.deepEqual([shown.received.length, other.received.length], [0, 0]);
   await endWell(ws, pml);
+});
+
+Deno.test("A provider that is taken back while its model waits for a tool is sent nothing more", async () => {
+  const uses = [{ name: "filesystem__read_file", input: { path: "good.txt" } }];
+  await using provider = new FakeProvider("anthropic", { uses }, { text: "it is" });
+  await using scene = await samplingScene({
+    ...{ provider, era: "2026-07-28", servers: { legacy: full("legacy") }, capabilities: CAN_ASK },
+    settings: { allowed_tool_patterns: ["filesystem:*"] },
+    rules: { allow: ["legacy:@sampling"], ask: ["filesystem:read_file"] },
+  });
+  const { ws, pml } = scene;
+  const wants = { name: "legacy__sample", arguments: { allowedToolPatterns: ["**"] } };
+  const asked = await questionOf(pml, wants);
+  assert.match(asked.text, /Tool: "read_file"/);
+  await applied(pml, () => writeConfig(ws, { limits: { batch: 5 } }));
+  assert.match(textOf(await asked.answer(picked("Yes"))), /no provider is configured any more/);
+  assert.equal(provider.received.length, 1);
+  assert.equal((await pml.close()).code, 0);
 });
 
 Deno.test("A server that is removed while it is installed does not start", async () => {

@@ -15,7 +15,7 @@ export const SAMPLING: readonly Mutant[] = [
     name: "sampling-gates",
     guard: "A request to a provider passes the gates, and asks where no rule allows it",
     file: "sampler.ts",
-    find: "const result = await answeredResult(own, { callTool: path.callTool, leave });",
+    find: "const result = await answeredResult(own, this.#options.path);",
     put:
       'const result = await own.onAsk!({ server, method: "sampling/createMessage", params, signal });',
     test: THROUGH,
