@@ -20,7 +20,7 @@ export function intentsOf(app: App, check: CheckCall): IntentsOptions {
     confidence: () => app.config().confidence,
     open: async ({ actor, toolset }) => {
       const allowed = (id: ToolId) =>
-        (missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny";
+        (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny";
       const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
       const [finder, memory] = await Promise.all([
         app.finder(),

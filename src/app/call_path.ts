@@ -15,7 +15,6 @@ import {
   type Call,
   type CallTool,
   type Gate,
-  type Outcome,
   type Progress,
   type Question,
   shownArguments,
@@ -43,6 +42,7 @@ import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import { hidingDenied, rateGate } from "./_identity_limits.ts";
 import { deadlinesOf, openRecords } from "./_call_limits.ts";
+import { used } from "./_used.ts";
 import { Ahead } from "./ahead.ts";
 import { deadlineGate, type Deadlines } from "./deadline.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
@@ -108,7 +108,7 @@ export class CallPath implements AsyncDisposable {
     this.machine = this.#kinds.machine;
     this.logins = this.#kinds.logins;
     this.callTool = this.#quick.before(hidingDenied(this.#gated(), options));
-    const leave = (question: Question) => this.leave(question);
+    const { leave } = this;
     this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
   }
 
@@ -123,10 +123,10 @@ export class CallPath implements AsyncDisposable {
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
-  async leave(question: Question): Promise<PmlError> {
+  readonly leave = async (question: Question): Promise<PmlError> => {
     const left = await this.approvals.leave(question.handle);
     return approvalRequired(question, { left, workspace: this.#config().workspace });
-  }
+  };
 
   /** Notes of each request that its client did not read its answer. */
   lost(requests: readonly string[]): void {
@@ -226,15 +226,15 @@ export class CallPath implements AsyncDisposable {
   /** Runs what passed, where nothing changed since it was judged. */
   async #run(call: PassCall): Promise<PassOutcome> {
     if (!this.#isCurrent(call)) return { kind: "changed" };
-    const { server } = call.pass;
     if (call.via === "server") return await askedOfClient(call);
-    if (call.method !== "tools/list") {
-      const outcome = await used(this.#sampled(call), this.#options);
-      this.#quick.passed(call).catch(() => {}); // the next call passes the gates, too
-      return outcome;
+    if (call.method === "tools/list") {
+      await call.pass.server.list("tools");
+      return { kind: "result", result: { content: [] } };
     }
-    await server.list("tools");
-    return { kind: "result", result: { content: [] } };
+    const isCurrent = () => this.#isCurrent(call);
+    const outcome = await used(this.#sampled(call), { isCurrent, onUse: this.#options.onUse });
+    this.#quick.passed(call).catch(() => {}); // the next call passes the gates, too
+    return outcome;
   }
 
   /** Has a provider answer what the server of a call asks a model, if the person chose one. */
@@ -339,18 +339,4 @@ function admitted(call: PassCall): PassCall {
   refuse(call);
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
-}
-
-/** Has the server run a call, and tells of it. */
-async function used(
-  call: PassCall,
-  { onUse }: Pick<CallPathOptions, "onUse">,
-): Promise<Outcome> {
-  const since = performance.now();
-  let outcome: Outcome | undefined;
-  try {
-    return outcome = await call.pass.server.call(call);
-  } finally {
-    onUse?.({ call, since, outcome });
-  }
 }

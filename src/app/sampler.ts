@@ -7,13 +7,14 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import { type Call, type Question, type ServerRequest, waysBack } from "../core/call.ts";
+import { type Call, type ServerRequest, waysBack } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
+import { restless } from "../permissions/trust_gate.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 
@@ -67,7 +68,8 @@ export class Sampler {
     const prompt = this.#sampling.prompt(params);
     const { limits } = this.#options.policy.now.config;
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
-    const key = this.#key(server, settings);
+    this.#key(server, settings); // nobody is asked where it is missing
+    const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
     const own: Call = {
       id: toolId(server, "@sampling"),
@@ -79,21 +81,26 @@ export class Sampler {
       run: run.id,
       actor: call.actor,
       callId: crypto.randomUUID(),
-      facts: this.#sampling.lines(prompt, settings),
+      facts,
       onProgress: ({ message = "" }) => during.onSampled(message),
       ...defined({ request: call.request, onQuestion: call.onQuestion }),
-      onAsk: ({ signal }) =>
-        this.#sampling.answer(prompt, {
-          ...{ settings, key, signal },
+      onAsk: ({ signal }) => {
+        const settings = this.#settings();
+        return this.#sampling.answer(prompt, {
+          assertCurrent: () => {
+            // The person may have chosen another model, or none, since this was shown.
+            const now = this.#sampling.lines(prompt, this.#settings());
+            if (`${now}` !== `${facts}`) throw restless(own);
+          },
+          ...{ settings, key: this.#key(server, settings), signal },
           tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
           run: (id, args) => run.call({ id, arguments: args, signal }),
           onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
           onAsked: (event) => this.#record({ server, run: run.id, ...event }),
-        }),
+        });
+      },
     };
-    const { path } = this.#options;
-    const leave = (question: Question) => path.leave(question);
-    const result = await answeredResult(own, { callTool: path.callTool, leave });
+    const result = await answeredResult(own, this.#options.path);
     // What the model said, as plain JSON.
     return result as unknown as JsonObject;
   }
@@ -101,15 +108,14 @@ export class Sampler {
   /** Says whether there is a model to ask, and what was used. */
   async check(): Promise<Check> {
     const { provider, model, key, tokensPerDay } = this.#settings();
-    const whose = `${model} of ${provider}`;
-    return await check("sampling", whose, () => {
+    const said = `${model} of ${provider}`;
+    return await check("sampling", said, () => {
       if (this.#keyOf(key) === undefined) {
-        throw new PmlError("KEY_MISSING", `${whose} needs ${key}, which is not set`, {
-          hint: keyHint(key),
-        });
+        const why = `${said} needs ${key}, which is not set`;
+        throw new PmlError("KEY_MISSING", why, { hint: keyHint(key) });
       }
       const { tokens } = this.#sampling.today();
-      return `${whose}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
+      return `${said}, with ${key}; ${tokens} of ${tokensPerDay} tokens of today are used`;
     });
   }
 
@@ -144,7 +150,7 @@ export class Sampler {
     const ids = servers.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
-      isFit(id) && (missingIn([toolset], id) ?? policy.now.judge(id)).kind !== "deny"
+      isFit(id) && (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"
     ).sort();
     if (ids.length > TOOLS_MAX) {
       log.warn(`${ids.length} tools fit; a model is offered the first ${TOOLS_MAX} of them`);

@@ -22,15 +22,8 @@ export async function terminalWays(
     ) => Promise<JsonObject>;
   },
 ): Promise<Pick<Meanwhile, "able" | "onAsk">> {
-  const path = await app.callPath();
+  // The questions of PML itself have their own way to the terminal.
+  const { callTool, leave } = await app.callPath();
   app.servers.serve(able);
-  const onAsk = relay({
-    callTool: (call) => path.callTool(call),
-    askClient: put,
-    capabilities: able,
-    // The questions of PML itself have their own way to the terminal.
-    asksClient: () => false,
-    leave: (question) => path.leave(question),
-  });
-  return { able, onAsk };
+  return { able, onAsk: relay({ callTool, leave, askClient: put, capabilities: able }) };
 }

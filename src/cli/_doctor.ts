@@ -36,7 +36,9 @@ export async function doctor(at: CommandContext): Promise<Shown> {
     : found === "default"
     ? "PML's own folder"
     : `because of ${found}`;
-  const read = () => problem === undefined ? Promise.resolve() : Promise.reject(problem);
+  const read = () => {
+    if (problem !== undefined) throw problem;
+  };
   const usable = await check("home", home, () => mustBeUsable(home, problem));
   const findings = [
     well("workspace", `${workspace}, ${because}`),
@@ -122,11 +124,8 @@ async function key(app: App): Promise<Check> {
   return await check("key", "none (only cloud tools need one)", async () => {
     await mustBePrivate(path, "600");
     const from = app.keys.cloud()?.from;
-    return from === "the environment"
-      ? "PML_API_KEY is set"
-      : from === "the key file"
-      ? `it is kept in ${path}`
-      : undefined;
+    if (from === "the environment") return "PML_API_KEY is set";
+    return from === "the key file" ? `it is kept in ${path}` : undefined;
   });
 }
 

@@ -8,7 +8,7 @@
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/identities.ts";
 import { stampAt } from "../io/place.ts";
-import type { FaceLimits, HttpFace } from "../serve/http_face.ts";
+import { type FaceLimits, HttpFace } from "../serve/http_face.ts";
 import type { Replica } from "../serve/replica.ts";
 import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
 
@@ -118,10 +118,7 @@ async function faceOf(
   app: App,
   { identity, replica }: Pick<FacesOptions, "replica"> & { readonly identity: string | null },
 ): Promise<HttpFace> {
-  const [gateway, { HttpFace }] = await Promise.all([
-    app.gateway(),
-    import("../serve/http_face.ts"),
-  ]);
+  const gateway = await app.gateway();
   const face = new HttpFace({
     ...limitsOf(app),
     ...{ identity, prefix: replica?.prefix ?? "" },

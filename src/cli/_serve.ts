@@ -11,7 +11,7 @@ import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { readRegularText } from "../io/regular_file.ts";
-import type { HttpDoor, HttpOptions } from "../serve/http.ts";
+import { type HttpDoor, type HttpOptions, serveHttp } from "../serve/http.ts";
 import { keptToken, tokenHash } from "../serve/token.ts";
 import type { Typed } from "./_command_context.ts";
 import { followCost, logStart } from "./_cost.ts";
@@ -21,6 +21,7 @@ import { portOf } from "./_port.ts";
 import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
+import { openWindows } from "./_windows.ts";
 import { print, tell } from "./out.ts";
 
 const PORT = "3003";
@@ -34,10 +35,7 @@ const TOKEN_LEAST = 16;
 export async function serve(typed: Typed): Promise<number> {
   const address = addressOf(typed);
   using signals = new Signals();
-  const [{ openApp }, { serveHttp }] = await Promise.all([
-    import("../app/app.ts"),
-    import("../serve/http.ts"),
-  ]);
+  const { openApp } = await import("../app/app.ts");
   let onLost = (_: Error) => {};
   using _ = caught((error) => onLost(error));
   try {
@@ -63,7 +61,6 @@ export async function serve(typed: Typed): Promise<number> {
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
     });
-    const { openWindows } = await import("./_windows.ts");
     await using windows = await openWindows({ app, face: await faces.person });
     app.watch();
     logStart(app, door.url);

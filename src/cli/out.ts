@@ -57,7 +57,8 @@ export function writeLog(line: string): void {
 
 /** Makes control characters visible, except line ends and tabs. */
 export function harmless(text: string): string {
-  return text.replace(/(?:(?!\r?\n)[^\t])+/g, (part) => visible(part, Infinity));
+  return text.split(/(\r?\n|\t)/)
+    .map((part, at) => at % 2 === 1 ? part : visible(part, Infinity)).join("");
 }
 
 /** Leaves a text as it is, for what is not PML's own. */

@@ -14,3 +14,8 @@ Deno.test("harmless() lets no control character through but line ends and tabs",
     assert.ok(!/[^\P{C}\n\t]/u.test(harmless(text).replaceAll("\r\n", "").replace(/\p{Cn}/gu, "")));
   }));
 });
+
+Deno.test("harmless() shows a line of any length", () => {
+  const long = "x".repeat(20_000_000);
+  assert.ok(harmless(`${long}\u009b`) === `${long}\\u{9b}`);
+});

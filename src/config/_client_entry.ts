@@ -143,8 +143,8 @@ function filled(
   const braced = entry.client === "gemini"
     ? text.replace(/\$([A-Za-z_]\w*)/g, "${$1}")
     // opencode writes `{env:NAME}`, and `{file:PATH}`.
-    : text.replace(/(?<!\$)\{((?:env|file):[^}]*)\}/g, "${$1}");
-  return braced.replace(/\$\{(?:(input|env):)?([^}]*)\}/g, (all, from, name: string) => {
+    : text.replace(/(?<!\$)\{((?:env|file):[^{}]*)\}/g, "${$1}");
+  return braced.replace(/\$\{(?:(input|env):)?([^{}]*)\}/g, (all, from, name: string) => {
     if (from !== undefined) return `\${${variableName(name)}}`;
     if (OURS.test(all) && !FOLDERS.test(name)) return all;
     switch (name) {

@@ -46,7 +46,8 @@ interface TextPlace {
   readonly isPart?: boolean;
 }
 
-const REFERENCE = /(\$\{\w+(?::-[^}]*)?\})/;
+/** A default that nobody ends must not be looked for once more at each `$`. */
+const REFERENCE = /(\$\{\w+(?::-[^}]{0,2000})?\})/;
 const SCHEME = /^(Bearer|Basic|Token|ApiKey)\s+/i;
 
 /** The variables of one import. Each variable has one value, and each known value one variable. */

@@ -101,8 +101,8 @@ export interface Meanwhile {
   readonly able?: JsonObject | undefined;
   /** What the client says of its model: its capability `sampling`; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
-  /** The tools that exist for the client; undefined for all. */
-  readonly toolset?: Toolset | undefined;
+  /** Returns the tools that exist for the client now; undefined for all. */
+  readonly toolset?: (() => Toolset | undefined) | undefined;
   /**
    * Asks the person a question of PML while the request waits, and returns the answer; undefined if
    * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
@@ -183,6 +183,8 @@ export interface Call extends Meanwhile {
   readonly facts?: readonly string[];
   /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
   readonly isLost?: boolean;
+  /** Throws if what let it pass has changed. Whatever waited asks this before the call runs. */
+  readonly assertCurrent?: (() => void) | undefined;
   readonly verdict?: Verdict;
   /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;

@@ -19,13 +19,13 @@ export interface Check {
 }
 
 /**
- * Runs a check. `said` is the text for success, unless the attempt gives one; a failure gives the
- * text of its error.
+ * Runs a check. `said` is the text for success, unless the attempt returns another one; a failure
+ * gives the text of its error.
  */
 export async function check(
   name: string,
   said: string,
-  attempt: () => Promise<string | void> | string | void,
+  attempt: () => string | void | Promise<string | void>,
 ): Promise<Check> {
   try {
     return { name, ok: true, said: await attempt() ?? said };

@@ -25,8 +25,8 @@ export interface ClientRequest {
   readonly params: JsonObject;
   /** What the client says with it that it can do. */
   readonly capabilities: JsonObject;
-  /** The tools that exist for it; undefined for all. */
-  readonly toolset: Toolset | undefined;
+  /** Returns the tools that exist for it now; undefined for all. */
+  readonly toolset: () => Toolset | undefined;
 }
 
 /** How the work on a request is given up, told of and asked for, and what the person answered. */
@@ -138,18 +138,17 @@ export class Exchange implements Disposable {
     { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
   ): Meanwhile {
     const { settings, leave } = this.#options;
-    const asksClient = () => settings().asksClient;
-    const onAsk = relay({ ...this.#options, asksClient, askClient, capabilities });
     const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
-      const said = this.#asks(question, capabilities)
-        ? await askMeanwhile(question, { askClient, signal: until })
-        : undefined;
-      if (said === undefined) throw await leave(question);
-      return said;
+      const asks = () => this.#asks(question, capabilities);
+      const said = asks() && await askMeanwhile(question, { askClient, signal: until });
+      // The client may be nobody to ask any more.
+      if (said && asks()) return said;
+      throw await leave(question);
     };
+    const onAsk = relay({ ...this.#options, askClient, capabilities, onQuestion });
     const request = JSON.stringify(context.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && asksClient()
+    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && settings().asksClient
       ? (page, signal) => openPage(page, { client, askClient, signal })
       : undefined;
     const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
@@ -177,6 +176,7 @@ export class Exchange implements Disposable {
     let answer = said && replica
       ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);
+    if (!this.#options.settings().asksClient) answer = undefined;
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });
       // A result is plain JSON.

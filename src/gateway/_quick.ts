@@ -51,7 +51,7 @@ interface Wanted extends Pick<Call, "via" | "arguments"> {
 /** Begins a call that can run at once; undefined, with nothing done, if it is to be served. */
 export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefined {
   const { client, params, from } = request;
-  const { inlineBytes, actor, toolsetFor } = parts.settings();
+  const { inlineBytes, actor } = parts.settings();
   const wanted = wantedBy(params, parts);
   if (wanted === undefined || inlineBytes > 0) return undefined;
   const about = { mcpReq: { envelope: from.envelope } };
@@ -59,7 +59,8 @@ export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefin
   // What may become a task is known to those who keep tasks.
   const isTask = client.isModern && wanted.via === "tools/call" && takes({ capabilities });
   if (isTask) return undefined;
-  const toolset = toolsetFor?.(clientNameOf(about, client.peer));
+  const name = clientNameOf(about, client.peer);
+  const toolset = () => parts.settings().toolsetFor?.(name);
   const call = new QuickAnswer(parts, { ...request, wanted, capabilities, toolset });
   const agrees = wanted.via === "tools/call" ? agreesWith(from, wanted) : undefined;
   const cancel = parts.begin({

@@ -261,7 +261,6 @@ export class Tasks {
     const put = relay({
       ...this.#options,
       capabilities: request.capabilities,
-      asksClient: () => false,
       askClient: ({ method, params }) => {
         known.set(key, { method, params });
         return Promise.resolve({});

@@ -4,7 +4,15 @@
  * @module
  */
 
-import type { Answer, CallTool, Page, Question, Reply, ServerRequest } from "../core/call.ts";
+import type {
+  Answer,
+  CallTool,
+  Meanwhile,
+  Page,
+  Question,
+  Reply,
+  ServerRequest,
+} from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import {
   defined,
@@ -20,7 +28,6 @@ import type { Client } from "./_clients.ts";
 import type { Peer, RequestContext } from "./connection.ts";
 import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
-const ROUNDS = 3;
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT = "io.modelcontextprotocol/clientInfo";
 const SECRET =
@@ -132,35 +139,26 @@ export interface RelayOptions {
   readonly callTool: CallTool;
   readonly askClient: AskClient;
   readonly capabilities: JsonObject;
-  /** Whether PML's own questions may go to the client. */
-  readonly asksClient: () => boolean;
-  /** Leaves a question for the terminal, and gives the error that says so. */
+  /** Asks PML's own questions about it. */
+  readonly onQuestion?: Meanwhile["onQuestion"];
+  /** Leaves a question that nobody can be asked, and gives the error that says so. */
   readonly leave: (question: Question) => Promise<PmlError>;
 }
 
 /** Has what a server asks judged as any call is, and puts it to the client. */
 export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<JsonObject> {
-  const { callTool, capabilities, asksClient, leave } = options;
+  const { capabilities, onQuestion } = options;
   return async (asked) => {
     const { key, server, method, params, signal } = asked;
     const onAsk = (judged: ServerRequest) =>
       options.askClient({ ...judged, key, params: worded(judged) });
     refuseUnable(asked, capabilities);
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
-    const call = { id, method, arguments: params, signal, onAsk };
-    const by = { via: "server", isNested: true, actor: "local" };
-    const own = { ...call, ...by, callId: crypto.randomUUID() };
-    let answer: Answer | undefined;
-    for (let round = 0; round < ROUNDS; round++) {
-      const outcome = await callTool(answer === undefined ? own : { ...own, answer });
-      // What the client said, as it is.
-      if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
-      const { question } = outcome;
-      const asks = asksClient() && canAsk(capabilities) && !question.terminalOnly;
-      answer = asks ? await askMeanwhile(question, { ...options, signal }) : undefined;
-      if (answer === undefined) throw await leave(question);
-    }
-    throw new PmlError("APPROVAL_REQUIRED", `Cannot ask the client for ${quoted(server)}`);
+    const call = { id, method, arguments: params, signal, onAsk, onQuestion };
+    const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
+    const { answeredResult } = await import("./meta_calls.ts");
+    // What the client said, as it is.
+    return await answeredResult({ ...call, ...by }, options) as unknown as JsonObject;
   };
 }
 

@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome } from "../core/call.ts";
+import type { Call, CallTool, Meanwhile, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { missingIn, type Toolset } from "../core/toolset.ts";
+import { missingIn } from "../core/toolset.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
@@ -149,7 +149,7 @@ export class Gateway implements Face, Disposable {
     settings: Partial<ExposureSettings> = {},
     { query, toolset }: {
       readonly query?: string | undefined;
-      readonly toolset?: Toolset | undefined;
+      readonly toolset?: Meanwhile["toolset"];
     } = {},
   ): Promise<readonly JsonObject[]> {
     const options = within(this.#options, toolset);
@@ -163,13 +163,13 @@ export class Gateway implements Face, Disposable {
 
   async #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
     const { client, context, params } = request;
-    const { exposure, toolsetFor } = this.#options.settings();
     const capabilities = capabilitiesOf(context, client.peer.getClientCapabilities());
-    const toolset = toolsetFor?.(clientNameOf(context, client.peer));
+    const name = clientNameOf(context, client.peer);
+    const toolset = () => this.#options.settings().toolsetFor?.(name);
     client.capabilities = capabilities;
     try {
       const answer = await this.#answer({ ...request, capabilities, toolset });
-      const what = countedAs(context.mcpReq.method, { params, exposure });
+      const what = countedAs(context.mcpReq.method, { params, ...this.#options.settings() });
       if (what !== undefined) this.#options.metrics.answered(what, answer);
       return answer;
     } catch (error) {
@@ -226,7 +226,7 @@ export class Gateway implements Face, Disposable {
     }
   }
 
-  async #listed(list: Listed, toolset: Toolset | undefined): Promise<readonly JsonObject[]> {
+  async #listed(list: Listed, toolset: Meanwhile["toolset"]): Promise<readonly JsonObject[]> {
     const { problem, judge } = within(this.#options, toolset);
     return problem() === undefined ? await this.#offers.list(list, judge) : [];
   }
@@ -261,7 +261,7 @@ export class Gateway implements Face, Disposable {
   }
 
   /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
-  async metaCalls(toolset?: Toolset): Promise<MetaCalls> {
+  async metaCalls(toolset?: Meanwhile["toolset"]): Promise<MetaCalls> {
     const { MetaCalls } = await (this.#meta ??= import("./meta_calls.ts"));
     this.#begin ??= await this.#quick();
     return new MetaCalls(within(this.#options, toolset));
@@ -305,10 +305,9 @@ function knownId(name: string, { catalog, settings, servers }: GatewayOptions): 
 }
 
 /** Returns the options for a client with a tool set: its judge denies all other tools. */
-function within(options: GatewayOptions, toolset: Toolset | undefined): GatewayOptions {
-  if (toolset === undefined) return options;
+function within(options: GatewayOptions, toolset: Meanwhile["toolset"]): GatewayOptions {
   const { judge } = options;
-  return { ...options, judge: (id, args) => missingIn([toolset], id) ?? judge(id, args) };
+  return { ...options, judge: (id, args) => missingIn([toolset?.()], id) ?? judge(id, args) };
 }
 
 function forClient(

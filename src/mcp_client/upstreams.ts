@@ -228,6 +228,7 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     let tells = true;
     const ask = async (connection: Connection) => {
+      call.assertCurrent?.();
       ({ tells } = connection);
       try {
         if (method !== "tools/call") return await connection.request(method, params, call);
@@ -301,7 +302,7 @@ export class Upstreams implements AsyncDisposable {
     const uri = pathToFileURL(workspace()).href;
     const connection = await Connection.start({
       name,
-      open: await server.way(closing),
+      open: await openOf(server, { closing, now: this.#options.server }),
       roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
       withoutSecrets,
@@ -328,6 +329,21 @@ export class Upstreams implements AsyncDisposable {
   #tool(owner: ListOwner, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
+}
+
+/** Prepares a connection, which takes long where the server is installed first. */
+async function openOf(
+  server: UpstreamServer,
+  { closing, now }: {
+    readonly closing: AbortSignal;
+    readonly now: UpstreamsOptions["server"];
+  },
+): Promise<OpenWire> {
+  const { name } = server;
+  const open = await server.way(closing);
+  // Meanwhile the person may have removed the server, or made it another one.
+  if (now(name).version() === server.version()) return open;
+  throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
 }
 
 /** Tries once more, in another session, what the server did not handle. */

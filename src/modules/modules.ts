@@ -306,6 +306,7 @@ async function answer(
     readonly onLog: (entry: LogEntry) => void;
   },
 ): Promise<ToolResult> {
+  call.assertCurrent?.();
   try {
     const { signal, onProgress, arguments: args } = call;
     const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);

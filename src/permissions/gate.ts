@@ -57,7 +57,7 @@ export function judged(
   { id, method, arguments: args, toolset }: Pick<Call, "id" | "method" | "arguments" | "toolset">,
 ): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
-  const verdict = missingIn([toolset], id) ?? judge(id, isOfTask ? undefined : args);
+  const verdict = missingIn([toolset?.()], id) ?? judge(id, isOfTask ? undefined : args);
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
   return isBegun ? BEGUN : verdict;
 }

@@ -72,6 +72,7 @@ export class Scene implements AsyncDisposable {
     const prompt = this.sampling.prompt({ ...ASKED, ...params });
     const { tools = [], run = () => Promise.resolve({ content: [] }) } = this.#options;
     return await this.sampling.answer(prompt, {
+      assertCurrent: () => {},
       settings: this.settings,
       key: KEY,
       signal: new AbortController().signal,

@@ -50,6 +50,8 @@ export interface Answering {
   readonly settings: SamplingSettings;
   readonly key: string;
   readonly signal: AbortSignal;
+  /** Throws if the person chose another provider meanwhile, or none. It is asked at each turn. */
+  readonly assertCurrent: () => void;
   /** Returns the tools that fit these patterns and that the model may use. */
   readonly tools: (patterns: readonly string[]) => Promise<readonly RunnableTool[]>;
   /** Runs a tool through all gates. */
@@ -152,6 +154,7 @@ export class Sampling {
   async #ask(turn: Turn, asking: Answering & { readonly count: number }): Promise<Answer> {
     const { settings, key, signal, onProgress, onAsked, count } = asking;
     const { fetch, withoutSecrets } = this.#options;
+    asking.assertCurrent();
     const host = hostOf(settings);
     const most = { input: estimateOf(turn), output: turn.maxTokens };
     await this.#budget.reserve(most, settings);

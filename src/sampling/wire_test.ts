@@ -165,6 +165,7 @@ Deno.test("At its own address OpenAI gets the newer name of a bound", async () =
   };
   const sampling = new Sampling({ home: scene.home, fetch, withoutSecrets: (said) => said });
   await sampling.answer(sampling.prompt(FULL), {
+    assertCurrent: () => {},
     settings: { ...own, baseUrl: "https://api.openai.com/v1" },
     key: KEY,
     signal: new AbortController().signal,

@@ -52,6 +52,8 @@ export interface HttpDoor extends Listener {
 }
 
 const PATH = "/mcp";
+/** The part of the connections that one token may keep with requests and streams. */
+const SHARE = 3 / 4;
 /** How long clients have to read the last answers, in milliseconds. */
 const LAST_MS = 500;
 
@@ -145,6 +147,11 @@ class Door {
         headers: { "www-authenticate": "Bearer" },
       });
     }
+    if (face.open >= this.#options.connections * SHARE) {
+      return this.#refuse(503, "too many others with its token are open");
+    }
+    face.open++;
+    response.once("close", () => face.open--);
     const read: Body = method === "POST"
       ? await readBody(request, { ...this.#options, coming: face.coming })
       : {};

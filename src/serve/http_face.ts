@@ -51,6 +51,8 @@ export class HttpFace implements AsyncDisposable {
   readonly identity: string | null;
   /** What has come of its requests that are not whole. */
   readonly coming: Coming = { bodies: 0, bytes: 0 };
+  /** How many of its requests have no whole answer, and so keep their connections. */
+  open = 0;
   readonly #options: FaceOptions & FaceLimits;
   readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;

@@ -66,7 +66,7 @@ export async function runCapability(
   const result = await inRun(
     { ...given, via, id, depth, calls, ms, mostMs, about },
     { ...house, ...own },
-    async (run) => await runCode({ code: text, arguments: call.arguments, run }, house),
+    async (run) => await runCode({ ...call, code: text, run }, house),
   );
   if (result.kind === "value") return resultOf(result.value);
   return failed(textOf(result.failure));

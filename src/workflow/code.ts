@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ToolResult } from "../core/call.ts";
+import type { Call, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
@@ -39,6 +39,8 @@ export interface CodeRun {
   readonly run: Run;
   /** Receives what the code writes to its console, line by line. */
   readonly onLine?: (line: string) => void;
+  /** Throws if the code may not run any more once it has a child. */
+  readonly assertCurrent?: Call["assertCurrent"];
 }
 
 /** How code ended. What PML itself refused is thrown. */
@@ -71,12 +73,14 @@ export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Pr
   const calls = new CodeCalls(run, { idOf, onLine });
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
-    const said = await children.use({ depth, signal }, (child) =>
-      child.call({
+    const said = await children.use({ depth, signal }, (child) => {
+      asked.assertCurrent?.();
+      return child.call({
         ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
         onRequest: calls.answer,
         onProgress: calls.progress,
-      }));
+      });
+    });
     return endOf(objectOf(said));
   } catch (error) {
     // What runs the code gives its errors as results. Here the code itself has written one.

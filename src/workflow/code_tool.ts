@@ -140,7 +140,7 @@ export function textOf({ name, message, code, hint, tool, ...place }: CodeFailur
 }
 
 function errorAnswer({ code, message, hint }: PmlError, noticed: Noticed): ToolResult {
-  const text = `${code}: ${message}${hint === undefined ? "" : `\n${hint}`}`;
+  const text = textOf({ name: code, message, ...defined({ hint }) });
   return failed(answer(text, { noticed, open: 0 }), { code, message, hint });
 }
 

@@ -173,9 +173,9 @@ export const CAPABILITIES: readonly Mutant[] = [
     name: "door-capability",
     guard: "The calls of a capability are judged as every call",
     file: "gate.ts",
-    find: "const verdict = missingIn([toolset], id) ??",
+    find: "const verdict = missingIn([toolset?.()], id) ??",
     put: 'if (arguments[1].via === "capability") return BEGUN; ' +
-      "const verdict = missingIn([toolset], id) ??",
+      "const verdict = missingIn([toolset?.()], id) ??",
     test: "tests/attacks/pm_doors_test.ts",
     filter: "Each judgement holds at each way in, on 2026-07-28 (PM8)",
   },
@@ -183,9 +183,9 @@ export const CAPABILITIES: readonly Mutant[] = [
     name: "door-sampling",
     guard: "The calls of a model that a server asks are judged as every call",
     file: "gate.ts",
-    find: "const verdict = missingIn([toolset], id) ??",
+    find: "const verdict = missingIn([toolset?.()], id) ??",
     put: 'if (arguments[1].via === "sampling") return BEGUN; ' +
-      "const verdict = missingIn([toolset], id) ??",
+      "const verdict = missingIn([toolset?.()], id) ??",
     test: "tests/attacks/pm_doors_test.ts",
     filter: "Each judgement holds at each way in, on 2026-07-28 (PM8)",
   },

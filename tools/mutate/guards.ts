@@ -15,6 +15,7 @@ import { GATES } from "./gates.ts";
 import { HASHES } from "./hashes.ts";
 import { HUB } from "./hub.ts";
 import { LOGINS } from "./logins.ts";
+import { LATE } from "./late.ts";
 import { LEARNING } from "./learning.ts";
 import { NAMES } from "./names.ts";
 import { NETWORK } from "./network.ts";
@@ -63,6 +64,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { title: "Revisions of MCP", mutants: REVISIONS },
   { title: "Requests without the SDK", mutants: DIRECT },
   { title: "Calls that run at once", mutants: QUICK },
+  { title: "What changes while something waits", mutants: LATE },
   { title: "Modules that are written", mutants: DRAFTS },
   { title: "Trust at a terminal", mutants: TRUSTING },
   { title: "The hub", mutants: HUB },

@@ -65,7 +65,7 @@ export const LOGINS: readonly Mutant[] = [
     name: "login-channel",
     guard: "Where questions go to the terminal alone, no client is asked to open a page",
     file: "_exchange.ts",
-    find: "canOpen(capabilities) && asksClient()",
+    find: "canOpen(capabilities) && settings().asksClient",
     put: "canOpen(capabilities)",
     test: CALLS,
     filter: "Where questions go to the terminal alone, no client is asked to open a page",

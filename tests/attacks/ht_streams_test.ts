@@ -1,0 +1,76 @@
+/**
+ * One token that keeps as many connections as it can, with streams to listen on.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { type Era, ERAS } from "../kit/json_rpc.ts";
+import { type Served, servePml } from "../kit/pml_serve.ts";
+import { writeConfig } from "../quick_scene.ts";
+import { makeScenery } from "./stage.ts";
+
+const MOST = 16;
+const TOKEN = "token-of-one-that-is-not-trusted";
+const INFO = { name: "t", version: "1" };
+
+/** Opens a stream to listen on, on a connection of its own. */
+async function stream({ url }: Served, era: Era, signal: AbortSignal): Promise<number> {
+  using http = Deno.createHttpClient({ poolMaxIdlePerHost: 0 });
+  const headers = {
+    authorization: `Bearer ${TOKEN}`,
+    "mcp-protocol-version": era,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+  };
+  const post = (method: string, params: object, more = {}) =>
+    fetch(url, {
+      method: "POST",
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      headers: { ...headers, ...more },
+      ...{ client: http, signal },
+    });
+  if (era === "2026-07-28") {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": era,
+      "io.modelcontextprotocol/clientInfo": INFO,
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const params = { notifications: { toolsListChanged: true }, _meta };
+    const { status } = await post("subscriptions/listen", params, {
+      "mcp-method": "subscriptions/listen",
+    });
+    return status;
+  }
+  const greeted = await post("initialize", {
+    ...{ protocolVersion: era, capabilities: {}, clientInfo: INFO },
+  });
+  await greeted.text();
+  const session = greeted.headers.get("mcp-session-id") ?? "";
+  if (session === "") return greeted.status;
+  const own = { ...headers, accept: "text/event-stream", "mcp-session-id": session };
+  return (await fetch(url, { headers: own, client: http, signal })).status;
+}
+
+for (const era of ERAS) {
+  Deno.test(`Streams of one token leave connections for the others, on ${era} (HT11)`, async () => {
+    await using ws = await makeScenery();
+    const token = createHash("sha256").update(TOKEN).digest("hex");
+    await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });
+    await using served = await servePml(ws);
+    const gone = new AbortController();
+    const statuses: number[] = [];
+    for (let at = 0; at < MOST; at++) {
+      statuses.push(await stream(served, era, gone.signal).catch(() => 0));
+    }
+    try {
+      assert.equal(statuses.filter((status) => status === 200).length, MOST * 3 / 4, `${statuses}`);
+      assert.deepEqual([...new Set(statuses)], [200, 503]);
+      await using person = await served.connect({ era });
+      assert.ok((await person.client.listTools()).tools.length > 0);
+    } finally {
+      gone.abort();
+    }
+  });
+}

@@ -1,0 +1,17 @@
+/**
+ * Client files that others wrote, and that a person imports.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { runPml } from "../kit/run.ts";
+import { makeWorkspace } from "../kit/workspace.ts";
+
+Deno.test("pml import reads a client's file soon that opens variables and never ends them", async () => {
+  const args = ["${", "{env:", "${a:-"].map((open) => open.repeat(150_000));
+  const mcp = JSON.stringify({ mcpServers: { endless: { command: "x", args } } });
+  await using ws = await makeWorkspace({ files: { ".mcp.json": mcp } });
+  const ran = await runPml(ws, ["import", "claude-code", "--dry-run"], { ms: 20_000 });
+  assert.match(ran.stdout, /take "endless"/);
+});
