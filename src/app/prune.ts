@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { isObject, objectOf } from "../core/json.ts";
-import { readPrivate, unlessGone } from "../io/private_files.ts";
+import { namesIn, readPrivate, unlessGone } from "../io/private_files.ts";
 import { prunePackages } from "../stdio/pruning.ts";
 import type { App } from "./app.ts";
 
@@ -25,8 +25,8 @@ export async function prune(app: App): Promise<readonly string[]> {
 /** Returns the commands that were approved in all workspaces that are still there. */
 async function approvedCommands(home: string) {
   const folder = join(home, "pins");
-  const files = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
-  const all = files.filter(({ name }) => name.endsWith(".json")).flatMap(({ name }) => {
+  const files = await namesIn(folder);
+  const all = files.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const pins = readPrivate(join(folder, name), { parse: objectOf, warn: () => {} });
     const { path, servers } = pins ?? {};
     if (typeof path !== "string") return [];

@@ -15,7 +15,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
@@ -60,7 +60,7 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("./saved_capability.ts");
   const { parseCapability } = await import("../workflow/capability.ts");
-  const said: unknown = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(code));
+  const said: unknown = parseJsonBytes(code);
   const saved = savedIn(parseCapability(said));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
   throw new TypeError("it is not in its canonical form");

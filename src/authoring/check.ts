@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta, type Permissions } from "../core/tool.ts";
+import { textOfUtf8 } from "../core/utf8.ts";
 import { isInside } from "../io/place.ts";
 import { BUNDLE, findImports, type Imports } from "../modules/imports.ts";
 import type { Inspection } from "../modules/loader.ts";
@@ -144,7 +145,7 @@ class ModuleCheck {
     this.code = new ModuleFiles().identify(source, moduleBytes);
     const { code } = this.code;
     try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
+      const text = textOfUtf8(code);
       say("ok", `${code.length} bytes of at most ${moduleBytes}`);
       return text;
     } catch {

@@ -5,6 +5,7 @@
  */
 
 import type { ModuleMeta } from "../core/tool.ts";
+import { textOfUtf8 } from "../core/utf8.ts";
 import { Loader } from "../modules/loader.ts";
 import { unloadable } from "../modules/module_files.ts";
 import { integrityOf } from "../registry/integrity.ts";
@@ -22,7 +23,7 @@ export async function describeModule(
     files: { identify: () => ({ code, integrity: integrityOf(code) }) },
     moduleBytes: () => code.length,
     inspect: async () => {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(code);
+      const text = textOfUtf8(code);
       const { inspection, why = "it does not load" } = await load(text, options);
       if (inspection !== undefined) return inspection;
       throw unloadable(path, why, { hint: "Check it with `pml check`" });

@@ -13,6 +13,7 @@ import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { decide } from "./_approve.ts";
 import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
+import { readAll } from "./_terminal_input.ts";
 import { askUntrusted } from "./_trust.ts";
 import { asItIs, tell, tellProgress } from "./out.ts";
 
@@ -29,8 +30,7 @@ export async function call(
 ): Promise<Shown> {
   if (save !== undefined) mustBeNew(save);
   const id = parseId(name, at.app.servers);
-  const stdin = args === "-";
-  const base = parseObject(stdin ? await new Response(Deno.stdin.readable).text() : args);
+  const base = parseObject(args === "-" ? await readAll() : args);
   const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
   const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
   if (value.isError === true) return { value, text: "", note: textOf(value), code: 1 };

@@ -35,6 +35,7 @@ import { toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
+const LOOSE = "These share few words with the query; other words may find better ones";
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool in full. */
@@ -109,18 +110,11 @@ export async function search(
     ).join("\n"),
     paint: paintVerdicts,
     note: [
-      noteOf({ isFound: found.length > 0, isLoose }),
+      found.length === 0 ? "Nothing matches; try other words, or `pml tools`" : isLoose && LOOSE,
       slow(app.servers.states()),
       ...(lacking === undefined ? [] : [`Search is ${lacking}`]),
     ].filter(Boolean).join("\n"),
   };
-}
-
-function noteOf(
-  { isFound, isLoose }: { readonly isFound: boolean; readonly isLoose: boolean },
-): string {
-  if (!isFound) return "Nothing matches; try other words, or `pml tools`";
-  return isLoose ? "These share few words with the query; other words may find better ones" : "";
 }
 
 /**

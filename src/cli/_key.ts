@@ -31,6 +31,7 @@ import {
 import { unknownWords, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
+import { readAll } from "./_terminal_input.ts";
 
 /** The key of the cloud account, which has a file of its own. */
 const CLOUD = "PML_API_KEY";
@@ -78,7 +79,7 @@ async function set(
     throw usage(`Cannot keep ${name}: there is no terminal`, "Pass the key with --stdin");
   }
   const value = stdin
-    ? (await new Response(Deno.stdin.readable).text()).replace(/\r?\n$/, "")
+    ? (await readAll()).replace(/\r?\n$/, "")
     : await askSecret(`The value of ${name}`, at.signal);
   if (value === undefined || value === "") {
     throw new PmlError("CANCELLED", `Cannot keep ${name}: no value was given`, {

@@ -43,6 +43,11 @@ export async function nextTyped(
   return signal.aborted ? undefined : new Uint8Array();
 }
 
+/** Returns all that comes on stdin. */
+export async function readAll(): Promise<string> {
+  return await new Response(Deno.stdin.readable).text();
+}
+
 /** Ends the reading: a read that waits would keep the process alive. */
 export function endInput(): void {
   Deno.stdin.readable.cancel().catch(() => {}); // it was closed already

@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { inset, objectOf, visible } from "../core/json.ts";
+import { inset, objectOf, textOf, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
 
@@ -89,15 +89,14 @@ async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Ar
       isNeeded: needed.includes(name),
       type: visible(bare(args), TEXT_MAX),
       says: [
-        typeof schema.description === "string" ? inset(schema.description, LINE_MAX) : "",
-        schema.default === undefined
-          ? ""
-          : `(default: ${visible(JSON.stringify(schema.default), TYPE_MAX)})`,
-      ].filter((each) => each !== "").join(" "),
+        inset(textOf(schema.description), LINE_MAX),
+        schema.default !== undefined &&
+        `(default: ${visible(JSON.stringify(schema.default), TYPE_MAX)})`,
+      ].filter(Boolean).join(" "),
       schema,
     };
   });
-  return [...all.filter(({ isNeeded }) => isNeeded), ...all.filter(({ isNeeded }) => !isNeeded)];
+  return all.sort((one, other) => Number(other.isNeeded) - Number(one.isNeeded));
 }
 
 /** Returns what a tool returns, by its own schema or as it was observed. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { namesInKeyring, removeFromKeyring } from "../app/outside_keys.ts";
 import { visible } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
-import { unlessGone } from "../io/private_files.ts";
+import { namesIn, unlessGone } from "../io/private_files.ts";
 import { clientStates, undoSetups } from "./_client_setup.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { agrees, needPerson } from "./_terminal.ts";
@@ -59,7 +59,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   const { home } = app.config();
   const kept = [];
   const others: string[] = [];
-  for (const { name } of await Array.fromAsync(Deno.readDir(home)).catch(unlessGone) ?? []) {
+  for (const name of await namesIn(home)) {
     const [base = ""] = name.split(".", 1);
     const path = join(home, name);
     if (!Object.hasOwn(KEPT, base)) others.push(path);

@@ -61,6 +61,9 @@ export function toolSlug(name: string): string {
   return `${slug || "tool"}_${sha256(name).slice(0, 12)}`;
 }
 
+/** Why a tool is left out whose name `isToolName` refuses. */
+export const NO_TOOL_NAME = "its name has other characters than the names of tools may have";
+
 /** Joins the names of a server and a tool. Both were checked when they came in. */
 export function toolId(server: string, tool: string): ToolId {
   return `${server}:${tool}` as ToolId;

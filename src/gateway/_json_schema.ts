@@ -7,6 +7,7 @@
  */
 
 import { isObject, type JsonObject, visible } from "../core/json.ts";
+import { decoded } from "../core/percent.ts";
 import { keyIn } from "../core/schema_ref.ts";
 import { KEYWORDS } from "./_keywords.ts";
 import { type LinearEngine, type Pattern, readPattern } from "./_patterns.ts";
@@ -185,7 +186,7 @@ export class SchemaReader {
     }
     let found: unknown = root;
     let base = root;
-    const parts = unescaped(pointer).split("/").slice(1);
+    const parts = decoded(pointer).split("/").slice(1);
     this.#refer(parts.length);
     for (const part of parts) {
       const name = keyIn(part);
@@ -218,14 +219,6 @@ export class SchemaReader {
 
   #refer(steps: number): void {
     if ((this.#leftOfReferences -= steps) < 0) throw new TooMuch("its references lead too far");
-  }
-}
-
-function unescaped(pointer: string): string {
-  try {
-    return decodeURIComponent(pointer);
-  } catch {
-    return pointer; // it is not escaped
   }
 }
 

@@ -130,6 +130,12 @@ export function unlessGone(error: unknown): undefined {
   if (!isGone(error)) throw error;
 }
 
+/** Returns the names in a folder; none if there is no such folder. */
+export async function namesIn(folder: string): Promise<readonly string[]> {
+  const all = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
+  return all.map(({ name }) => name);
+}
+
 async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> {
   using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
   for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import {
+  namesIn,
   privateFolder,
   readPrivate,
   syncName,
@@ -105,7 +106,7 @@ export class PendingFiles {
   async #live(state: ApprovalState): Promise<PendingApproval[]> {
     const found: PendingApproval[] = [];
     const folder = join(this.#home, state);
-    for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? []) {
+    for (const name of await namesIn(folder)) {
       const [, id] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
       const kept = id && this.#read(state, id);
       if (kept) found.push(kept);

@@ -6,6 +6,7 @@
  */
 
 import { dirname, join, relative, resolve } from "node:path";
+import { namesIn } from "../io/private_files.ts";
 import { readRegularText } from "../io/regular_file.ts";
 
 /** The most bytes of a file of git that names a path. */
@@ -27,7 +28,7 @@ export async function inOtherWorktrees(path: string): Promise<readonly string[]>
   const { root, common } = here;
   const folder = join(common, "worktrees");
   const roots = [dirname(common)];
-  for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(() => [])) {
+  for (const name of await namesIn(folder).catch(() => [])) {
     const said = await unlessUnread(() => pathIn(join(folder, name, "gitdir")));
     if (said !== undefined && roots.length <= MOST_WORKTREES) roots.push(dirname(said));
   }

@@ -10,6 +10,7 @@ import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import {
   locked,
+  namesIn,
   readPrivate,
   removeLeftovers,
   syncName,
@@ -93,8 +94,8 @@ export class TrustStore {
   /** Returns all records that can be read, by path. */
   async list(): Promise<readonly TrustRecord[]> {
     const folder = join(this.#home, "trust");
-    const files = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
-    const found = files.filter(({ name }) => name.endsWith(".json")).map(({ name }) => {
+    const files = await namesIn(folder);
+    const found = files.filter((name) => name.endsWith(".json")).map((name) => {
       const parse = (json: unknown) => parseRecord(json, name);
       return readPrivate(join(folder, name), { parse, warn: this.#warn });
     });

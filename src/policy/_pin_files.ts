@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { textOfUtf8 } from "../core/utf8.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
@@ -147,7 +148,7 @@ export class PinFiles {
 
 function textOf(bytes: Uint8Array): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return textOfUtf8(bytes);
   } catch {
     return undefined;
   }

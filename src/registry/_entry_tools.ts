@@ -13,7 +13,7 @@ import {
   parseModuleMeta,
   type Permissions,
 } from "../core/tool.ts";
-import { isToolName } from "../core/tool_id.ts";
+import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
 import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
@@ -64,9 +64,7 @@ function toolName(full: unknown, { name: server, action }: Fqdn): [string, strin
   const [owner, ...rest] = full.split(":");
   const name = rest.length === 0 ? full : rest.join(":");
   if (rest.length > 0 && owner !== server) return [full, "it belongs to another server"];
-  if (!isToolName(name)) {
-    return [name, "its name has other characters than the names of tools may have"];
-  }
+  if (!isToolName(name)) return [name, NO_TOOL_NAME];
   // The other actions of a namespace are separate entries.
   if (action !== undefined && name !== action) return [name, "it belongs to another entry"];
   return [name];

@@ -5,6 +5,7 @@
  */
 
 import { textOf } from "../core/json.ts";
+import { decoded } from "../core/percent.ts";
 import { integrityOf } from "./integrity.ts";
 import type { RegistryStore } from "./registry_store.ts";
 
@@ -165,14 +166,6 @@ function prefersJson(accept: string): boolean {
     return best === undefined ? 0 : best.q * 10 - best.at;
   }) as [number, number];
   return json > code;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // then no entry has this name
-  }
 }
 
 function bytesOf(value: unknown): Uint8Array {

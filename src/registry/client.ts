@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { excessOf } from "../core/json_bounds.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseJsonBytes } from "../core/utf8.ts";
 import { joined } from "../io/lines.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
 
@@ -97,7 +97,7 @@ export class RegistryClient {
     const excess = excessOf(bytes);
     if (excess !== undefined) throw this.bad(excess);
     try {
-      return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+      return parseJsonBytes(bytes);
     } catch (cause) {
       throw this.bad("what it sent is no JSON", { cause });
     }

@@ -9,6 +9,7 @@ import { basename, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
+import { parseJsonBytes } from "../core/utf8.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
@@ -189,7 +190,7 @@ export class Folder implements RegistryStore {
 
   async #manifestEntry(read: FileRead): Promise<Entry> {
     const { bytes } = read;
-    const said = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const said = parseJsonBytes(bytes);
     if (!isObject(said)) throw broken("it is no object");
     if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
     const type = textOf(said.type);

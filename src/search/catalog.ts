@@ -5,7 +5,14 @@
  */
 
 import type { ToolDefinition } from "../core/tool.ts";
-import { isToolName, shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
+import {
+  isToolName,
+  NO_TOOL_NAME,
+  shownId,
+  type ToolId,
+  toolId,
+  wireName,
+} from "../core/tool_id.ts";
 
 /** Stands for the tools of an offered server if the registry does not list them. */
 export const WHOLE_SERVER = "@tools";
@@ -120,9 +127,7 @@ export class Catalog {
 
   #add(entry: KnownTool): string | undefined {
     const isWhole = entry.server.isOffer === true && entry.tool.name === WHOLE_SERVER;
-    if (!isToolName(entry.tool.name) && !isWhole) {
-      return "its name has other characters than the names of tools may have";
-    }
+    if (!isToolName(entry.tool.name) && !isWhole) return NO_TOOL_NAME;
     if (this.#entries.has(entry.id)) return "the server lists another tool of this name";
     if (this.#entries.size >= MOST_TOOLS) return `the catalog holds ${MOST_TOOLS} tools already`;
     const wire = wireName(shownId(entry));

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { unlessGone } from "../io/private_files.ts";
+import { namesIn } from "../io/private_files.ts";
 import { packageIfAny, type WrittenCommand } from "./_package_command.ts";
 import { recordOf } from "./_record.ts";
 
@@ -17,7 +17,7 @@ export async function prunePackages(
   const names = named.flatMap((one) => packageIfAny(one)?.name ?? []);
   const folder = join(home, "servers");
   const pruned: string[] = [];
-  for (const { name } of await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? []) {
+  for (const name of await namesIn(folder)) {
     const path = join(folder, name);
     const known = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
     // The version stands behind the name, whatever the sign.

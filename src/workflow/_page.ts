@@ -5,6 +5,7 @@
  */
 
 import { type Json, type JsonObject, visible } from "../core/json.ts";
+import { decoded } from "../core/percent.ts";
 import { bad, isList, partAt } from "./_refs.ts";
 
 /** Which part of which output: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
@@ -109,12 +110,4 @@ function countOf(text: string | null, name: string): number | undefined {
   if (text === null) return undefined;
   if (!/^\d{1,9}$/.test(text)) throw bad(`\`${name}\` is no number`);
   return Number(text);
-}
-
-function decoded(fragment: string): string {
-  try {
-    return decodeURIComponent(fragment);
-  } catch {
-    return fragment;
-  }
 }

@@ -10,7 +10,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseJsonBytes } from "../core/utf8.ts";
 import {
   locked,
   readPlain,
@@ -176,5 +176,5 @@ function parseIndex(json: unknown): Approved {
 /** Reads a file of JSON; undefined if there is none. */
 function read(path: string): unknown {
   const plain = readPlain(path, FILE_MAX);
-  return plain && parseJson(new TextDecoder("utf-8", { fatal: true }).decode(plain.bytes));
+  return plain && parseJsonBytes(plain.bytes);
 }
