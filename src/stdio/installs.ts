@@ -58,6 +58,8 @@ export interface PresentPackage {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
+  /** The record as it was when the package was looked at. */
+  readonly record: InstallRecord;
   /** Returns the packages with install scripts that did not run. */
   readonly waiting: () => readonly ScriptedPackage[];
 }
@@ -168,7 +170,8 @@ export class Installs {
     const { file, version } = known;
     this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
     const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
-    return { folder, file: join(folder, file), installed: packageOf(known), waiting };
+    const present = { folder, file: join(folder, file), installed: packageOf(known) };
+    return { ...present, record: known, waiting };
   }
 
   /**
@@ -176,7 +179,7 @@ export class Installs {
    * package.
    */
   async runScripts(
-    { folder }: PresentPackage,
+    { folder, record }: PresentPackage,
     { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
       readonly scripted: readonly ScriptedPackage[];
       readonly confining: ScriptConfinement;
@@ -185,7 +188,12 @@ export class Installs {
     const { environment, closing, groups } = this.#options;
     using _ = lockFolder(folder);
     const known = recordOf(folder);
-    if (known === undefined) return;
+    if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
+      const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
+      throw new PmlError("APPROVAL_STALE", message, {
+        hint: "Try again, and see what is there now",
+      });
+    }
     await assertSame(known, folder);
     const fresh = `${folder}.${crypto.randomUUID()}`;
     const old = `${folder}.${crypto.randomUUID()}`;
@@ -251,11 +259,6 @@ export class Installs {
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
       onLog("info", `Installed ${spec}: version ${found.version}`);
-      const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
-      if (scripted.length > 0) {
-        const whose = scripted.map((one) => one.spec).join(", ");
-        onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
-      }
       tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {
