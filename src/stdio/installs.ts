@@ -5,11 +5,11 @@
  * @module
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import { lockFolder } from "../io/folder_lock.ts";
+import { lockFolder, sweep } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
@@ -227,6 +227,7 @@ export class Installs {
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
+      await sweep(dirname(folder), (name) => name.includes("."));
       for (const [name, text] of Object.entries(installer.files(wanted))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
