@@ -5,8 +5,9 @@
  */
 
 import { join } from "node:path";
-import { isObject, objectOf } from "../core/json.ts";
-import { namesIn, readPrivate, unlessGone } from "../io/private_files.ts";
+import { exists } from "../config/workspace.ts";
+import { objectOf } from "../core/json.ts";
+import { namesIn, readPrivate } from "../io/private_files.ts";
 import { prunePackages } from "../stdio/pruning.ts";
 import type { App } from "./app.ts";
 
@@ -26,20 +27,15 @@ export async function prune(app: App): Promise<readonly string[]> {
 async function approvedCommands(home: string) {
   const folder = join(home, "pins");
   const files = await namesIn(folder);
-  const all = files.filter((name) => name.endsWith(".json")).flatMap((name) => {
+  return files.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const pins = readPrivate(join(folder, name), { parse: objectOf, warn: () => {} });
     const { path, servers } = pins ?? {};
-    if (typeof path !== "string") return [];
+    if (typeof path !== "string" || !exists(path)) return [];
     return Object.entries(objectOf(servers)).flatMap(([name, said]) => {
-      const { command: [command, ...args] = [], source } =
-        isObject(said) && Array.isArray(said.command)
-          ? { command: said.command.map(String), source: said.source }
-          : {};
-      return command === undefined ? [] : [{ name, command, args, source, folder: path }];
+      const { command: all, source } = objectOf(said);
+      if (!Array.isArray(all)) return [];
+      const [command = "", ...args] = all.map(String);
+      return [{ name, command, args, source, folder: path }];
     });
   });
-  const there = await Promise.all(
-    all.map(({ folder }) => Deno.lstat(folder).catch(unlessGone)),
-  );
-  return all.filter((_, at) => there[at] !== undefined);
 }

@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { isAlive } from "../io/living.ts";
+import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
 
 const MOST_FILES = 512;
@@ -87,16 +88,18 @@ export interface NamedFile {
   readonly path: string;
   /** The process that wrote it. */
   readonly run: string;
+  readonly pid: number;
   /** Its number among the files of that process. */
   readonly number: number;
 }
 
 /** Returns the files of the journal: the oldest process first, and its files in their order. */
-export function journalFiles(folder: string): readonly NamedFile[] {
+export function journalFiles(folder: string): NamedFile[] {
   const entries = ifThere(() => [...Deno.readDirSync(folder)]) ?? [];
   return entries.flatMap(({ name }) => {
-    const [, run, , number] = NAME.exec(name) ?? [];
-    return run === undefined ? [] : [{ path: join(folder, name), run, number: Number(number) }];
+    const [, run, pid, number] = NAME.exec(name) ?? [];
+    if (run === undefined) return [];
+    return [{ path: join(folder, name), run, pid: Number(pid), number: Number(number) }];
   }).sort((a, b) => a.run === b.run ? a.number - b.number : a.run < b.run ? -1 : 1);
 }
 
@@ -105,18 +108,11 @@ export function prune(
   folder: string,
   limits: { readonly keep: string; readonly bytes: number },
 ): void {
-  // The names begin with the time of their start.
-  const names = [...Deno.readDirSync(folder)].map((entry) => entry.name).sort().reverse();
   let bytes = 0;
-  let files = 0;
-  for (const name of names) {
-    const [, run, pid] = NAME.exec(name) ?? [];
-    if (run === undefined) continue;
-    const path = join(folder, name);
-    bytes += ifThere(() => Deno.lstatSync(path).size) ?? 0;
-    files += 1;
-    const over = bytes > limits.bytes || files > MOST_FILES;
-    if (over && run !== limits.keep && !isAlive(Number(pid))) removeIfThere(path);
+  for (const [newer, { path, run, pid }] of journalFiles(folder).reverse().entries()) {
+    bytes += infoAt(path)?.size ?? 0;
+    const over = bytes > limits.bytes || newer >= MOST_FILES;
+    if (over && run !== limits.keep && !isAlive(pid)) removeIfThere(path);
   }
 }
 

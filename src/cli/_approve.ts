@@ -72,17 +72,18 @@ export async function decide(
     return "approved";
   }
   if (reply === "Always" && call !== undefined) {
-    await always.always(call);
-    // A client may call again before its PML has read the rule.
+    // First, because no rule is written for a question that waits no more. A client may also call
+    // again before its PML has read the rule.
     await approvals.grant(id);
+    await always.always(call);
     await record(at, "always", { tool: call.id, channel: "terminal" });
     tell(`Approved always, by ${written}`);
     return "approved";
   }
   if (reply === "No") {
-    await approvals.refuse(id);
+    const isRefused = await approvals.refuse(id);
     await record(at, "declined", { id, channel: "terminal" });
-    tell("Refused.");
+    tell(isRefused ? "Refused." : "It may have run.");
     return "refused";
   }
   tell(`Not answered.${still}`);

@@ -142,27 +142,27 @@ async function agreed(at: At, prepared: Prepared): Promise<Shown> {
 }
 
 async function rename(at: At): Promise<Shown> {
-  const { app, capabilities, saving, first: from, second = "" } = at;
+  const { app, capabilities: { store }, saving, first: from, second = "" } = at;
   const to = saving.mayBe(second);
-  const { kind } = capabilities.store.load(from);
+  const over = store.approved().get(from);
+  const { kind } = store.load(from);
   return await agreedTo(at, "rename", {
     value: { from, to },
     facts: [
       `"${to}" is then this ${kind}. No rule for "${from}" holds for it any more; by its new name`,
       `the rules say: ${app.policy.now.judge(to).kind}`,
     ],
-    work: () => capabilities.store.rename(from, to),
+    work: () => store.rename(from, { to, over }),
     done: `Renamed: call it as ${to}`,
   });
 }
 
 async function remove(at: At): Promise<Shown> {
-  const { capabilities, first: id, typed: { yes } } = at;
-  const work = () => capabilities.store.rename(id);
+  const { capabilities: { store }, first: id, typed: { yes } } = at;
+  const over = store.approved().get(id);
+  const work = () => store.rename(id, { over });
   const asked = { value: { deleted: id }, facts: [`"${id}"`], work, done: `Deleted: ${id}` };
-  if (yes !== true) return await agreedTo(at, "delete", asked);
-  await work();
-  return { value: asked.value, text: asked.done };
+  return await agreedTo(at, "delete", { ...asked, isAgreed: yes });
 }
 
 /** What is done if the person types a word. */
@@ -171,17 +171,21 @@ interface Asked {
   readonly facts: readonly string[];
   readonly work: () => Promise<void>;
   readonly done: string;
+  /** Whether nobody is asked any more. */
+  readonly isAgreed?: boolean | undefined;
 }
 
 /** Does something if a person at a terminal says yes. */
 async function agreedTo(
   { signal, first }: At,
   word: string,
-  { value, facts, work, done }: Asked,
+  { value, facts, work, done, isAgreed = false }: Asked,
 ): Promise<Shown> {
-  needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
-  const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
-  if (!await agrees(asked, { signal }, facts)) return unchanged(value);
+  if (!isAgreed) {
+    needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
+    const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
+    if (!await agrees(asked, { signal }, facts)) return unchanged(value);
+  }
   await work();
   return { value, text: done };
 }

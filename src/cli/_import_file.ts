@@ -103,17 +103,19 @@ export async function editFile(
   return await store.whileEditing(path, async () => {
     const [before, after] = [found && sha256(found.text), sha256(text)];
     const trusted = before !== undefined && await store.isTrusted(path, before);
+    const earlier = readDone(app, path);
     const backup = found && await backUp(found);
     const done = { backup: backup ?? null, before: before ?? null, after, trusted };
-    const earlier = readDone(app, path);
-    await keepDone(app, path, [...earlier, done]);
     try {
+      await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
       else await make(app, { path, text, ...(mode !== undefined && { mode }) });
     } catch (error) {
-      // Nothing was written, so there is nothing to undo.
-      await keepDone(app, path, earlier);
-      if (backup !== undefined) await Deno.remove(backup);
+      // Nothing was written, so there is nothing to undo. On a full disk the record stays as it is,
+      // and needs its copy if it is a new one.
+      await keepDone(app, path, earlier).catch(() => {});
+      const isOpen = readDone(app, path).length > earlier.length;
+      if (backup !== undefined && !isOpen) await Deno.remove(backup);
       throw error;
     }
     return { backup, trusted };
@@ -158,7 +160,9 @@ export async function findUndo(
     : `${path} will be restored as it was before ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
-      if (now === last.after) await putBack(app, { path, found, copy, last });
+      if (found !== undefined && now === last.after) {
+        await putBack(app, { path, found, copy, last });
+      }
       await keepDone(app, path, all.slice(0, -1));
       if (copy !== undefined) await Deno.remove(copy.path);
       return `${path}: ${copy === undefined ? "removed" : `as it was before ${what}`}`;
@@ -168,15 +172,14 @@ export async function findUndo(
 
 async function putBack(app: App, { path, found, copy, last }: {
   readonly path: string;
-  readonly found: TextFile | undefined;
+  readonly found: TextFile;
   readonly copy: TextFile | undefined;
   readonly last: ImportRecord;
 }): Promise<void> {
-  if (found === undefined) return;
   const { trusted } = last;
   if (copy !== undefined) return await replace(app, { path, found, text: copy.text, trusted });
   const again = await readInside(dirname(path), basename(path));
-  if (again?.text !== found.text) throw refused(path, "it was changed in the meantime");
+  if (again?.text !== found.text) throw refused(path, "it was changed meanwhile");
   await app.policy.store.move(path, { from: last.after, to: [] });
   await Deno.remove(path);
 }

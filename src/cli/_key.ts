@@ -99,15 +99,12 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
     );
   }
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
-  if (
-    name !== CLOUD && await systemKeyring(at.app)?.set(name, value)
-  ) {
-    await edit(at, name, () => undefined);
-    await setSource(at, name, { keyring: true });
+  if (name !== CLOUD && await systemKeyring(at.app)?.set(name, value)) {
+    await moveTo(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
   }
-  await setSource(at, name, undefined);
   const path = await edit(at, name, () => value);
+  await setSource(at, name, undefined);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
@@ -128,12 +125,17 @@ async function from(
   } for ${name}`;
   if (!await agrees("Run it now, and then each time?", at, [fact])) return unchanged();
   const { length } = await keyFrom(at.app, name, source);
-  await edit(at, name, () => undefined);
-  await setSource(at, name, source);
+  await moveTo(at, name, source);
   return {
     value: { name, ...source },
     text: `${visible(file)} gives ${name} (${length} characters); PML keeps no copy`,
   };
+}
+
+/** Takes a key out of the file once it is known to be elsewhere, so that a crash loses none. */
+async function moveTo(at: CommandContext, name: string, source: KeySource): Promise<void> {
+  await setSource(at, name, source);
+  await edit(at, name, () => undefined);
 }
 
 /** Says where a key is kept outside of PML; undefined if nowhere. */

@@ -161,7 +161,7 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   }
   if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
     const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
-    throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Run `pml trust` on a terminal" });
+    throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
   }
   const { servers } = app.config();
   const server = servers.find((one) => one.name === name);

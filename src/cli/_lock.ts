@@ -151,7 +151,7 @@ async function mustBeTrusted(app: App): Promise<void> {
   const open = await app.policy.unapproved();
   if (open === undefined) return;
   throw new PmlError(open.code, "Cannot update the lock: the workspace file is not trusted", {
-    hint: "Look at it with `pml trust` first",
+    hint: "Look at it with `pml trust`",
   });
 }
 

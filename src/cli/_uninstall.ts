@@ -6,8 +6,9 @@
 
 import { join } from "node:path";
 import { namesInKeyring, removeFromKeyring } from "../app/outside_keys.ts";
-import { visible } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
+import { memberOf, visible } from "../core/json.ts";
+import { infoAt, isGone } from "../io/place.ts";
 import { namesIn, unlessGone } from "../io/private_files.ts";
 import { clientStates, undoSetups } from "./_client_setup.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -60,12 +61,11 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   const kept = [];
   const others: string[] = [];
   for (const name of await namesIn(home)) {
-    const [base = ""] = name.split(".", 1);
+    const what = memberOf(KEPT, name.split(".", 1)[0] ?? "");
     const path = join(home, name);
-    if (!Object.hasOwn(KEPT, base)) others.push(path);
-    else kept.push({ path, what: KEPT[base] ?? "", bytes: await bytesOf(path) });
+    if (what === undefined) others.push(path);
+    else kept.push({ path, what, bytes: await bytesOf(path) });
   }
-  kept.sort((one, other) => one.path.localeCompare(other.path));
   const keyring = namesInKeyring(home, (message) => app.log.warn(message));
   const clients = (await clientStates(app)).filter(({ startsPml }) => startsPml)
     .map(({ client }) => client);
@@ -78,13 +78,17 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   }
   if (keyring.length > 0) tell(`In the keyring: ${keyring.join(", ")}`);
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
-  const fact = "Your projects keep their files, .pml.json and pml.lock";
-  if (!await agrees("Remove all of this for good?", at, [fact])) {
+  const facts = [
+    "Your projects keep their files, .pml.json and pml.lock",
+    "End each PML first",
+  ];
+  if (!await agrees("Remove all of this for good?", at, facts)) {
     return { value, text: "Nothing was removed", code: 1 };
   }
-  const undone = clients.length === 0
-    ? ""
-    : (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text;
+  const undone = clients.length === 0 ? [] : [
+    (await undoSetups(at, { words: [], yes: true }).catch(() => undefined))?.text ??
+      `Remove the entry "pml" from the files of ${clients.join(", ")}`,
+  ];
   // The journal tells of that before it goes, and is not begun anew.
   await (await app.callPath())[Symbol.asyncDispose]();
   // Before the files that name them.
@@ -92,31 +96,29 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   for (const name of keyring) {
     await removeFromKeyring(app, name).catch(({ message }) => left.push(message));
   }
-  for (const { path } of kept) await Deno.remove(path, { recursive: true });
-  if (others.length === 0) await Deno.remove(home).catch(unlessGone);
-  return { value, text: [...left, endOf({ others, undone: undone ?? "", clients })].join("\n") };
-}
-
-function endOf({ others, undone, clients }: {
-  readonly others: readonly string[];
-  readonly undone: string;
-  readonly clients: readonly string[];
-}): string {
-  return [
-    undone,
+  for (const path of [...kept.map(({ path }) => path), join(home, "journal")]) {
+    await Deno.remove(path, { recursive: true }).catch((error) => {
+      if (!isGone(error)) left.push(error.message);
+    });
+  }
+  // Another PML may have written there meanwhile what nobody was shown.
+  const there = await namesIn(home);
+  if (there.length === 0) await Deno.remove(home).catch(unlessGone);
+  const lines = [
+    ...left,
+    ...undone,
     "Removed",
-    ...others.map((path) => `Left: ${visible(path)}`),
-    ...(clients.length > 0 && undone === ""
-      ? [`Remove the entry "pml" from the files of ${clients.join(", ")}`]
-      : []),
+    ...there.map((name) => `Left: ${visible(join(home, name))}`),
     "Remove it: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
-  ].filter(Boolean).join("\n");
+  ];
+  return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };
 }
 
+/** Returns the bytes of a file or a folder. What another PML removes meanwhile has none. */
 async function bytesOf(path: string): Promise<number> {
-  const { isDirectory, size } = await Deno.lstat(path);
+  const { isDirectory = false, size = 0 } = infoAt(path) ?? {};
   if (!isDirectory) return size;
   let bytes = 0;
-  for await (const { name } of Deno.readDir(path)) bytes += await bytesOf(join(path, name));
+  for (const name of await namesIn(path)) bytes += await bytesOf(join(path, name));
   return bytes;
 }

@@ -10,6 +10,7 @@ import lock from "../../config/embedder.lock.json" with { type: "json" };
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
+import { sweep } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { keepFile } from "../io/kept.ts";
 import { unlessGone } from "../io/private_files.ts";
@@ -111,7 +112,7 @@ export class EmbedderPackage {
     const since = performance.now();
     try {
       Deno.mkdirSync(work, { recursive: true, mode: 0o700 });
-      sweep(this.folder);
+      await sweep(dirname(this.folder), (name) => name.startsWith(`${lock.folder}.`));
       await this.#run(work);
       for (const [name, { files }] of Object.entries(lock.packages)) {
         for (const file of files) {
@@ -162,19 +163,6 @@ export class EmbedderPackage {
     const { tail } = installing;
     const [, said = `deno install ended with ${code}`] = /error: ([^\\]{1,300})/.exec(tail) ?? [];
     throw failed(said, { detail: { said: tail } });
-  }
-}
-
-/** Removes large folders that a killed PML left while installing. */
-function sweep(folder: string): void {
-  const all = dirname(folder);
-  for (const { name } of Deno.readDirSync(all)) {
-    const path = join(all, name);
-    if (!name.startsWith(`${lock.folder}.`)) continue;
-    const { mtime } = Deno.lstatSync(path);
-    if (Date.now() - (mtime?.getTime() ?? 0) > INSTALL_MS) {
-      Deno.removeSync(path, { recursive: true });
-    }
   }
 }
 

@@ -1,13 +1,17 @@
 /**
- * Lets only one process at a time create a folder.
+ * Lets only one process at a time create a folder, and removes what killed ones left of theirs.
  *
  * @module
  */
 
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { stampAt, stampOf } from "./place.ts";
+import { infoAt, stampAt, stampOf } from "./place.ts";
+import { unlessGone } from "./private_files.ts";
+
+/** Beyond this age, in milliseconds, nobody works on an installation any more. */
+const LEFT_MS = 3_600_000;
 
 /** Locks a folder until it is disposed. Throws `OVERLOADED` if another process holds the lock. */
 export function lockFolder(folder: string): Disposable {
@@ -28,4 +32,14 @@ export function lockFolder(folder: string): Disposable {
       file.close();
     },
   };
+}
+
+/** Removes installations in a folder that were begun and never finished; `isBegun` tells their names. */
+export async function sweep(folder: string, isBegun: (name: string) => boolean): Promise<void> {
+  for (const { name } of Deno.readDirSync(folder)) {
+    const path = join(folder, name);
+    const since = Number(infoAt(path)?.mtime ?? Infinity);
+    if (!isBegun(name) || Date.now() - since < LEFT_MS) continue;
+    await Deno.remove(path, { recursive: true }).catch(unlessGone);
+  }
 }

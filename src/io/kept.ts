@@ -6,6 +6,7 @@
  */
 
 import { basename, dirname, join } from "node:path";
+import { infoAt } from "./place.ts";
 import { readRegularText } from "./regular_file.ts";
 
 /** The length of the end of a file name: a hash, and `.json`. */
@@ -63,7 +64,7 @@ export function prune(
     .filter((name) => name.startsWith(start) && name.length === start.length + HASH_END)
     .map((name) => join(folder, name));
   if (files.length <= most) return;
-  const at = new Map(files.map((file) => [file, Deno.lstatSync(file).mtime?.getTime() ?? 0]));
-  files.sort((one, other) => (at.get(other) ?? 0) - (at.get(one) ?? 0));
-  for (const file of files.slice(most)) drop(file);
+  const dated = files.map((file) => ({ file, at: Number(infoAt(file)?.mtime ?? 0) }));
+  dated.sort((one, other) => other.at - one.at);
+  for (const { file } of dated.slice(most)) drop(file);
 }

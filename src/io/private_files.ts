@@ -130,10 +130,10 @@ export function unlessGone(error: unknown): undefined {
   if (!isGone(error)) throw error;
 }
 
-/** Returns the names in a folder; none if there is no such folder. */
+/** Returns the names in a folder in their order; none if there is no such folder. */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   const all = await Array.fromAsync(Deno.readDir(folder)).catch(unlessGone) ?? [];
-  return all.map(({ name }) => name);
+  return all.map(({ name }) => name).sort();
 }
 
 async function writeSynced(path: string, { bytes, mode }: Plain): Promise<void> {

@@ -128,13 +128,9 @@ export class SignIns {
 
   /** Returns all sign-ins that are kept, sorted by server. */
   all(): Promise<readonly SignedIn[]> {
-    const all = this.#store.all().map((kept) => ({
-      server: kept.server,
-      url: kept.url,
-      issuer: kept.issuer,
-      scopes: kept.scopes,
+    const all = this.#store.all().map(({ server, url, issuer, scopes, until, ...kept }) => ({
+      ...{ server, url, issuer, scopes, until },
       client: kept.client.client_id,
-      until: kept.until,
       isRenewed: kept.isRenewed ?? kept.refreshToken !== undefined,
       isInKeyring: kept.isRenewed !== undefined,
     }));

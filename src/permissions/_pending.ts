@@ -86,18 +86,25 @@ export class PendingFiles {
     await syncName(approved);
   }
 
-  /** Removes a question without an approval. */
-  async refuse(id: string): Promise<void> {
-    await succeeded(Deno.remove(this.#path("pending", id)));
+  /**
+   * Removes a question, or an approval that was given elsewhere and not used yet. Returns whether
+   * there was one.
+   */
+  async refuse(id: string): Promise<boolean> {
+    const waited = await succeeded(Deno.remove(this.#path("pending", id)));
+    return await this.#removed(id) || waited;
   }
 
   /**
    * Uses up an approval. Returns true only for one caller, because only one can remove the file.
    */
   async take(id: string): Promise<boolean> {
+    return this.#read("approved", id) !== undefined && await this.#removed(id);
+  }
+
+  async #removed(id: string): Promise<boolean> {
     const path = this.#path("approved", id);
-    const given = this.#read("approved", id);
-    if (given === undefined || !await succeeded(Deno.remove(path))) return false;
+    if (!await succeeded(Deno.remove(path))) return false;
     // A machine that loses its power now must not give it once more.
     await syncName(path);
     return true;

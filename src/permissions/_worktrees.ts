@@ -8,11 +8,36 @@
 import { dirname, join, relative, resolve } from "node:path";
 import { namesIn } from "../io/private_files.ts";
 import { readRegularText } from "../io/regular_file.ts";
+import type { TrustStore } from "./trust.ts";
 
 /** The most bytes of a file of git that names a path. */
 const MOST_BYTES = 8_192;
 /** How many worktrees are looked at. */
 const MOST_WORKTREES = 200;
+
+/** Takes over the trust in the same file of another worktree. Returns whether there was one. */
+export async function takeOver(
+  store: TrustStore,
+  { path, hash }: { readonly path: string; readonly hash: string },
+): Promise<boolean> {
+  for (const other of await inOtherWorktrees(path)) {
+    const same = store.record(other);
+    if (!same?.hashes.includes(hash)) continue;
+    await store.trust({ ...same, path, hash });
+    // It may have been taken back meanwhile.
+    if (store.record(other)?.hashes.includes(hash)) return true;
+    await store.revoke(path);
+  }
+  return false;
+}
+
+/** Takes the trust in a file back, in every worktree. Returns whether it was trusted anywhere. */
+export async function revokeAll(store: TrustStore, path: string): Promise<boolean> {
+  const paths = [path, ...await inOtherWorktrees(path)];
+  const revoked = () => Promise.all(paths.map((one) => store.revoke(one)));
+  // Once more, because a process may have taken one over from another before that was revoked.
+  return [...await revoked(), ...await revoked()].includes(true);
+}
 
 /** A checkout of a repository. */
 interface Checkout {
@@ -22,7 +47,7 @@ interface Checkout {
 }
 
 /** Returns where a file is in the other checkouts of its repository; nothing outside of one. */
-export async function inOtherWorktrees(path: string): Promise<readonly string[]> {
+async function inOtherWorktrees(path: string): Promise<readonly string[]> {
   const here = await checkoutAround(dirname(path));
   if (here === undefined) return [];
   const { root, common } = here;

@@ -66,7 +66,7 @@ function notTrusted(file: string): PmlError {
   return new PmlError(
     "WORKSPACE_UNTRUSTED",
     `Cannot write the rules to ${quoted(file, 400)}: it is not the file that was trusted`,
-    { hint: "Look at what changed in it, run `pml trust`, then try again" },
+    { hint: "Look at it and trust it with `pml trust`, then try again" },
   );
 }
 

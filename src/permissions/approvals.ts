@@ -165,9 +165,9 @@ export class Approvals {
     await this.#files.grant(id);
   }
 
-  /** Removes the question with this id without an approval. */
-  async refuse(id: string): Promise<void> {
-    await this.#files.refuse(id);
+  /** Takes back the question with this id, and an approval of it. Returns whether one was there. */
+  async refuse(id: string): Promise<boolean> {
+    return await this.#files.refuse(id);
   }
 
   #keep(subjects: readonly Subject[], question: OpenQuestion["question"], length = 0): string {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { isObject } from "../core/json.ts";
 import {
@@ -45,7 +45,7 @@ export function hashOf(bytes: Uint8Array | string): string {
  * if a link leads to a trusted file, the link is not trusted.
  */
 export class TrustStore {
-  readonly #home: string;
+  readonly #folder: string;
   readonly #warn: (message: string) => void;
 
   /** Takes the PML home; opens nothing yet. */
@@ -53,24 +53,21 @@ export class TrustStore {
     /** Is called for records that cannot be read. They trust nothing. */
     readonly warn: (message: string) => void;
   }) {
-    this.#home = home;
+    this.#folder = join(home, "trust");
     this.#warn = options.warn;
   }
 
   /** Returns whether a file with exactly these bytes is trusted at this path. */
   async isTrusted(path: string, hash: string): Promise<boolean> {
-    const record = this.record(path);
-    if (record?.hashes.includes(hash) !== true) return false;
-    return await Deno.realPath(path).catch(unlessGone) === path;
+    return this.record(path)?.hashes.includes(hash) === true &&
+      await Deno.realPath(path).catch(unlessGone) === path;
   }
 
   /**
    * Returns the record of a path. Warns about a record that cannot be read, and returns undefined.
    */
   record(path: string): TrustRecord | undefined {
-    const file = this.fileOf(path);
-    const parse = (json: unknown) => parseRecord(json, basename(file));
-    return readPrivate(file, { parse, warn: this.#warn });
+    return this.#recordIn(fileNameOf(path));
   }
 
   /** Trusts a file as it was shown. This replaces the trust in an older version. */
@@ -93,13 +90,8 @@ export class TrustStore {
 
   /** Returns all records that can be read, by path. */
   async list(): Promise<readonly TrustRecord[]> {
-    const folder = join(this.#home, "trust");
-    const files = await namesIn(folder);
-    const found = files.filter((name) => name.endsWith(".json")).map((name) => {
-      const parse = (json: unknown) => parseRecord(json, name);
-      return readPrivate(join(folder, name), { parse, warn: this.#warn });
-    });
-    return found.filter((record) => record !== undefined)
+    const files = await namesIn(this.#folder);
+    return files.flatMap((name) => name.endsWith(".json") ? this.#recordIn(name) ?? [] : [])
       .sort((one, other) => one.path.localeCompare(other.path));
   }
 
@@ -148,7 +140,12 @@ export class TrustStore {
 
   /** Returns the file of the record of a path. */
   fileOf(path: string): string {
-    return join(this.#home, "trust", fileNameOf(path));
+    return join(this.#folder, fileNameOf(path));
+  }
+
+  #recordIn(name: string): TrustRecord | undefined {
+    const parse = (json: unknown) => parseRecord(json, name);
+    return readPrivate(join(this.#folder, name), { parse, warn: this.#warn });
   }
 }
 

@@ -63,24 +63,19 @@ export class WorkspaceTrust {
   async stateOf(shown: ShownFile | undefined): Promise<TrustState> {
     if (shown === undefined) return { trusted: true, approved: new Map() };
     const { path, hash, modules, listed } = shown;
-    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#takeOver(shown)) {
+    if (!listed && !await this.#store.isTrusted(path, hash) && !await this.#isTakenOver(shown)) {
       return { trusted: false, approved: new Map() };
     }
     // The modules of a listed file are approved as they are first seen.
-    const approved = listed
+    const approved = listed && modules.length > 0
       ? await this.#store.approve(path, (before) => ({ ...codeOf(modules), ...before }))
       : (await this.#store.record(path))?.servers;
     return { trusted: true, approved: new Map(Object.entries(approved ?? {})) };
   }
 
-  /** Takes over the trust in the same file of another worktree. Returns whether there was one. */
-  async #takeOver({ path, hash, linked }: ShownFile): Promise<boolean> {
-    if (linked) return false;
-    const { inOtherWorktrees } = await import("./_worktrees.ts");
-    const records = (await inOtherWorktrees(path)).map((other) => this.#store.record(other));
-    const same = records.find((record) => record?.hashes.includes(hash));
-    if (same !== undefined) await this.#store.trust({ ...same, path, hash });
-    return same !== undefined;
+  async #isTakenOver(shown: ShownFile): Promise<boolean> {
+    const { takeOver } = await import("./_worktrees.ts");
+    return !shown.linked && await takeOver(this.#store, shown);
   }
 
   /**
@@ -88,10 +83,7 @@ export class WorkspaceTrust {
    * trusted anywhere.
    */
   async revoke(path: string): Promise<boolean> {
-    const { inOtherWorktrees } = await import("./_worktrees.ts");
-    const paths = [path, ...await inOtherWorktrees(path)];
-    const had = await Promise.all(paths.map((one) => this.#store.revoke(one)));
-    return had.includes(true);
+    return await (await import("./_worktrees.ts")).revokeAll(this.#store, path);
   }
 
   /**
@@ -143,8 +135,8 @@ async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<
     });
   }
   if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
-    throw new PmlError("APPROVAL_STALE", `${cannot}: it changed while you were asked`, {
-      hint: "Call again, and look at what it contains now",
+    throw new PmlError("APPROVAL_STALE", `${cannot}: it was changed meanwhile`, {
+      hint: "Try again, and see what is there now",
     });
   }
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { TrustStore } from "./trust.ts";
 import { type ShownFile, WorkspaceTrust } from "./workspace_trust.ts";
@@ -137,4 +137,64 @@ Deno.test("WorkspaceTrust trusts nothing through a link, and says so", async () 
     (error) => error instanceof PmlError && error.code === "WORKSPACE_UNTRUSTED",
   );
   assert.ok(!(await at.trust.stateOf(linked)).trusted);
+});
+
+/** A repository with a linked worktree, and the file of each. */
+async function worktrees(folder: string): Promise<{ main: string; linked: string }> {
+  const [main, linked] = [join(folder, "main"), join(folder, "linked")];
+  const own = join(main, ".git", "worktrees", "linked");
+  await Deno.mkdir(own, { recursive: true });
+  await Deno.mkdir(linked);
+  await Deno.writeTextFile(join(linked, ".git"), `gitdir: ${own}\n`);
+  await Deno.writeTextFile(join(own, "gitdir"), join(linked, ".git"));
+  await Deno.writeTextFile(join(own, "commondir"), "../..\n");
+  const files = { main: join(main, ".pml.json"), linked: join(linked, ".pml.json") };
+  for (const file of Object.values(files)) await Deno.writeTextFile(file, "{}");
+  return files;
+}
+
+/** A store in which another process does something just before a file is trusted, or revoked. */
+class Racing extends TrustStore {
+  beforeTrust = () => Promise.resolve();
+  beforeRevoke = (_: string) => Promise.resolve();
+  afterRevoke = (_: string) => {};
+
+  override async trust(...given: Parameters<TrustStore["trust"]>): Promise<void> {
+    await this.beforeTrust();
+    await super.trust(...given);
+  }
+
+  override async revoke(path: string): Promise<boolean> {
+    await this.beforeRevoke(path);
+    const had = await super.revoke(path);
+    this.afterRevoke(path);
+    return had;
+  }
+}
+
+Deno.test("Trust that is taken back comes into no other worktree meanwhile", async () => {
+  await using at = await place();
+  const folder = dirname(at.file);
+  const { main, linked } = await worktrees(folder);
+  const store = new Racing(join(folder, "home"), { warn: (message) => assert.fail(message) });
+  const trust = new WorkspaceTrust(store);
+  const isTrusted = async () => (await at.trust.stateOf(shownFile(linked))).trusted;
+  const trusted = () => at.store.trust({ path: main, hash: HASH, servers: {} });
+  await trusted();
+  store.beforeTrust = async () => void await at.trust.revoke(main);
+  assert.equal((await trust.stateOf(shownFile(linked))).trusted, false);
+  assert.equal(await isTrusted(), false, "taken over after it was taken back");
+  await trusted();
+  assert.equal(await isTrusted(), true);
+  let takenOver: boolean | undefined;
+  const revoked = Promise.withResolvers<void>();
+  store.afterRevoke = (path) => void (path === linked && revoked.resolve());
+  store.beforeRevoke = async (path) => {
+    if (path !== main || takenOver !== undefined) return;
+    await revoked.promise;
+    takenOver = await isTrusted();
+  };
+  await trust.revoke(main);
+  assert.equal(takenOver, true);
+  assert.equal(await isTrusted(), false, "taken over while it was taken back");
 });

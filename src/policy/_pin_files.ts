@@ -5,21 +5,20 @@
  * @module
  */
 
+import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
-import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
+import { quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { textOfUtf8 } from "../core/utf8.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,
   readPlain,
   readPrivate,
   removeLeftovers,
-  unlessGone,
   writePrivate,
   writeWhole,
 } from "../io/private_files.ts";
+import { refused } from "../io/regular_file.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
 import { pinsFile } from "./pins_file.ts";
@@ -68,9 +67,9 @@ export class PinFiles {
     return `${stampAt(this.path)} ${stampAt(this.#home)}`;
   }
 
-  /** Reads both under a lock. Throws CONFIG_INVALID if `pml.lock` is not valid. */
+  /** Reads both under a lock. Throws CONFIG_INVALID if one is not valid. */
   async read(): Promise<PinState> {
-    return await locked(`${this.#home}.lock`, () => this.#read());
+    return await locked(`${this.#home}.lock`, () => Promise.resolve(this.#read()));
   }
 
   /**
@@ -80,7 +79,7 @@ export class PinFiles {
   async write(change: (now: PinState) => Omit<PinState, "stamp">): Promise<PinState> {
     const { folder, warn } = this.#options;
     return await locked(`${this.#home}.lock`, async () => {
-      const before = await this.#read();
+      const before = this.#read();
       const { lock, home } = change(before);
       if (lockText(home) !== lockText(before.home)) {
         await writePrivate(this.#home, { path: folder, ...JSON.parse(lockText(home)) });
@@ -110,29 +109,18 @@ export class PinFiles {
     return readPrivate(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
   }
 
-  async #read(): Promise<PinState> {
+  #read(): PinState {
     // Taken before reading, so that a change meanwhile is seen the next time.
     const stamp = this.stamp();
-    const { folder, warn } = this.#options;
-    const parse = (json: unknown) => {
-      if (!isObject(json) || json.path !== folder) throw new TypeError(`no pins of ${folder}`);
-      return parsePinned(json.servers, this.#home);
+    const { folder } = this.#options;
+    const lock = textIn(this.path, LOCK_MAX);
+    const home = textIn(this.#home);
+    return {
+      lock: lock === undefined ? {} : parseLock(lock, this.path),
+      // If it cannot be read, what changed must not look like something new.
+      home: home === undefined ? {} : parsePinned(home, { file: this.#home, folder }),
+      stamp,
     };
-    const home = readPrivate(this.#home, { parse, warn });
-    return { lock: await this.#readLock(), home: home ?? {}, stamp };
-  }
-
-  async #readLock(): Promise<LockEntries> {
-    const { size = 0 } = await Deno.lstat(this.path).catch(unlessGone) ?? {};
-    const bytes = size > LOCK_MAX ? undefined : readPlain(this.path, LOCK_MAX)?.bytes;
-    if (size <= LOCK_MAX && bytes === undefined) return {};
-    const text = bytes && textOf(bytes);
-    if (text !== undefined) return parseLock(text, this.path);
-    const wanted = `UTF-8 text of at most ${LOCK_MAX / 1_000_000} MB`;
-    throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.path, 400)}: wanted ${wanted}`, {
-      hint: "Restore it from the repository. If you remove it, PML asks again",
-      detail: { problems: [{ file: this.path, key: "", found: `${size} bytes`, wanted }] },
-    });
   }
 
   async #writeLock(text: string): Promise<void> {
@@ -146,10 +134,8 @@ export class PinFiles {
   }
 }
 
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return textOfUtf8(bytes);
-  } catch {
-    return undefined;
-  }
+function textIn(path: string, most?: number): string | undefined {
+  const plain = readPlain(path, most);
+  if (plain !== undefined && !isUtf8(plain.bytes)) throw refused(path, "it is not UTF-8 text");
+  return plain && new TextDecoder().decode(plain.bytes);
 }

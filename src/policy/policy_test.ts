@@ -92,7 +92,8 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
   const [ws, home] = [join(root, "ws"), join(root, "home")];
   const file = join(ws, ".pml.json");
   await Deno.mkdir(ws);
-  await Deno.writeTextFile(file, GOOD);
+  const private_mcps = { own: { type: "deno", path: "own.ts" } };
+  await Deno.writeTextFile(file, JSON.stringify({ ...JSON.parse(GOOD), private_mcps }));
   const variables = { HOME: root, PML_HOME: home, PML_WORKSPACE: ws, PML_TRUST: file };
   const policy = await Policy.open(environmentOf({ ...variables, PML_REGISTRIES: "none" }), {
     cwd: ws,
@@ -101,7 +102,7 @@ Deno.test("settle() never uses the trust in one file for the next", async () => 
     warn: () => {},
   });
   assert.equal(policy.now.trust.trusted, true);
-  // Settling a listed file takes this lock, so the first settle waits while the next file is read.
+  // Settling a listed file with a module takes this lock, so the first settle waits while the next file is read.
   const lock = join(home, "trust", `${hashOf(file)}.json.lock`);
   using held = await Deno.open(lock, { read: true, write: true });
   await held.lock(true);

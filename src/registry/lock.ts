@@ -9,7 +9,7 @@ import type { Pinned } from "../core/server_identity.ts";
 import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../core/manifest.ts";
-import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { canonical, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { isIntegrity } from "./integrity.ts";
@@ -71,13 +71,7 @@ export function parseLock(text: string, file: string): LockEntries {
   if (/^(?:<{7}|={7}|>{7})/m.test(text)) {
     throw read.wrong("", "the marks of a merge", "the lines of one side");
   }
-  let whole: unknown;
-  try {
-    whole = parseJson(text);
-  } catch (error) {
-    const [, line, column] = /line (\d+) column (\d+)/.exec(`${error}`) ?? [];
-    throw readerOf(shownPlace(file, { line, column })).wrong("", "invalid JSON", "JSON");
-  }
+  const whole = jsonOf(text, file);
   const twin = duplicateKey(text);
   if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");
   const { version, servers } = read.members("", whole, ["version", "servers"]);
@@ -85,9 +79,24 @@ export function parseLock(text: string, file: string): LockEntries {
   return parseEntries(servers, read);
 }
 
-/** Parses pinned servers in JSON that PML stores elsewhere. */
-export function parsePinned(servers: unknown, file: string): LockEntries {
-  return parseEntries(servers, readerOf(file));
+/** Parses what the person approved for a folder, which PML stores elsewhere. */
+export function parsePinned(
+  text: string,
+  { file, folder }: { readonly file: string; readonly folder: string },
+): LockEntries {
+  const read = readerOf(file);
+  const { path, servers } = objectOf(jsonOf(text, file));
+  if (path !== folder) throw read.wrong("path", path, folder);
+  return parseEntries(servers, read);
+}
+
+function jsonOf(text: string, file: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    const [, line, column] = /line (\d+) column (\d+)/.exec(`${error}`) ?? [];
+    throw readerOf(shownPlace(file, { line, column })).wrong("", "invalid JSON", "JSON");
+  }
 }
 
 /** Returns the text of a lock. It is the same for the same entries, whatever their order. */

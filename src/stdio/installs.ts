@@ -5,11 +5,11 @@
  * @module
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
-import { lockFolder } from "../io/folder_lock.ts";
+import { lockFolder, sweep } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
@@ -58,6 +58,8 @@ export interface PresentPackage {
   readonly folder: string;
   readonly file: string;
   readonly installed: InstalledPackage;
+  /** The record as it was when the package was looked at. */
+  readonly record: InstallRecord;
   /** Returns the packages with install scripts that did not run. */
   readonly waiting: () => readonly ScriptedPackage[];
 }
@@ -168,7 +170,8 @@ export class Installs {
     const { file, version } = known;
     this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
     const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
-    return { folder, file: join(folder, file), installed: packageOf(known), waiting };
+    const present = { folder, file: join(folder, file), installed: packageOf(known) };
+    return { ...present, record: known, waiting };
   }
 
   /**
@@ -176,7 +179,7 @@ export class Installs {
    * package.
    */
   async runScripts(
-    { folder }: PresentPackage,
+    { folder, record }: PresentPackage,
     { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
       readonly scripted: readonly ScriptedPackage[];
       readonly confining: ScriptConfinement;
@@ -185,7 +188,12 @@ export class Installs {
     const { environment, closing, groups } = this.#options;
     using _ = lockFolder(folder);
     const known = recordOf(folder);
-    if (known === undefined) return;
+    if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
+      const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
+      throw new PmlError("APPROVAL_STALE", message, {
+        hint: "Try again, and see what is there now",
+      });
+    }
     await assertSame(known, folder);
     const fresh = `${folder}.${crypto.randomUUID()}`;
     const old = `${folder}.${crypto.randomUUID()}`;
@@ -219,6 +227,7 @@ export class Installs {
     const fresh = `${folder}.${crypto.randomUUID()}`;
     Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
     try {
+      await sweep(dirname(folder), (name) => name.includes("."));
       for (const [name, text] of Object.entries(installer.files(wanted))) {
         Deno.writeTextFileSync(join(fresh, name), text);
       }
@@ -251,11 +260,6 @@ export class Installs {
       keep(record, fresh);
       Deno.renameSync(fresh, folder);
       onLog("info", `Installed ${spec}: version ${found.version}`);
-      const scripted = wanted.isScriptless ? [] : waitingIn(fresh, record);
-      if (scripted.length > 0) {
-        const whose = scripted.map((one) => one.spec).join(", ");
-        onLog("info", `Install scripts were not run: ${whose}; see \`pml install\``);
-      }
       tell(`Installed ${spec}: version ${found.version}`);
       return record;
     } catch (error) {

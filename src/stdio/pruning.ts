@@ -22,9 +22,7 @@ export async function prunePackages(
     const known = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
     // The version stands behind the name, whatever the sign.
     const isNamed = known === undefined ||
-      names.some((one) =>
-        known === one || known.startsWith(one) && !/^[\w.-]/.test(known.slice(one.length))
-      );
+      names.some((one) => known.startsWith(one) && !/^[\w.-]/.test(known.slice(one.length)));
     if (isNamed) continue;
     await Deno.remove(path, { recursive: true });
     pruned.push(known);

@@ -106,11 +106,18 @@ export class CapabilityStore {
     });
   }
 
-  /** Gives a capability another name, or none. What was approved stays approved. */
-  async rename(from: ToolId, to?: ToolId): Promise<void> {
+  /**
+   * Gives a capability another name, or none. What was approved stays approved. `over` is as for
+   * `save`.
+   */
+  async rename(
+    from: ToolId,
+    { to, over }: { readonly to?: ToolId; readonly over: string | undefined },
+  ): Promise<void> {
     await this.#change((index) => {
       const hash = index.get(from);
       if (hash === undefined) throw noCapability(from, index);
+      if (hash !== over) throw refused("APPROVAL_STALE", from);
       if (to !== undefined && index.has(to)) throw refused("NAME_CONFLICT", to);
       index.delete(from);
       if (to !== undefined) index.set(to, hash);
@@ -149,7 +156,7 @@ function noCapability(id: string, saved: ReadonlyMap<string, unknown>): PmlError
 
 /** Why nothing is saved, and what to do. */
 const REFUSED = {
-  APPROVAL_STALE: ["it was changed meanwhile", "Save it again, and see what it replaces"],
+  APPROVAL_STALE: ["it was changed meanwhile", "Try again, and see what is there now"],
   NAME_CONFLICT: ["there is one of this name", "Choose another name, or delete that one first"],
   OVERLOADED: [`${MOST} are saved`, "Delete some with `pml capability delete`"],
 } as const;

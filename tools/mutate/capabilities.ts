@@ -106,6 +106,15 @@ export const CAPABILITIES: readonly Mutant[] = [
     filter: "pml capability moves to another machine by export and import",
   },
   {
+    name: "capability-renamed",
+    guard: "A capability is renamed and deleted as it was when the person was asked",
+    file: "capability_store.ts",
+    find: 'if (hash !== over) throw refused("APPROVAL_STALE", from);',
+    put: "",
+    test: "tests/attacks/ra_shown_test.ts",
+    filter: "pml capability rename gives its new name to what was shown, and to nothing else",
+  },
+  {
     name: "capability-cycle",
     guard: "A capability that would call itself over others is not saved",
     file: "capability_saving.ts",

@@ -6,8 +6,46 @@
 
 import type { Mutant } from "./mutant.ts";
 
+const SHOWN = "tests/attacks/ra_shown_test.ts";
+
 /** Trust in files, and answers to calls that wait. */
 export const TRUSTING: readonly Mutant[] = [
+  {
+    name: "worktree-taken-over",
+    guard: "A worktree takes no trust over that was taken back meanwhile",
+    file: "_worktrees.ts",
+    find: "if (store.record(other)?.hashes.includes(hash)) return true;",
+    put: "return true;",
+    test: "src/permissions/workspace_trust_test.ts",
+    filter: "Trust that is taken back comes into no other worktree meanwhile",
+  },
+  {
+    name: "worktree-revoked",
+    guard: "Trust is taken back also where a worktree took it over meanwhile",
+    file: "_worktrees.ts",
+    find: "return [...await revoked(), ...await revoked()].includes(true);",
+    put: "return (await revoked()).includes(true);",
+    test: "src/permissions/workspace_trust_test.ts",
+    filter: "Trust that is taken back comes into no other worktree meanwhile",
+  },
+  {
+    name: "approval-refused",
+    guard: "A no takes back the yes of another terminal that was not used yet",
+    file: "_pending.ts",
+    find: "return await this.#removed(id) || waited;",
+    put: "return waited;",
+    test: SHOWN,
+    filter: "A no at one terminal holds though another one said yes before",
+  },
+  {
+    name: "approval-always",
+    guard: "An always to a question that waits no more writes no rule",
+    file: "_approve.ts",
+    find: "await approvals.grant(id);\n    await always.always(call);",
+    put: "await always.always(call);\n    await approvals.grant(id);",
+    test: SHOWN,
+    filter: "An always to a question that was refused elsewhere writes no rule",
+  },
   {
     name: "worktree-claimed",
     guard: "A folder that claims a worktree of a trusted repository gets no trust",
