@@ -37,6 +37,8 @@ interface Coverage {
 }
 
 const HEARD = "pmlHops";
+/** How long what goes on behind a call may take, on a busy machine, too. */
+const QUIET_MS = 1_000;
 
 /** A session of the engine's inspector on this process. */
 export class Session implements Disposable {
@@ -74,6 +76,9 @@ export class Session implements Disposable {
     Reflect.set(globalThis, HEARD, heard);
     await this.#post("Debugger.enable");
     for (const [at, one] of functions.entries()) await this.#listen(at, one);
+    // A child that is started ahead after the call before is not of this one.
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    heard.length = 0;
     await work();
     await this.#post("Debugger.disable");
     return heard.flatMap((at) => functions[at] ?? []);
