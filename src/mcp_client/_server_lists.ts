@@ -110,10 +110,10 @@ export class ServerLists {
     return await asking;
   }
 
-  /** Removes a list, so that it is loaded again. */
+  /** Removes a list, so that it is loaded again: by the next process, if this one ends before. */
   forget(owner: ListOwner, name: ListName): void {
     const known = this.#of(owner);
-    known.lists.delete(name);
+    if (known.lists.delete(name)) this.#keep(known);
     // An answer that is under way may be from before the change.
     known.asking.delete(name);
   }

@@ -187,3 +187,20 @@ Deno.test("A yes covers the definition that was shown, also where another one wa
   assert.equal(await countOf(ws, "lists", "call echo"), 1);
   await endWell(ws, scene.pml);
 });
+
+Deno.test("A tool that changed between commands is asked about, each of which starts its server (RP1)", async () => {
+  await using scene = await makeScene({ capabilities: {}, ...RUG });
+  const { ws } = scene;
+  const once = () => runPml(ws, ["call", "lists:echo", "a=1"]);
+  for (let turn = 0; turn < 3; turn++) assert.equal((await once()).code, 0);
+  await writeFile(ws.file("tools.json"), JSON.stringify([EVIL]));
+  // The first one may find out only while it runs by the pinned definition.
+  await once();
+  const ran = await countOf(ws, "lists", "call echo");
+  for (let turn = 0; turn < 2; turn++) {
+    const { code, stderr } = await once();
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /APPROVAL_STALE[^]*has changed since it was approved/);
+  }
+  assert.equal(await countOf(ws, "lists", "call echo"), ran);
+});

@@ -177,6 +177,16 @@ export const HASHES: readonly Mutant[] = [
       "Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)",
   },
   {
+    name: "lists-forgotten",
+    guard: "A list from before its server was started is not kept for the next command",
+    file: "_server_lists.ts",
+    find: "if (known.lists.delete(name)) this.#keep(known);",
+    put: "known.lists.delete(name);",
+    test: "tests/attacks/rp_test.ts",
+    filter:
+      "A tool that changed between commands is asked about, each of which starts its server (RP1)",
+  },
+  {
     name: "lock-approves-nothing",
     guard: "A lock that came with a workspace approves no server of a registry",
     file: "_stale.ts",
