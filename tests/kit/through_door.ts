@@ -23,8 +23,8 @@ export function throughDoor(): Command {
 }
 
 const NEWEST = "2026-07-28";
-/** Fewer than PML takes at once. */
-const SOCKETS = 900;
+/** Fewer than one token may keep at once. */
+const SOCKETS = 700;
 const NAMES = ["name", "uri", "taskId"];
 
 /** A client of a `pml serve`. */
