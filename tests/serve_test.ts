@@ -193,7 +193,7 @@ Deno.test({
     const command = Deno.uid() === 0 ? without : bare;
     const ran = await runPml(ws, ["serve", "--port", `${FREE_FROM - 1}`], { command });
     assert.equal(ran.code, 2, ran.stderr);
-    assert.match(ran.stderr, /cannot be listened at: .*EACCES.*\n.*Give another --port/);
+    assert.match(ran.stderr, /Cannot serve MCP at .*EACCES.*\n.*Give another --port/);
     assert.doesNotMatch(ran.stderr, /\n\s+at /);
   },
 });
