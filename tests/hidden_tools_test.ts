@@ -72,9 +72,10 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
   for (const [method, params] of requestsOf(id)) {
     const { id: _, ...said } = await client.request(method, params);
     all.push(
+      // The name of a tool may be a part of an id.
       `${method} ${params.name}: ${JSON.stringify(said)}`
-        .replaceAll(server, "SERVER").replaceAll(tool, "TOOL")
-        .replace(/[0-9a-f-]{36}/g, ""),
+        .replace(/[0-9a-f-]{36}/g, "")
+        .replaceAll(server, "SERVER").replaceAll(tool, "TOOL"),
     );
   }
   return all;

@@ -148,7 +148,8 @@ Deno.test("pml tools SERVER:TOOL shows types in full, and like all help fits a n
     assert.equal(ran.code, 0, ran.stdout);
     // deno-lint-ignore no-control-regex
     const lines = ran.stdout.replace(/\x1b\[[\d;]*[a-zA-Z]/g, "").split(/\r?\n/);
-    const long = lines.filter(({ length }) => length > 60);
+    // The path of a file is no word that can be broken, and is as long as the folder of the tests.
+    const long = lines.filter((line) => line.length > 60 && !/^\s*\/\S+$/.test(line));
     assert.deepEqual(long, [], words);
   }
 });

@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { isAlive } from "../io/living.ts";
+import { isAlive } from "../io/folder_lock.ts";
 import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
 

@@ -108,3 +108,12 @@ export function quoted(text: string, max = 80): string {
 export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
+
+/** Returns a text with its percent codes decoded; as it is where they are broken. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -6,8 +6,7 @@
  * @module
  */
 
-import { isObject, type JsonObject, visible } from "../core/json.ts";
-import { decoded } from "../core/percent.ts";
+import { decoded, isObject, type JsonObject, visible } from "../core/json.ts";
 import { keyIn } from "../core/schema_ref.ts";
 import { KEYWORDS } from "./_keywords.ts";
 import { type LinearEngine, type Pattern, readPattern } from "./_patterns.ts";

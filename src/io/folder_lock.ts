@@ -5,6 +5,7 @@
  */
 
 import { dirname, join } from "node:path";
+import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { infoAt, stampAt, stampOf } from "./place.ts";
@@ -41,5 +42,15 @@ export async function sweep(folder: string, isBegun: (name: string) => boolean):
     const since = Number(infoAt(path)?.mtime ?? Infinity);
     if (!isBegun(name) || Date.now() - since < LEFT_MS) continue;
     await Deno.remove(path, { recursive: true }).catch(unlessGone);
+  }
+}
+
+/** Returns whether a process lives, whoever owns it. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // ESRCH: there is no process with that number. EPERM: there is one, of another user.
+    return Object(error).code !== "ESRCH";
   }
 }

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { textOf } from "../core/json.ts";
-import { decoded } from "../core/percent.ts";
+import { decoded, textOf } from "../core/json.ts";
 import { integrityOf } from "./integrity.ts";
 import type { RegistryStore } from "./registry_store.ts";
 

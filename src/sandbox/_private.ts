@@ -7,7 +7,7 @@
 import { sha256 } from "../core/hash.ts";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { isAlive } from "../io/living.ts";
+import { isAlive } from "../io/folder_lock.ts";
 
 /** The private folders and files of one child. */
 export interface PrivateFolder extends AsyncDisposable {

@@ -4,8 +4,7 @@
  * @module
  */
 
-import { type Json, type JsonObject, visible } from "../core/json.ts";
-import { decoded } from "../core/percent.ts";
+import { decoded, type Json, type JsonObject, visible } from "../core/json.ts";
 import { bad, isList, partAt } from "./_refs.ts";
 
 /** Which part of which output: `pml://results/RUN.TASK?offset=0&limit=20#/json/pointer`. */
