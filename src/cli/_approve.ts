@@ -83,7 +83,7 @@ export async function decide(
   if (reply === "No") {
     const isRefused = await approvals.refuse(id);
     await record(at, "declined", { id, channel: "terminal" });
-    tell(isRefused ? "Refused." : "It may have run.");
+    tell(isRefused ? "Refused." : "Too late: it may have run.");
     return "refused";
   }
   tell(`Not answered.${still}`);

@@ -26,9 +26,5 @@ export async function check(
     report.checks.filter((check) => check.state === state).length;
   const end = `${count("failed")} failed, ${count("warning")} to look at, ${count("ok")} ok`;
   const code = report.ok ? 0 : 1;
-  return {
-    value: report,
-    text: [visible(file, 300), ...lines, end].join("\n"),
-    code,
-  };
+  return { value: report, text: [visible(file, 300), ...lines, end].join("\n"), code };
 }

@@ -120,7 +120,7 @@ export class DevModule {
       signal.throwIfAborted();
       this.#hasFailed = true;
       const { code, message, hint: said } = asPmlError(error);
-      // That of a call is written for a model.
+      // The hint of a call is written for a model.
       const { properties } = call && this.#tool(call.tool)?.definition.inputSchema || {};
       const hint = code === "BAD_ARGUMENTS" && properties
         ? `It takes ${Object.keys(properties).join(", ")}`

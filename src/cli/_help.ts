@@ -20,7 +20,7 @@ const HELP: CommandRow = {
 };
 const HEAD = `Usage: pml [options] [command]
 
-One MCP server between your AI client and everything else
+One MCP server between your AI client and every tool
 `;
 /** What follows the commands. */
 const MORE = `${examples(["pml init", "pml call filesystem:read_file path=README.md"])}

@@ -136,7 +136,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--token-env <name>": "the variable with the token; PML makes one by default",
       "--allow-origin <origins...>": "web pages that may send requests",
       "--host <address>": "the address; 127.0.0.1 by default",
-      "--allow-host <names...>": "the names of another address",
+      "--allow-host <names...>": "the names by which clients reach another address",
       "--cert <file>": "the certificate for another address (PEM), with --key",
       "--key <file>": "its private key (PEM)",
       "--behind-proxy": "a proxy at another address does TLS",

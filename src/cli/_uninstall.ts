@@ -80,7 +80,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
   if (clients.length > 0) tell(`These clients start PML: ${clients.join(", ")}`);
   const facts = [
     "Your projects keep their files, .pml.json and pml.lock",
-    "End each PML first",
+    "End every PML that runs first",
   ];
   if (!await agrees("Remove all of this for good?", at, facts)) {
     return { value, text: "Nothing was removed", code: 1 };
@@ -109,7 +109,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     ...undone,
     "Removed",
     ...there.map((name) => `Left: ${visible(join(home, name))}`),
-    "Remove it: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
+    "Remove the program: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
   ];
   return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };
 }

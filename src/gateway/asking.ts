@@ -156,7 +156,7 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
     const call = { id, method, arguments: params, signal, onAsk, onQuestion };
     const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
-    const { answeredResult } = await import("./meta_calls.ts");
+    const { answeredResult } = await import("../workflow/run.ts");
     // What the client said, as it is.
     return await answeredResult({ ...call, ...by }, options) as unknown as JsonObject;
   };

@@ -306,8 +306,10 @@ function knownId(name: string, { catalog, settings, servers }: GatewayOptions): 
 
 /** Returns the options for a client with a tool set: its judge denies all other tools. */
 function within(options: GatewayOptions, toolset: Meanwhile["toolset"]): GatewayOptions {
+  const set = toolset?.();
+  if (set === undefined) return options;
   const { judge } = options;
-  return { ...options, judge: (id, args) => missingIn([toolset?.()], id) ?? judge(id, args) };
+  return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
 }
 
 function forClient(

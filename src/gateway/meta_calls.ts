@@ -35,7 +35,6 @@ import { metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
-export { answeredResult } from "../workflow/run.ts";
 export { strict };
 
 /** What a request carries beside the name of its tool. */

@@ -239,7 +239,7 @@ export function refusedSender(
   if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) return 400;
   const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);
   if (!isHost) return 403;
-  // Where it was sent twice, this is both, and neither a name of this machine nor one that may be.
+  // Two headers come as one value with a comma, which is no origin.
   if (origin === undefined || origins?.has(origin)) return undefined;
   const page = /^https?:\/\/([^/@]*)$/.exec(origin)?.[1];
   return page !== undefined && isOfThisMachine(page) ? undefined : 403;

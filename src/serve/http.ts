@@ -150,6 +150,8 @@ class Door {
     if (face.open >= this.#options.connections * SHARE) {
       return this.#refuse(503, "too many others with its token are open");
     }
+    // Whoever went while the identity was opened would be counted for ever.
+    if (signal.aborted) return new Response();
     face.open++;
     response.once("close", () => face.open--);
     const read: Body = method === "POST"

@@ -74,3 +74,20 @@ for (const era of ERAS) {
     }
   });
 }
+
+Deno.test("Whoever goes while the identity is opened keeps no place of its token", async () => {
+  await using ws = await makeScenery();
+  const token = createHash("sha256").update(TOKEN).digest("hex");
+  await writeConfig(ws, { limits: { connections: MOST }, identities: { ci: { token } } });
+  await using served = await servePml(ws);
+  const { hostname, port, host } = new URL(served.url);
+  const head = `DELETE /mcp HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`;
+  await Promise.all(Array.from({ length: MOST * 3 / 4 }, async () => {
+    using connection = await Deno.connect({ hostname, port: Number(port) });
+    await connection.write(new TextEncoder().encode(head));
+  }));
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const gone = new AbortController();
+  assert.equal(await stream(served, "2025-11-25", gone.signal), 200);
+  gone.abort();
+});

@@ -170,6 +170,15 @@ export const SERVING: readonly Mutant[] = [
     filter: "Streams of one token leave connections for the others, on 2026-07-28 (HT11)",
   },
   {
+    name: "token-left",
+    guard: "Whoever goes while an identity is opened keeps no place of its token",
+    file: "http.ts",
+    find: "if (signal.aborted) return new Response();",
+    put: "",
+    test: "tests/attacks/ht_streams_test.ts",
+    filter: "Whoever goes while the identity is opened keeps no place of its token",
+  },
+  {
     name: "identity-revoked",
     guard: "A token that is nobody's gets no answer",
     file: "_faces.ts",
