@@ -86,6 +86,22 @@ Deno.test("mutate tells a red test from a green one, and both from what says not
   }
 });
 
+Deno.test("The page of the guards is as deno fmt writes it, also where code has ticks", async () => {
+  const ticks = ["`", "`${a}\\n`", "x => `${x}`", "`", "a | b"].map((find, at) =>
+    mutant(`ticks ${at}`, { find, put: find.slice(1), filter: "a * b" })
+  );
+  const page = pageOf([{ title: "Doors", mutants: ticks }], []);
+  const file = await Deno.makeTempFile({ suffix: ".md" });
+  try {
+    await Deno.writeTextFile(file, page);
+    const args = ["fmt", "-q", "--line-width", "100", file];
+    await new Deno.Command(Deno.execPath(), { args }).output();
+    assert.equal(await Deno.readTextFile(file), page);
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
 Deno.test("Every guard of the table is where it says, and on the page", async () => {
   await using tree = await Tree.copyOf(repoFile(""));
   const page = await Deno.readTextFile(repoFile("docs/security-tests.md"));

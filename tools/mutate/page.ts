@@ -69,9 +69,15 @@ function rowOf({ mutant, fate, path = mutant.file, test = mutant.test }: Tried):
   return [guard, `\`${path}\``, removed, `\`${test}\`: ${escaped(filter)}`, fate];
 }
 
-/** Writes code in one line, so that it stands in a cell of a table. */
+/**
+ * Writes code in one line, so that it stands in a cell of a table. A tick at one of its ends would
+ * count with those around it: three dots keep them apart.
+ */
 function code(text: string): string {
-  const line = text.trim().replace(/\s+/g, " ").replaceAll("|", "\\|");
+  const line = text.trim().replace(/\s+/g, " ").replaceAll("|", "\\|").replace(
+    /^(?=`)|(?<=`)$/g,
+    "…",
+  );
   const ticks = line.includes("`") ? "``" : "`";
   return line === "" ? "nothing" : `${ticks}${line}${ticks}`;
 }
