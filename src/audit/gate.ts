@@ -82,12 +82,11 @@ function ruleOf({ rule }: Verdict): string {
 
 /** Returns the record of the end of a call. */
 export function endOf(
-  call: Pick<Call, "callId">,
-  ended: CallEnd & { readonly since: number },
+  { callId }: Pick<Call, "callId">,
+  { since, ...ending }: CallEnd & { readonly since: number },
 ): EndRecord {
-  const { since, ...ending } = ended;
   const ms = Math.round((performance.now() - since) * 1_000) / 1_000;
-  return { kind: "end", callId: call.callId, ...ending, ms };
+  return { kind: "end", callId, ...ending, ms };
 }
 
 /** Returns what the record of the end says of an outcome. */

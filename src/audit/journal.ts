@@ -18,8 +18,8 @@ import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 const NO_HASH = "0".repeat(64);
 /** How long the end of a call may wait for other records, in milliseconds. */
 const END_MS = 5;
-/** How many records may wait for the end of the event-loop turn. */
-const MOST_WAITING = 256;
+/** How many characters of records may wait. */
+const MOST_WAITING = 65_536;
 const LONGEST_TEXT = 500;
 const LONGEST_RECORD = 16_384;
 /** The errors of a file, disk, quota or share that is full. */
@@ -74,7 +74,7 @@ export type JournalRecord = StartRecord | EndRecord | EventRecord;
 /** The options of a journal. */
 export interface JournalOptions {
   readonly redactor: Redactor;
-  /** Is called once for each record that could not be written. */
+  /** Is called with what could not be written, once for all records that were to be written at once. */
   readonly onFailure: (error: PmlError) => void;
   /** The size in bytes after which the next file begins. */
   readonly fileBytes: number;
@@ -82,13 +82,11 @@ export interface JournalOptions {
   readonly filesKept: number;
 }
 
-interface WaitingRecord {
-  readonly body: string;
-  readonly done: (error?: PmlError) => void;
-}
+/** Is called when a record was written, or with the reason why not. */
+type Done = (error?: PmlError) => void;
 
 /**
- * Writes records in order, and all records of one event-loop turn in one write. The write is
+ * Writes records in order, and all that come before the next microtask in one write. The write is
  * synchronous: it only copies to the kernel's memory (1 µs for each record; the thread pool would
  * take 33), so no records pile up.
  */
@@ -100,12 +98,20 @@ export class Journal implements Disposable {
   #files = 0;
   /** The paths of the files that were created and not removed. */
   readonly #made: string[] = [];
-  #seq = 0;
-  #prev = NO_HASH;
-  #waiting: WaitingRecord[] = [];
+  /** The end of the chain: the number of the next record, and the hash of the one before it. */
+  #chain = { seq: 0, prev: NO_HASH };
+  /** The end of the chain in the files. A failed write goes back to it. */
+  #written = this.#chain;
+  /** The records that wait, and who waits for them. */
+  #lines = "";
+  #waiting: Done[] = [];
+  /** Ends of calls that have no place in the chain. */
+  readonly #ends: EndRecord[] = [];
+  /** When the first of what waits came. */
+  #at = new Date().toISOString();
+  /** Why nothing that waits can be written. */
+  #lost: unknown;
   /** Whether what waits is written by the next microtask. */
-  #isHurried = false;
-  /** Whether it is written at the end of this turn of the event loop. */
   #isAwaited = false;
   /** What writes ends of calls that no other record came after. */
   #late: ReturnType<typeof setTimeout> | undefined;
@@ -114,10 +120,10 @@ export class Journal implements Disposable {
   private constructor(folder: string, options: JournalOptions) {
     this.#folder = folder;
     this.#options = options;
-    const started = new Date().toISOString().replaceAll(":", "-");
     // The random part makes the names of two journals in one process different, and prevents others
     // from creating the file first.
-    this.#run = `${started}-${Deno.pid}-${crypto.randomUUID().slice(0, 8)}`;
+    const id = crypto.randomUUID().slice(0, 8);
+    this.#run = `${this.#at.replaceAll(":", "-")}-${Deno.pid}-${id}`;
   }
 
   /**
@@ -136,35 +142,32 @@ export class Journal implements Disposable {
 
   /** Writes a record. Resolves when the kernel has it; rejects with AUDIT_UNAVAILABLE. */
   write(record: JournalRecord): Promise<void> {
-    this.#awaitTurn();
     return new Promise((resolve, reject) => {
-      this.#enqueue(record, (error) => error ? reject(error) : resolve());
+      this.append(record, (error) => error ? reject(error) : resolve());
     });
   }
 
   /**
    * Writes a record with all others that come before the next microtask. Calls `done` when the
-   * kernel has it, or with AUDIT_UNAVAILABLE.
+   * kernel has it, or with AUDIT_UNAVAILABLE. `onFailure` hears of a failure, too.
    */
-  begin(record: JournalRecord, done: WaitingRecord["done"]): void {
-    if (!this.#isHurried) queueMicrotask(() => this.#flush());
-    this.#isHurried = true;
-    this.#enqueue(record, done);
+  append(record: JournalRecord, done?: Done): void {
+    if (!this.#isAwaited) queueMicrotask(() => this.#flush());
+    this.#isAwaited = true;
+    this.#placeEnds();
+    this.#place(record, done);
   }
 
-  /** Writes the end of a call with the next records, or soon. */
+  /**
+   * Writes the end of a call with the next records, or soon. It gets its place in the chain when the
+   * answer was sent, for which the client waits.
+   */
   end(record: EndRecord): void {
     this.#late ??= setTimeout(() => {
       this.#late = undefined;
       this.#flush();
     }, END_MS);
-    this.#enqueue(record, noDone);
-  }
-
-  /** Writes a record without waiting. A failure is reported to `onFailure`. */
-  note(record: JournalRecord): void {
-    this.#awaitTurn();
-    this.#enqueue(record, noDone);
+    if (this.#ends.push(record) === 1) setImmediate(() => this.#placeEnds());
   }
 
   /**
@@ -173,7 +176,7 @@ export class Journal implements Disposable {
   [Symbol.dispose](): void {
     if (this.#closed) return;
     clearTimeout(this.#late);
-    this.note({ kind: "event", event: "journal closed" });
+    this.append({ kind: "event", event: "journal closed" });
     this.#flush();
     this.#closed = true;
     this.#leave();
@@ -182,71 +185,65 @@ export class Journal implements Disposable {
       const { fileBytes, filesKept } = this.#options;
       prune(this.#folder, { keep: this.#run, bytes: fileBytes * filesKept });
     } catch (error) {
-      this.#fail(noDone, error);
+      this.#fail(error);
     }
   }
 
-  #awaitTurn(): void {
-    if (this.#isAwaited) return;
-    this.#isAwaited = true;
-    setImmediate(() => {
-      this.#isAwaited = false;
-      this.#flush();
-    });
+  #placeEnds(): void {
+    for (const end of this.#ends.splice(0)) this.#place(end);
   }
 
-  #enqueue(record: JournalRecord, done: WaitingRecord["done"]): void {
-    if (this.#closed) return this.#fail(done, new Error("the journal is closed"));
+  #place(record: JournalRecord, done?: Done): void {
+    if (this.#closed) return done?.(this.#fail(new Error("the journal is closed")));
+    if (this.#lines === "") this.#look();
+    this.#lines += this.#lineOf(record);
+    if (done) this.#waiting.push(done);
+    if (this.#lines.length >= MOST_WAITING) this.#flush();
+  }
+
+  /** Gives a record its place in the chain. */
+  #lineOf(record: JournalRecord): string {
+    const { seq, prev } = this.#chain;
     const body = bodyOf(record, this.#options.redactor);
-    this.#waiting.push({ body, done });
-    if (this.#waiting.length >= MOST_WAITING) this.#flush();
+    const line = `{"seq":${seq},"at":"${this.#at}","prev":"${prev}",${body}`;
+    // The hash covers everything before it.
+    const own = hash("sha256", line, "hex");
+    this.#chain = { seq: seq + 1, prev: own };
+    return `${line},"hash":"${own}"}\n`;
   }
 
   #flush(): void {
-    const batch = this.#waiting;
-    this.#isHurried = false;
-    if (batch.length === 0) return;
-    this.#waiting = [];
+    this.#placeEnds();
+    const [lines, waiting] = [this.#lines, this.#waiting];
+    this.#isAwaited = false;
+    if (lines === "") return;
+    [this.#lines, this.#waiting] = ["", []];
+    let lost: PmlError | undefined;
     try {
-      this.#append(this.#current(), batch.map(({ body }) => body));
+      if (this.#file === undefined) throw this.#lost;
+      this.#file.append(lines);
+      this.#written = this.#chain;
     } catch (error) {
-      for (const { done } of batch) this.#fail(done, error);
-      return;
+      this.#chain = this.#written;
+      lost = this.#fail(error);
     }
-    for (const { done } of batch) done();
+    for (const done of waiting) done(lost);
   }
 
-  #append(file: JournalFile, bodies: readonly string[]): void {
-    let seq = this.#seq;
-    let prev = this.#prev;
-    const at = new Date().toISOString();
-    const lines = bodies.map((body) => {
-      const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
-      // The hash covers everything before it.
-      prev = hash("sha256", line, "hex");
-      seq += 1;
-      return `${line},"hash":"${prev}"}\n`;
-    });
-    file.append(lines.join(""));
-    // Set only now: a failed write removes its lines, and the chain continues from before them.
-    this.#seq = seq;
-    this.#prev = prev;
-  }
-
-  #current(): JournalFile {
+  /** Has a file for what comes next. The records that meet its error fail, later ones look again. */
+  #look(): void {
+    const { fileBytes, filesKept } = this.#options;
+    this.#at = new Date().toISOString();
     try {
       this.#file?.lookAtPlace();
-    } catch (error) {
-      // Records that meet this error fail. Later ones begin a new file.
+      if (this.#file && this.#file.size < fileBytes) return;
       this.#leave();
-      throw error;
+      this.#begin();
+      for (const old of this.#made.splice(0, this.#made.length - filesKept)) removeIfThere(old);
+    } catch (error) {
+      this.#leave();
+      this.#lost = error;
     }
-    const { fileBytes, filesKept } = this.#options;
-    if (this.#file && this.#file.size < fileBytes) return this.#file;
-    this.#leave();
-    const file = this.#begin();
-    for (const old of this.#made.splice(0, this.#made.length - filesKept)) removeIfThere(old);
-    return file;
   }
 
   #leave(): void {
@@ -254,18 +251,20 @@ export class Journal implements Disposable {
     this.#file = undefined;
   }
 
-  #begin(): JournalFile {
+  #begin(): void {
     privateFolder(this.#folder);
     // Counted first: a name whose file could not be begun is not tried again.
     this.#files += 1;
-    const file = this.#file = JournalFile.create(this.#pathOf(this.#files));
+    const name = `${this.#run}.${String(this.#files).padStart(4, "0")}.jsonl`;
+    const file = this.#file = JournalFile.create(join(this.#folder, name));
     const about = { run: this.#run, file: this.#files, pid: Deno.pid };
     const opened = { kind: "event", event: "journal opened", about } as const;
     try {
-      this.#append(file, [bodyOf(opened, this.#options.redactor)]);
+      file.append(this.#lineOf(opened));
+      this.#written = this.#chain;
       this.#made.push(file.path);
-      return file;
     } catch (error) {
+      this.#chain = this.#written;
       // Otherwise a full disk would get an empty file for each record.
       this.#leave();
       removeIfThere(file.path);
@@ -273,30 +272,23 @@ export class Journal implements Disposable {
     }
   }
 
-  #pathOf(file: number): string {
-    return join(this.#folder, `${this.#run}.${String(file).padStart(4, "0")}.jsonl`);
-  }
-
-  #fail(done: WaitingRecord["done"], cause: unknown): void {
+  #fail(cause: unknown): PmlError {
     const error = this.#unavailable(cause);
     this.#options.onFailure(error);
-    done(error);
+    return error;
   }
 
   #unavailable(cause: unknown): PmlError {
-    const said = cause instanceof Error ? cause.message : String(cause);
+    const { message: said } = Object(cause);
     const why = FULL.test(said) ? `the disk is full: ${said}` : said;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
     return new PmlError("AUDIT_UNAVAILABLE", message, {
-      hint: "Free the disk or repair that folder, then call again; `journal: best_effort` in " +
-        "config.yaml lets calls that only read run",
+      hint:
+        "Free the disk or repair that folder; `journal: best_effort` in config.yaml lets calls " +
+        "that only read run",
       cause,
     });
   }
-}
-
-function noDone(): void {
-  // The failure was reported to `onFailure`.
 }
 
 /** Returns a record as JSON without its outer braces. */

@@ -85,9 +85,9 @@ Deno.test("write() puts the records of one turn into the file in their order, in
   );
 });
 
-Deno.test("note() writes before the turn is over when much waits, so that memory stays bounded", () => {
+Deno.test("append() writes before the turn is over when much waits, so that memory stays bounded", () => {
   using opened = open();
-  for (let i = 0; i < 2_000; i++) opened.journal.note(start(`c${i}`));
+  for (let i = 0; i < 2_000; i++) opened.journal.append(start(`c${i}`));
   assert.ok(opened.records().length > 1_000);
 });
 
@@ -150,6 +150,9 @@ Deno.test("write() fails when the folder is gone, and works again when it can be
   Deno.removeSync(join(opened.home, "journal"));
   await opened.journal.write(start("c3"));
   assert.equal(opened.records().at(-1)?.callId, "c3");
+  const away = [...Deno.readDirSync(join(opened.home, "away"))]
+    .map(({ name }) => join(opened.home, "away", name));
+  assert.equal((await verifyJournal([...away, ...opened.files()])).bad, undefined);
 });
 
 Deno.test({
@@ -251,7 +254,7 @@ Deno.test("Journal removes old files beyond the limit, but none of a living proc
 
 Deno.test("Journal writes nothing after its end", async () => {
   using opened = open();
-  opened.journal.note(start("c1"));
+  opened.journal.append(start("c1"));
   opened.journal[Symbol.dispose]();
   await assert.rejects(opened.journal.write(start("c2")), unavailable);
   assert.deepEqual(opened.records().map((record) => record.callId ?? record.event), [
@@ -313,7 +316,7 @@ Deno.test("Journal has a start when it says so, and the end of its call soon", a
   const { journal, records } = opened;
   const kinds = () => records().slice(1).map(({ kind }) => kind);
   const begun = Promise.withResolvers<unknown>();
-  journal.begin(start("1"), begun.resolve);
+  journal.append(start("1"), begun.resolve);
   assert.deepEqual(kinds(), [], "all starts of a turn are written together");
   assert.equal(await begun.promise, undefined);
   assert.deepEqual(kinds(), ["start"]);
@@ -323,13 +326,13 @@ Deno.test("Journal has a start when it says so, and the end of its call soon", a
   assert.deepEqual(kinds(), ["start", "end"]);
   journal.end({ kind: "end", callId: "2", outcome: "result", ms: 1 });
   const next = Promise.withResolvers<unknown>();
-  journal.begin(start("1"), next.resolve);
+  journal.append(start("1"), next.resolve);
   await next.promise;
   assert.deepEqual(kinds(), ["start", "end", "end", "start"]);
   journal.end({ kind: "end", callId: "3", outcome: "result", ms: 1 });
   journal[Symbol.dispose]();
   assert.deepEqual(kinds().slice(-2), ["end", "event"], "what waits is written at the end");
   let lost: unknown;
-  journal.begin(start("1"), (error) => lost = error);
+  journal.append(start("1"), (error) => lost = error);
   assert.ok(lost instanceof PmlError && lost.code === "AUDIT_UNAVAILABLE");
 });

@@ -50,7 +50,7 @@ export class Records implements Disposable {
 
   /** Writes a record to a sound journal. Calls `done` when it is written, or with the error. */
   begin(record: JournalRecord, done: (error?: PmlError) => void): void {
-    this.#opened().begin(record, done);
+    this.#opened().append(record, done);
   }
 
   /**
@@ -61,7 +61,7 @@ export class Records implements Disposable {
     this.#options.onNote(record);
     if (isLost) return;
     try {
-      this.#opened().note(record);
+      this.#opened().append(record);
     } catch {
       // The failed attempt to open it was logged.
     }

@@ -23,7 +23,7 @@ async function written(calls: number): Promise<{ readonly home: string; readonly
       tool: "s:t",
       arguments: {},
     });
-    if (i !== 1) journal.note({ kind: "end", callId, outcome: "result", ms: 1 });
+    if (i !== 1) journal.append({ kind: "end", callId, outcome: "result", ms: 1 });
   }
   journal[Symbol.dispose]();
   const [file] = [...Deno.readDirSync(join(home, "journal"))];
