@@ -62,6 +62,37 @@ Deno.test("pml key set keeps a key in the keyring of the session, and a server g
   assert.doesNotMatch((await run(["key", "list"])).stdout, /the keyring/);
 });
 
+Deno.test("A key that moved to a program or a file is left in no keyring, and a file of places that is broken stays", async () => {
+  await using far = new Scripted();
+  await using ws = await makeScene(far);
+  const secret = join(ws.root, "secret");
+  await writeFile(secret, "of-the-manager\n");
+  const env = { XDG_RUNTIME_DIR: join(ws.root, "run") };
+  const inKeyring = { command: inSession(pmlCommand()), env, stdin: "of-the-keyring\n" };
+  const lookUp = ["lookup", "service", "pml", "name", "SOME_KEY"];
+  const look = () => runPml(ws, lookUp, { command: inSession(["secret-tool"]), env });
+  const set = ["key", "set", "SOME_KEY", "--stdin"];
+  assert.equal((await runPml(ws, set, inKeyring)).code, 0);
+  assert.equal((await look()).stdout.trim(), "of-the-keyring");
+  // Where the keyring is locked, it would keep what it has: so nothing moves.
+  const typed = [[/Run it now, and then each time\?.*\[N\] no/, "y"]] as const;
+  const from = ["key", "from", "SOME_KEY", "--", "cat", secret];
+  const locked = await runPmlOnTerminal(ws, from, { typed });
+  assert.match(locked.stdout, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
+  const elsewhere = await runPml(ws, set, { stdin: "of-the-file\n" });
+  assert.match(elsewhere.stderr, /KEY_MISSING: Cannot remove "SOME_KEY" from the keyring/);
+  assert.match((await runPml(ws, ["key", "list"], inKeyring)).stdout, /^SOME_KEY +the keyring /m);
+  const moved = await runPmlOnTerminal(ws, from, { ...inKeyring, typed });
+  assert.match(moved.stdout, /gives SOME_KEY \(14 characters\); PML keeps no copy/);
+  const { code, stdout } = await look();
+  assert.deepEqual([code, stdout], [1, ""]);
+  const places = join(ws.home, "key_sources.json");
+  await writeFile(places, '{"SOME_KEY": 1}');
+  const broken = await runPml(ws, set, { stdin: "of-the-file\n" });
+  assert.match(broken.stderr, /CONFIG_INVALID: Cannot use ".*key_sources.json": .*\n {2}Fix or/);
+  assert.equal(await readFile(places, "utf8"), '{"SOME_KEY": 1}');
+});
+
 Deno.test("pml key from has a program give a key, also to a PML that runs, and says why it does not", async () => {
   await using far = new Scripted();
   await using ws = await makeScene(far);

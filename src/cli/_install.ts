@@ -6,15 +6,14 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
-import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
 type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"];
 
-const ALONE =
-  "PML never runs a package's scripts by itself. These run once, now. They can use the network";
+const ONCE = "They run once, now, and can use the network";
 const PINNED =
   "The package is pinned as they leave it. PML asks again for another version or hash.";
 
@@ -27,8 +26,7 @@ export async function install(
   const { installed, waiting, layer, run } = await machine.scriptsOf(server);
   const { version, integrity } = installed;
   const confined = layer.kind === "none" ? `no: ${layer.why}` : layer.kind;
-  const held = waiting.length === 0 ? {} : { confined };
-  const value = { server, version, integrity, scripts: waiting, ...held };
+  const value = { server, version, integrity, scripts: waiting, confined };
   if (json) return { value };
   const text = `Installed: ${server}, version ${visible(version)}, ${integrity}`;
   if (waiting.length === 0) {
@@ -46,18 +44,19 @@ export async function install(
     if (reply === "cancelled") break;
   }
   if (agreed.length === 0) return { value, text: "Nothing was run", code: 1 };
+  const scripts = agreed.map(({ spec }) => spec);
+  await record({ app }, "install scripts", { server, integrity, scripts });
   await run(agreed, tell);
-  return { value, text: `Ran the scripts of ${agreed.map(({ spec }) => spec).join(", ")}` };
+  return { value, text: `Ran the scripts of ${scripts.join(", ")}` };
 }
 
 /** Returns a text that says what scripts may do. It depends on what confines them. */
 function warning(layer: Layer): string {
   if (layer.kind === "none") {
-    return `${ALONE}, and nothing confines them on this machine (${layer.why}): they can read and change ` +
+    return `${ONCE}, and nothing confines them on this machine (${layer.why}): they can read and change ` +
       `your files with your rights. ${PINNED}`;
   }
   const name = layer.kind === "bwrap" ? "Bubblewrap" : "Landlock";
-  return `${ALONE}. ${name} confines them: they can write only in their package and in a folder ` +
-    "removed after them. They can read the system's programs, but not your files or the " +
-    `workspace. ${PINNED}`;
+  return `${ONCE}. ${name} confines them: they can write only in their package and in a folder ` +
+    `removed after them. They cannot read your files or the workspace. ${PINNED}`;
 }

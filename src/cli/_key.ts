@@ -5,11 +5,9 @@
  */
 
 import { basename, isAbsolute, join } from "node:path";
-import type { App } from "../app/app.ts";
 import {
   keyFrom,
   type KeySource,
-  type KeySources,
   keySources,
   programOf,
   removeFromKeyring,
@@ -56,11 +54,12 @@ export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
 }
 
 function assertName(name: string): void {
+  if (name === CLOUD) return;
   const why = !NAME.test(name)
     ? "it is no name of a variable"
-    : isOwn(name) && name !== CLOUD
+    : isOwn(name)
     ? "names that begin with PML_ are PML's own"
-    : isSteering(name) && name !== CLOUD
+    : isSteering(name)
     ? "it changes how programs run, so it is taken from the environment only"
     : undefined;
   if (why !== undefined) {
@@ -81,7 +80,7 @@ async function set(
   const value = stdin
     ? (await readAll()).replace(/\r?\n$/, "")
     : await askSecret(`The value of ${name}`, at.signal);
-  if (value === undefined || value === "") {
+  if (!value) {
     throw new PmlError("CANCELLED", `Cannot keep ${name}: no value was given`, {
       hint: "Nothing was written",
     });
@@ -103,8 +102,9 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
     await moveTo(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
   }
-  const path = await edit(at, name, () => value);
+  // A keyring that is locked keeps what it has: then nothing is written.
   await setSource(at, name, undefined);
+  const path = await edit(at, name, () => value);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
@@ -138,37 +138,36 @@ async function moveTo(at: CommandContext, name: string, source: KeySource): Prom
   await edit(at, name, () => undefined);
 }
 
-/** Says where a key is kept outside of PML; undefined if nowhere. */
+/** Says where a key is kept outside of PML; undefined if nowhere. Returns whether it was before. */
 async function setSource(
   { app }: CommandContext,
   name: string,
   source: KeySource | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const { home } = app.config();
   const path = join(home, SOURCES_FILE);
-  await app.policy.store.whileEditing(path, async () => {
-    const { [name]: before, ...others } = sourcesOf(app);
-    if (before === undefined && source === undefined) return;
+  return await app.policy.store.whileEditing(path, async () => {
+    const { [name]: before, ...others } = keySources(home, (message) => {
+      throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
+    });
+    if (before === undefined && source === undefined) return false;
+    // What is elsewhere now is left in no keyring.
+    if (before && "keyring" in before && !(source && "keyring" in source)) {
+      await removeFromKeyring(app, name);
+    }
     await writePrivate(path, { ...others, ...(source && { [name]: source }) });
-    await record({ app }, "key kept elsewhere", { name, in: source ? Object.keys(source) : [] });
+    await record({ app }, "key kept elsewhere", { name, in: Object.keys(source ?? {}) });
+    return before !== undefined;
   });
 }
 
-function sourcesOf(app: App): KeySources {
-  return keySources(app.config().home, (message) => app.log.warn(message));
-}
-
 async function remove(at: CommandContext, name: string): Promise<Shown> {
-  let had = false;
-  const path = await edit(at, name, (before) => void (had = before !== undefined));
-  const source = sourcesOf(at.app)[name];
-  if (source !== undefined) {
-    if ("keyring" in source) await removeFromKeyring(at.app, name);
-    await setSource(at, name, undefined);
-    return { value: { name }, text: `${name} is removed` };
+  let had = await setSource(at, name, undefined);
+  const path = await edit(at, name, (before) => void (had ||= before !== undefined));
+  if (!had) {
+    throw usage(`Cannot remove ${name}: ${path} does not have it`, "See `pml key list`");
   }
-  if (!had) throw usage(`Cannot remove ${name}: ${path} does not have it`, "See `pml key list`");
-  return { value: { name, path }, text: `${path}: ${name} is removed` };
+  return { value: { name, path }, text: `${name} is removed` };
 }
 
 /** Changes one key in its file, and returns the path. */
@@ -200,7 +199,7 @@ async function edit(
 /** Lists the keys that are wanted or kept, and where each comes from; never a value. */
 async function list({ app }: CommandContext): Promise<Shown> {
   const wanted = wantedKeys(app.config(), app.registryKeys());
-  const sources = sourcesOf(app);
+  const sources = keySources(app.config().home, (message) => app.log.warn(message));
   await app.keys.looked();
   const rest = new Set([...app.keys.kept().keys(), ...Object.keys(sources)]);
   for (const { name } of wanted) rest.delete(name);

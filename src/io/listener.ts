@@ -196,8 +196,8 @@ function refuseBroken(
 ): void {
   const [request] = busy.get(socket)?.[0] ?? [];
   // Who still reads the body of a request answers it. What breaks after the body is no part of it.
-  const isRead = request?.complete === false && request.listenerCount("error");
-  if (isRead) return void request.emit("error", error);
+  const hasReader = request?.complete === false && request.listenerCount("error");
+  if (hasReader) return void request.emit("error", error);
   const [status, why] = whyBroken(error, "it is no HTTP");
   if (!socket.writable || request) return void socket.destroy();
   onRefused?.(status, why);

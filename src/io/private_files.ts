@@ -69,7 +69,7 @@ export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined
     const plain = readPlain(path);
     return plain && reading.parse(JSON.parse(new TextDecoder().decode(plain.bytes)));
   } catch (error) {
-    reading.warn(`Cannot read ${quoted(path, 400)}, so it is ignored: ${error}`);
+    reading.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
     return undefined;
   }
 }

@@ -12,7 +12,7 @@ import { ERAS } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
-import { endWell, textOf } from "./oracles.ts";
+import { endWell, journalOf, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
 const MS = 120_000;
@@ -169,6 +169,8 @@ Deno.test("Install scripts run on a person's word alone, once, and are pinned, w
   }
   // Each ran once, without the token of the registry.
   assert.equal(at.ran(), "own undefined\nnative undefined\n");
+  const told = (await journalOf(ws)).filter(({ event }) => event === "install scripts");
+  assert.deepEqual(told.map(({ about }) => about?.scripts), [["own@1.0.0"], ["native@1.0.0"]]);
   for (const era of ERAS) {
     await using again = new RawStdio(ws, { era, env: at.env });
     await again.open();
@@ -327,7 +329,7 @@ for (const isOff of [false, true]) {
     assert.equal(code, 0, stdout);
     const question = isOff
       ? /nothing confines them on this machine \(it is off\): .* your files with your rights/
-      : /Landlock confines them: they can write only in their package .* but not your files or/;
+      : /Landlock confines them: they can write only in their package .* They cannot read your files or/;
     assert.match(stdout, question);
     await using again = new RawStdio(ws, { env });
     await again.open();

@@ -190,7 +190,7 @@ export const DOOR_CLIENTS: readonly Mutant[] = [
     name: "door-late-body",
     guard: "Who sends a body too slowly is told so",
     file: "listener.ts",
-    find: 'if (isRead) return void request.emit("error", error);',
+    find: 'if (hasReader) return void request.emit("error", error);',
     put: "",
     test: LOAD,
     filter: "HT11: connections that send nothing, half a head or half a body are closed",

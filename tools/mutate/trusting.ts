@@ -168,4 +168,33 @@ export const TRUSTING: readonly Mutant[] = [
     test: "tests/attacks/pe_programs_test.ts",
     filter: "A confined server writes nothing that another one runs",
   },
+  {
+    name: "key-left-in-keyring",
+    guard: "A key that moved to a program or a file is left in no keyring",
+    file: "_key.ts",
+    find: 'if (before && "keyring" in before && !(source && "keyring" in source)) {',
+    put: "if (source === undefined && name === '') {",
+    test: "tests/keyring_test.ts",
+    filter:
+      "A key that moved to a program or a file is left in no keyring, and a file of places that is broken stays",
+  },
+  {
+    name: "key-places-broken",
+    guard: "A file that says where keys are, and cannot be read, is not replaced",
+    file: "_key.ts",
+    find: 'throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });',
+    put: "void message;",
+    test: "tests/keyring_test.ts",
+    filter:
+      "A key that moved to a program or a file is left in no keyring, and a file of places that is broken stays",
+  },
+  {
+    name: "journal-goes-back",
+    guard: "Records that could not be written leave no gap in the chain",
+    file: "journal.ts",
+    find: "this.#chain = this.#written; lost = this.#fail(error);",
+    put: "lost = this.#fail(error);",
+    test: "src/audit/journal_test.ts",
+    filter: "write() fails when the folder is gone, and works again when it can be made",
+  },
 ];
