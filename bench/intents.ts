@@ -80,9 +80,9 @@ class Bench {
     const call = { id, arguments: {}, via: "call", actor: "local", pass: { definition } };
     const result = { content: [{ type: "text", text: "" }] };
     // A memory looks at nothing else of a call.
+    const now = performance.now();
     memory.note({
-      call: call as never,
-      since: performance.now(),
+      ...{ call: call as never, since: now, ended: now },
       outcome: { kind: "result", result },
     });
     await memory.settled();

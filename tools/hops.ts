@@ -8,6 +8,7 @@
  */
 
 import { join } from "node:path";
+import { setImmediate } from "node:timers";
 import { type OpenedGateway, openGateway } from "../mod.ts";
 import { FakeRegistry, moduleEntry } from "../tests/kit/fake_registry.ts";
 import { makeWorkspace } from "../tests/kit/workspace.ts";
@@ -62,8 +63,8 @@ export async function hops(): Promise<readonly Hops[]> {
   for (const [name, value] of Object.entries(set)) Deno.env.set(name, value);
   await using gateway = await openGateway({ cwd: ws.path });
   using session = new Session(ROOT);
-  const read = () => gateway.callTool("filesystem:read_file", { path: "a.txt" });
-  const echo = () => gateway.callTool("echo:echo", { a: 1 });
+  const read = () => whole(gateway.callTool("filesystem:read_file", { path: "a.txt" }));
+  const echo = () => whole(gateway.callTool("echo:echo", { a: 1 }));
   const found: Hops[] = [];
   for (
     const [call, run] of [["a warm `filesystem:read_file`", read], [
@@ -86,7 +87,13 @@ export async function hops(): Promise<readonly Hops[]> {
 type Run = () => Promise<unknown>;
 
 async function use(gateway: OpenedGateway, name: string): Promise<void> {
-  await gateway.callTool(`${name}:go`);
+  await whole(gateway.callTool(`${name}:go`));
+}
+
+/** Waits for a call, and for what is left of it when its answer was sent. */
+async function whole(call: Promise<unknown>): Promise<void> {
+  await call;
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Waits until what goes on behind calls is over: nothing of it is of the next one. */

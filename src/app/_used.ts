@@ -26,6 +26,6 @@ export async function used(
     if (outcome !== undefined) return outcome;
     throw error;
   } finally {
-    if (outcome?.kind !== "changed") onUse?.({ call, since, outcome });
+    if (outcome?.kind !== "changed") onUse?.({ call, since, ended: performance.now(), outcome });
   }
 }

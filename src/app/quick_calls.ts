@@ -180,14 +180,14 @@ class QuickCall implements Back {
 
   failed(error: unknown): void {
     if (this.#isOver) return;
-    this.#over(endOfError(error));
+    this.#over(() => endOfError(error));
     // It may repeat what the server sent.
     this.#request.back.failed(this.#options.redactor.cleaned(error));
   }
 
   unsent(error: unknown): void {
     if (this.#isOver) return;
-    this.#over(endOfError(error));
+    this.#over(() => endOfError(error));
     this.#options.forget();
     this.#request.again();
   }
@@ -218,19 +218,23 @@ class QuickCall implements Back {
 
   #ended(outcome: Outcome): void {
     if (this.#isOver) return;
-    this.#over(endOfOutcome(outcome));
+    this.#over(() => endOfOutcome(outcome));
     this.#request.back.answered(outcome);
   }
 
-  #over(end: ReturnType<typeof endOfError>): void {
-    const { deadlines, onUse } = this.#options;
+  #over(end: () => ReturnType<typeof endOfError>): void {
+    const { deadlines, records, onUse } = this.#options;
     this.#isOver = true;
     if (this.#running?.isAsking) this.#abort?.abort(inVain());
     if (this.#running !== undefined) deadlines.end(this.#running);
     this.#leave();
-    const since = this.#since || performance.now();
-    this.#options.records.end(endOf(this, { since, ...end }));
-    if (this.#cancel !== undefined) onUse?.({ call: this.#call, since, outcome: this.#came });
+    const ended = performance.now();
+    const since = this.#since || ended;
+    const isSent = this.#cancel !== undefined;
+    records.later(() => {
+      records.end(endOf(this, { since, ended, ...end() }));
+      if (isSent) onUse?.({ call: this.#call, since, ended, outcome: this.#came });
+    });
   }
 
   #leave(): void {

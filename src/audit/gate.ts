@@ -26,7 +26,10 @@ export function auditGate<C extends Call>(
     const since = performance.now();
     try {
       const outcome = await next({ ...call, isLost });
-      journal.note(endOf(call, { since, ...endOfOutcome(outcome) }), isLost);
+      journal.note(
+        endOf(call, { since, ...endOfOutcome(outcome) }),
+        isLost,
+      );
       return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {
       journal.note(endOf(call, { since, ...endOfError(error) }), isLost);
@@ -83,9 +86,13 @@ function ruleOf({ rule }: Verdict): string {
 /** Returns the record of the end of a call. */
 export function endOf(
   { callId }: Pick<Call, "callId">,
-  { since, ...ending }: CallEnd & { readonly since: number },
+  { since, ended, ...ending }: CallEnd & {
+    readonly since: number;
+    /** By default now. */
+    readonly ended?: number;
+  },
 ): EndRecord {
-  const ms = Math.round((performance.now() - since) * 1_000) / 1_000;
+  const ms = Math.round(((ended ?? performance.now()) - since) * 1_000) / 1_000;
   return { kind: "end", callId, ...ending, ms };
 }
 

@@ -7,7 +7,6 @@
 
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import { setImmediate } from "node:timers";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { privateFolder } from "../io/private_files.ts";
@@ -74,7 +73,7 @@ export type JournalRecord = StartRecord | EndRecord | EventRecord;
 /** The options of a journal. */
 export interface JournalOptions {
   readonly redactor: Redactor;
-  /** Is called with what could not be written, once for all records that were to be written at once. */
+  /** Is called with what could not be written, once for all that was to be written at once. */
   readonly onFailure: (error: PmlError) => void;
   /** The size in bytes after which the next file begins. */
   readonly fileBytes: number;
@@ -105,8 +104,6 @@ export class Journal implements Disposable {
   /** The records that wait, and who waits for them. */
   #lines = "";
   #waiting: Done[] = [];
-  /** Ends of calls that have no place in the chain. */
-  readonly #ends: EndRecord[] = [];
   /** When the first of what waits came. */
   #at = new Date().toISOString();
   /** Why nothing that waits can be written. */
@@ -135,7 +132,7 @@ export class Journal implements Disposable {
     try {
       journal.#begin();
     } catch (error) {
-      throw journal.#unavailable(error);
+      throw journal.#fail(error);
     }
     return journal;
   }
@@ -154,20 +151,16 @@ export class Journal implements Disposable {
   append(record: JournalRecord, done?: Done): void {
     if (!this.#isAwaited) queueMicrotask(() => this.#flush());
     this.#isAwaited = true;
-    this.#placeEnds();
     this.#place(record, done);
   }
 
-  /**
-   * Writes the end of a call with the next records, or soon. It gets its place in the chain when the
-   * answer was sent, for which the client waits.
-   */
+  /** Writes the end of a call with the next records, or soon. */
   end(record: EndRecord): void {
     this.#late ??= setTimeout(() => {
       this.#late = undefined;
       this.#flush();
     }, END_MS);
-    if (this.#ends.push(record) === 1) setImmediate(() => this.#placeEnds());
+    this.#place(record);
   }
 
   /**
@@ -187,10 +180,6 @@ export class Journal implements Disposable {
     } catch (error) {
       this.#fail(error);
     }
-  }
-
-  #placeEnds(): void {
-    for (const end of this.#ends.splice(0)) this.#place(end);
   }
 
   #place(record: JournalRecord, done?: Done): void {
@@ -213,7 +202,6 @@ export class Journal implements Disposable {
   }
 
   #flush(): void {
-    this.#placeEnds();
     const [lines, waiting] = [this.#lines, this.#waiting];
     this.#isAwaited = false;
     if (lines === "") return;
@@ -273,21 +261,17 @@ export class Journal implements Disposable {
   }
 
   #fail(cause: unknown): PmlError {
-    const error = this.#unavailable(cause);
-    this.#options.onFailure(error);
-    return error;
-  }
-
-  #unavailable(cause: unknown): PmlError {
     const { message: said } = Object(cause);
     const why = FULL.test(said) ? `the disk is full: ${said}` : said;
     const message = `Cannot write the journal in ${quoted(this.#folder, 400)}: ${why}`;
-    return new PmlError("AUDIT_UNAVAILABLE", message, {
+    const error = new PmlError("AUDIT_UNAVAILABLE", message, {
       hint:
         "Free the disk or repair that folder; `journal: best_effort` in config.yaml lets calls " +
         "that only read run",
       cause,
     });
+    this.#options.onFailure(error);
+    return error;
   }
 }
 

@@ -5,14 +5,15 @@
  * @module
  */
 
-import { asPmlError, type PmlError } from "../core/errors.ts";
+import { setImmediate } from "node:timers";
+import type { PmlError } from "../core/errors.ts";
 import type { EndRecord, Journal, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
 
 /** The options of `Records`. */
 export interface RecordsOptions {
-  /** Opens the journal. Throws AUDIT_UNAVAILABLE if it cannot. */
-  readonly open: (onFailure: (error: unknown) => void) => Journal;
+  /** Opens the journal. Throws AUDIT_UNAVAILABLE if it cannot, of which `onFailure` hears, too. */
+  readonly open: (onFailure: (error: PmlError) => void) => Journal;
   readonly log: Pick<Log, "error" | "info">;
   /** Is called with each record that nobody waits for. */
   readonly onNote: (record: JournalRecord) => void;
@@ -21,6 +22,7 @@ export interface RecordsOptions {
 /** The journal, opened when it is first needed. */
 export class Records implements Disposable {
   readonly #options: RecordsOptions;
+  readonly #left: (() => void)[] = [];
   #journal: Journal | undefined;
   #isBroken = false;
 
@@ -32,14 +34,18 @@ export class Records implements Disposable {
   /** Writes a record; rejects with AUDIT_UNAVAILABLE. */
   async write(record: JournalRecord): Promise<void> {
     await this.#opened().write(record);
-    if (!this.#isBroken) return;
+    if (this.#isBroken) this.#options.log.info("The journal is written again");
     this.#isBroken = false;
-    this.#options.log.info("The journal is written again");
   }
 
   /** Whether the journal is open, and its last record could be written. */
   get isSound(): boolean {
     return this.#journal !== undefined && !this.#isBroken;
+  }
+
+  /** Does what is left of a call when its answer was sent: the client waits for nothing of it. */
+  later(work: () => void): void {
+    if (this.#left.push(work) === 1) setImmediate(() => this.#catchUp());
   }
 
   /** Writes the end of a call whose start was written, at the latest soon. */
@@ -69,19 +75,18 @@ export class Records implements Disposable {
 
   /** Closes the journal. */
   [Symbol.dispose](): void {
+    this.#catchUp();
     this.#journal?.[Symbol.dispose]();
   }
 
+  #catchUp(): void {
+    for (const work of this.#left.splice(0)) work();
+  }
+
   #opened(): Journal {
-    const failed = (error: unknown) => {
-      if (!this.#isBroken) this.#options.log.error(asPmlError(error).message);
+    return this.#journal ??= this.#options.open(({ message }) => {
+      if (!this.#isBroken) this.#options.log.error(message);
       this.#isBroken = true;
-    };
-    try {
-      return this.#journal ??= this.#options.open(failed);
-    } catch (error) {
-      failed(error);
-      throw error;
-    }
+    });
   }
 }

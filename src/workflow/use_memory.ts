@@ -31,8 +31,9 @@ export interface UseMemoryOptions {
 /** A call that reached its server. */
 export interface UsedTool {
   readonly call: Pick<PassCall, "id" | "arguments" | "via" | "actor" | "method" | "run" | "pass">;
-  /** When it began, as `performance.now()` says. */
+  /** When it began and ended, as `performance.now()` says. */
   readonly since: number;
+  readonly ended: number;
   /** Its outcome; undefined if it failed. */
   readonly outcome: Outcome | undefined;
 }
@@ -113,7 +114,7 @@ export class UseMemory implements AsyncDisposable {
   note(used: UsedTool): void {
     const { method, via } = used.call;
     if (!this.#options.isOn() || method !== undefined || via === "server") return;
-    this.#noting = this.#note(used, performance.now());
+    this.#noting = this.#note(used);
   }
 
   /** Remembers what a search of a client found, so that its next calls say what fitted. */
@@ -216,7 +217,7 @@ export class UseMemory implements AsyncDisposable {
     this.flush();
   }
 
-  async #note({ call, since, outcome }: UsedTool, ended: number): Promise<void> {
+  async #note({ call, since, ended, outcome }: UsedTool): Promise<void> {
     // The gates have loaded the definition already, unless the call failed on the way.
     const definition = await call.pass.definition().catch(() => undefined);
     if (definition === undefined) return;

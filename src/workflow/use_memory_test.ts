@@ -75,7 +75,8 @@ async function use(memory: UseMemory, id: string, options: Use = {}): Promise<vo
     ...{ id, arguments: args, via: "call", actor: "local", run, method },
     pass: { definition: () => Promise.resolve(definition) },
   };
-  memory.note({ call: call as never, since: performance.now(), outcome });
+  const now = performance.now();
+  memory.note({ call: call as never, since: now, ended: now, outcome });
   for (let turn = 0; turn < 5; turn++) await Promise.resolve();
 }
 
