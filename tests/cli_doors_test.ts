@@ -46,7 +46,7 @@ Deno.test("pml stdio loads neither the SDK for a usual call nor what only people
   const { imports, workspace: _w, ...config } = JSON.parse(
     await Deno.readTextFile(repoFile("deno.json")),
   );
-  const { commander: _, zod: __, "@modelcontextprotocol/server": ___, ...others } = imports;
+  const { commander: _, "@modelcontextprotocol/server": __, ...others } = imports;
   // Not beside the home: it would mark a workspace that holds it.
   const path = `${ws.root}/tmp/deno.json`;
   await Deno.writeTextFile(path, JSON.stringify({ ...config, imports: others, lint: {} }));

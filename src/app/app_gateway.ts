@@ -4,7 +4,7 @@
  * @module
  */
 
-import { gatewaySettings } from "../config/gateway_settings.ts";
+import { gatewaySettings } from "../config/gateway_options.ts";
 import { Gateway } from "../gateway/gateway.ts";
 import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";

@@ -76,7 +76,7 @@ async function additionOf(
   const { environment, workspace: { root } } = app.loaded();
   const path = "the command line";
   const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
-  const { taken: [taken], skipped: [skipped] } = await pickServers([entry], {
+  const { taken: [taken], skipped: [skipped] } = pickServers([entry], {
     ...{ environment, root, builtins: app.builtins },
     redact: (text) => app.parts.redactor.redact(text),
     present: await presentServers(await findTarget(app, workspace)),

@@ -114,7 +114,7 @@ async function planOf(
       problems.push(asPmlError(error));
     }
   }
-  const picked = await pickServers(entries, {
+  const picked = pickServers(entries, {
     ...place,
     redact: (text) => app.parts.redactor.redact(text),
     present: await presentServers(target),

@@ -8,21 +8,11 @@ import { dirname } from "node:path";
 import { Company } from "./company.ts";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
+import { FORBIDDEN, policySchema } from "./_schema.ts";
 import { parseYaml } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
 import { crowdedRules, NO_RULES, type Rules, rulesOf } from "./rules.ts";
 import { exists } from "./workspace.ts";
-
-/** What a policy can forbid. */
-export const FORBIDDEN = [
-  "deno",
-  "stdio",
-  "http",
-  "cloud",
-  "registry",
-  "container",
-  "unconfined",
-] as const;
 
 /** A policy that was read. */
 export interface PolicyFile {
@@ -90,9 +80,8 @@ async function readPolicy(
   const own: Report = { ...report, problems: [] };
   const read = await readDocument(path, {
     report: own,
-    kind: "policy",
     parse: parseYaml,
-    schema: async (zod) => (await import("./_schema.ts")).policySchema(zod),
+    schema: () => Promise.resolve(policySchema),
   });
   const { problems } = own;
   const open = read && [read.realPath, dirname(read.realPath)].find((at) => isOpen(at, isSaid));

@@ -6,18 +6,14 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { join } from "node:path";
-import type { z } from "zod";
 import { sha256 } from "../core/hash.ts";
 import { placeAt } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
-import { VERSION } from "../core/version.ts";
-import { stampAt } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
-import type { Zod } from "./_schema.ts";
 import type { Note, Path, Syntax } from "./_syntax.ts";
+import type { Wanted } from "./_wanted.ts";
 import { exists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
@@ -37,11 +33,9 @@ export interface ConfigDocument<T> {
 /** How a file is read. */
 export interface DocumentOptions<T> {
   readonly report: Report;
-  /** Which file it is: the name of its schema. */
-  readonly kind: "workspace" | "person" | "policy";
   readonly parse: (text: string, note: Note) => Promise<Syntax | undefined> | Syntax | undefined;
-  /** Returns the schema. The schema library is loaded only if there is a file. */
-  readonly schema: (zod: Zod) => Promise<z.ZodType<T>>;
+  /** Returns the schema, which is loaded only if there is a file. */
+  readonly schema: () => Promise<Wanted<T>>;
 }
 
 const MOST_PROBLEMS = 100;
@@ -71,7 +65,7 @@ async function read<T>(
   reading: DocumentOptions<T>,
 ): Promise<ConfigDocument<T> | undefined> {
   if (!exists(path)) return undefined;
-  const { report, parse } = reading;
+  const { report, parse, schema } = reading;
   const realPath = await Deno.realPath(path);
   const { bytes } = readRegular(realPath, { most: RULES_FILE_MAX });
   const text = new TextDecoder().decode(bytes);
@@ -90,40 +84,17 @@ async function read<T>(
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
     note(offset, { path: keys, ...said });
   };
-  const hash = sha256(bytes);
-  const data = await checked(value, { ...reading, hash, problem });
+  const { validated } = await import("./_wanted.ts");
+  const data = validated(value, { schema: await schema(), problem });
   if (data === undefined) return undefined;
   return {
     realPath,
-    hash: `sha256-${hash}`,
+    hash: `sha256-${sha256(bytes)}`,
     said: data,
     problem,
     warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),
     isBad: () => report.problems.some(({ file }) => file === path),
   };
-}
-
-/** A value that is checked, and the hash of its file. */
-export interface Checking<T> extends DocumentOptions<T> {
-  readonly hash: string;
-  readonly problem: ConfigDocument<T>["problem"];
-}
-
-/**
- * Checks a value, and returns what the schema makes of it. A file that was checked before, byte for
- * byte, by this version, is not checked again: the schema library takes a third of a start.
- */
-async function checked<T>(value: unknown, checking: Checking<T>): Promise<T | undefined> {
-  const { kind, hash, report: { home } } = checking;
-  const name = `${kind}-${sha256(`${VERSION} ${hash}`).slice(0, 32)}.json`;
-  const mark = home && join(home, "valid", name);
-  if (mark !== undefined && stampAt(mark) !== undefined) {
-    // The mark is only left where the schema made exactly this of the value. What the parsers make
-    // has no prototypes.
-    return withTypes(structuredClone(value)) as T;
-  }
-  const { validated } = await import("./_validated.ts");
-  return await validated(value, checking, mark);
 }
 
 /** Adds the types of a client's servers where the other keys show them: clients may omit them. */

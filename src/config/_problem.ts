@@ -25,8 +25,6 @@ export interface Problem {
 export interface Report {
   readonly problems: Problem[];
   readonly warnings: string[];
-  /** The PML home, where it is remembered which files are valid. */
-  readonly home?: string;
   /** Says who mends the problems, if it is not the person. */
   hint?: string;
 }

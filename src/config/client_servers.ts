@@ -11,8 +11,8 @@ import { isObject, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
-import { wantedBy } from "./_validated.ts";
 import { clientServersSchema } from "./_schema.ts";
+import type { Issue } from "./_wanted.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ServerDefinition } from "./servers.ts";
 
@@ -63,10 +63,10 @@ interface Candidate {
 /**
  * Checks every server. Of several with one name the one that the client prefers is checked first.
  */
-export async function pickServers(
+export function pickServers(
   entries: readonly ClientEntry[],
   options: PickOptions,
-): Promise<PickResult> {
+): PickResult {
   const skipped: SkippedServer[] = [];
   const candidates = [...entries].sort((one, other) => one.near - other.near)
     .flatMap((entry): Candidate[] => {
@@ -83,7 +83,7 @@ export async function pickServers(
     Object.entries(options.present).map(([name, said]) => [slug(name), said]),
   );
   for (const candidate of candidates) {
-    const done = await settled(candidate, { variables, present });
+    const done = settled(candidate, { variables, present });
     if ("why" in done) skipped.push({ entry: candidate.entry, why: done.why });
     else {
       taken.push(done);
@@ -115,15 +115,15 @@ function candidateOf(
   return "why" in found ? found : { entry, name, ...found };
 }
 
-async function settled(
+function settled(
   candidate: Candidate,
   { variables, present }: {
     readonly variables: ImportVariables;
     readonly present: ReadonlyMap<string | undefined, unknown>;
   },
-): Promise<ImportableServer | { readonly why: string }> {
+): ImportableServer | { readonly why: string } {
   const { entry, name, definition: raw } = candidate;
-  const wrong = await problemOf(entry.name, raw);
+  const wrong = problemOf(entry.name, raw);
   if (wrong !== undefined) return { why: wrong };
   const at = `${entry.path}, ${entry.key.join(".")}`;
   const definition = variables.withoutSecrets(raw, { name, at });
@@ -141,13 +141,13 @@ async function settled(
 }
 
 /** Returns what PML's schema does not accept, by key and never by value. */
-async function problemOf(title: string, definition: ClientDefinition): Promise<string | undefined> {
-  const { z } = await import("zod");
-  const { error } = clientServersSchema(z).safeParse({ [title]: definition }, { error: wantedBy });
-  const [issue] = error?.issues ?? [];
+function problemOf(title: string, definition: ClientDefinition): string | undefined {
+  const issues: Issue[] = [];
+  clientServersSchema({ [title]: definition }, { path: [], wrong: (issue) => issues.push(issue) });
+  const [issue] = issues;
   if (issue === undefined) return undefined;
   const key = issue.path.slice(1, 2).join("");
-  return `PML wants ${key === "" ? "" : `as ${key} `}${issue.message}`;
+  return `PML wants ${key === "" ? "" : `as ${key} `}${issue.wanted}`;
 }
 
 /** Returns whether an entry is PML, by its name or by what it starts. */

@@ -171,7 +171,6 @@ async function loadFiles(
   const report: Report = {
     problems: [...homeProblems(environment, root), ...registryProblems(environment)],
     warnings: [...environment.warnings, ...(warning === undefined ? [] : [warning])],
-    home: environment.home,
   };
   const read = (path: string) => readWorkspaceFile(path, report);
   const file = workspace.file === undefined ? undefined : await read(workspace.file);

@@ -68,9 +68,8 @@ async function readWith(
 ): Promise<WorkspaceFile | undefined> {
   const read = await readDocument(path, {
     report,
-    kind: "workspace",
     parse,
-    schema: async (zod) => (await import("./_schema.ts")).workspaceSchema(zod),
+    schema: async () => (await import("./_schema.ts")).workspaceSchema,
   });
   if (read === undefined) return undefined;
   const { said: { workspace, permissions, registries, cloud, grants, gateway, intent } } = read;

@@ -6,8 +6,10 @@
 
 import { type Exposure, type HybridOptions, META_TOOLS, type MetaTool } from "../core/exposure.ts";
 import { defined, quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
+import type { Config } from "./config.ts";
 import { keyOf } from "./limits.ts";
 
 export type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
@@ -123,3 +125,23 @@ function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOp
   });
   return defined(Object.fromEntries(options));
 }
+
+/** Returns the settings on which lists of tools and questions to the person depend. */
+export const gatewaySettings = memoized((
+  { gateway, intent, limits, channel, narrowing }: Config,
+) => {
+  const identity = narrowing?.identity;
+  return {
+    ...gateway,
+    semantic: SEMANTIC,
+    intent,
+    batchMax: limits.batch,
+    planMax: limits.planTasks,
+    inlineBytes: limits.inlineBytes,
+    approvalMs: limits.approvalMs,
+    // Questions about the calls of another identity go to the person.
+    asksClient: identity === undefined && (channel === undefined || channel === "client"),
+    actor: identity?.name ?? "local",
+    toolsetFor: narrowing?.toolsetFor,
+  };
+});

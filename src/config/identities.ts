@@ -15,6 +15,7 @@ import type { Company } from "./company.ts";
 import type { Config } from "./config.ts";
 import type { Environment } from "./env.ts";
 import { type Rules, rulesOf } from "./rules.ts";
+import { RATE } from "./_schema.ts";
 
 /** Somebody who may use this PML over HTTP. */
 export interface Identity {
@@ -76,9 +77,6 @@ const UNITS: Readonly<Record<string, number>> = {
   hour: 3_600 * SECOND,
   day: 86_400 * SECOND,
 };
-/** How a rate is written: `60/minute`. */
-export const RATE = /^([1-9]\d{0,5})\/(second|minute|hour|day)$/;
-
 function identitiesOf(
   { identities = {} }: IdentitySections,
   { path, setOf }: {

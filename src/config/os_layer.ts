@@ -6,6 +6,3 @@
 
 /** The choices: any layer, one of the two, no layer, or no module without a layer. */
 export type OsLayer = "auto" | "landlock" | "bwrap" | "off" | "required";
-
-/** All choices. */
-export const OS_LAYERS: readonly OsLayer[] = ["auto", "landlock", "bwrap", "off", "required"];

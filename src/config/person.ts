@@ -6,10 +6,10 @@
 
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import type { z } from "zod";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import type { personSchema } from "./_schema.ts";
+import type { Value } from "./_wanted.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";
@@ -73,7 +73,7 @@ export interface PersonConfig {
   readonly workspaces: readonly string[];
 }
 
-type PersonValues = z.infer<ReturnType<typeof personSchema>>;
+type PersonValues = Value<typeof personSchema>;
 
 /** The options of `readPerson`. */
 export interface PersonReport extends Report {
@@ -87,9 +87,8 @@ export interface PersonReport extends Report {
 export async function readPerson(path: string, report: PersonReport): Promise<PersonConfig> {
   const read = await readDocument(path, {
     report,
-    kind: "person",
     parse: async (text, note) => await (await import("./_syntax.ts")).parseYaml(text, note),
-    schema: async (zod) => (await import("./_schema.ts")).personSchema(zod),
+    schema: async () => (await import("./_schema.ts")).personSchema,
   });
   const warn = (said: string) => read?.warn(said);
   const said = read?.said ?? {};

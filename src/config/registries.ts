@@ -7,7 +7,6 @@
 
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { isAddress } from "./_address.ts";
 import type { Problem } from "./_problem.ts";
 import type { Environment } from "./env.ts";
 
@@ -23,6 +22,8 @@ export interface RegistryEntry {
   readonly isDefault?: boolean;
 }
 
+/** The hosts that lead to this machine. */
+const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 /** How the URL of a registry begins: in PML's own format, or in that of the MCP Registry. */
 export const REGISTRY_BEGINNINGS = ["https://", "mcp+https://"] as const;
 
@@ -65,4 +66,15 @@ export function registryProblems({ registries = [] }: Environment): Problem[] {
   const wanted = `"none", or URLs that begin ${begins}, without a user name or password`;
   return registries.filter((url) => !isAddress(url, REGISTRY_BEGINNINGS))
     .map((url) => ({ file: "PML_REGISTRIES", key: "", found: quoted(url, 200), wanted }));
+}
+
+/**
+ * Returns whether a text is a URL without a user name or password that begins with one of these
+ * texts or leads to this machine.
+ */
+export function isAddress(text: string, beginnings: readonly string[]): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.username !== "" || url.password !== "") return false;
+  return beginnings.includes(`${url.protocol}//`) ||
+    /^(mcp\+)?http:$/.test(url.protocol) && THIS_MACHINE.test(url.hostname);
 }

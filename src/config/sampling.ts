@@ -7,9 +7,6 @@
 
 import { parsePattern, type Pattern } from "../core/pattern.ts";
 
-/** The providers of models. */
-export const PROVIDERS = ["anthropic", "openai"] as const;
-
 /** The settings of sampling by a provider. */
 export interface SamplingSettings {
   /** Whose format the model is spoken to in. */

@@ -5,13 +5,13 @@
  */
 
 import { dirname, resolve } from "node:path";
-import type { z } from "zod";
 import type { OAuthSettings } from "../core/authorization.ts";
 import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
 import type { workspaceSchema } from "./_schema.ts";
+import type { Value } from "./_wanted.ts";
 import type { Path } from "./_syntax.ts";
 
 /** A server that a person defines. */
@@ -85,7 +85,7 @@ export interface HttpDefinition {
   readonly key?: string;
 }
 
-type WorkspaceValues = z.infer<ReturnType<typeof workspaceSchema>>;
+type WorkspaceValues = Value<typeof workspaceSchema>;
 type ServerSections = Partial<Pick<WorkspaceValues, "private_mcps" | "mcpServers">>;
 type ServerEntry =
   (NonNullable<ServerSections["private_mcps"]> | NonNullable<ServerSections["mcpServers"]>)[string];

@@ -9,22 +9,13 @@ import type { Mutant } from "./mutant.ts";
 /** What is checked of a file before it is used. */
 export const FILES: readonly Mutant[] = [
   {
-    name: "file-marked",
-    guard: "A configuration that was not checked byte for byte is checked",
-    file: "_document.ts",
-    find: "if (mark !== undefined && stampAt(mark) !== undefined) {",
-    put: "if (mark !== undefined) {",
-    test: "src/config/_validated_test.ts",
-    filter: "A file that was checked before is read the same, and one with another byte is checked",
-  },
-  {
-    name: "file-plain",
-    guard: "No mark is left of a configuration of which its schema makes something else",
-    file: "_validated.ts",
-    find: "if (!isPlain) return;",
-    put: "if (isPlain === undefined) return;",
-    test: "src/config/_validated_test.ts",
-    filter: "No mark is left of a file of which its schema makes something else",
+    name: "file-unknown",
+    guard: "A configuration has no key but those that PML knows",
+    file: "_wanted.ts",
+    find: "Object.keys(value).filter((key) => !members.has(key))",
+    put: "Object.keys({}).filter((key) => !members.has(key))",
+    test: "src/config/_wanted_test.ts",
+    filter: "A key that would be a prototype is refused in every file",
   },
   {
     name: "plain-before",

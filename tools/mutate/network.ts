@@ -104,7 +104,7 @@ export const NETWORK: readonly Mutant[] = [
     name: "certificates-workspace",
     guard: "A workspace's file names no certificates",
     file: "_schema.ts",
-    find: "isPerson ? path : zod.never(PERSONAL)",
+    find: "leaf<string>(PERSONAL, () => false)",
     put: "path",
     test: THROUGH,
     filter: FILES,

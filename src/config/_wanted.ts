@@ -1,0 +1,161 @@
+/**
+ * What the values of a configuration must be, put together of small parts. Each says what is wanted
+ * where a value is something else.
+ *
+ * A library of schemas is a third of a start, and 10 MB, for the few kinds of values that there are.
+ *
+ * @module
+ */
+
+import { isObject, quoted } from "../core/json.ts";
+import { nearName } from "../core/near_name.ts";
+import { type ConfigDocument, withTypes } from "./_document.ts";
+import type { Path } from "./_syntax.ts";
+
+/** Something that is wrong with a value. */
+export interface Issue {
+  readonly path: Path;
+  /** What has to be there. */
+  readonly wanted: string;
+  /** For an unknown key: the keys that there are, as far as they have names. */
+  readonly keys?: readonly string[];
+}
+
+/** A place in a value, and what hears of what is wrong there. */
+export interface Place {
+  readonly path: Path;
+  readonly wrong: (issue: Issue) => void;
+}
+
+/** Returns whether a value is what is wanted, and tells everything that is wrong with it. */
+export type Wanted<T> = (value: unknown, place: Place) => value is T;
+
+/** The type of the values that are wanted. */
+export type Value<W> = W extends (value: unknown, place: Place) => value is infer T ? T : never;
+
+type Members = Readonly<Record<string, Wanted<unknown>>>;
+type Said<R extends Members, O extends Members> =
+  & { [K in keyof R]: Value<R[K]> }
+  & { [K in keyof O]?: Value<O[K]> | undefined };
+
+/** Wants a value that passes a test. */
+export function leaf<T>(wanted: string, passes: (value: unknown) => boolean): Wanted<T> {
+  return (value, place): value is T => passes(value) || told(place, wanted);
+}
+
+/** Wants anything. */
+export const any = leaf<unknown>("", () => true);
+
+/** Wants one of some texts. */
+export function oneOf<const T extends string>(names: readonly T[]): Wanted<T> {
+  const all: readonly unknown[] = names;
+  return leaf(`one of ${names.join(", ")}`, (value) => all.includes(value));
+}
+
+/** Wants an object with required and optional keys, and no others. */
+export function object<R extends Members, O extends Members>(
+  required: R,
+  optional: O,
+): Wanted<Said<R, O>> {
+  const members = new Map(Object.entries({ ...required, ...optional }));
+  const keys = [...members.keys()];
+  return (value, place): value is Said<R, O> => {
+    if (!isObject(value)) return told(place, "an object");
+    const known = [...members].map(([key, member]) => {
+      const said = value[key];
+      return said === undefined && !(key in required) || member(said, inside(place, key));
+    });
+    const others = Object.keys(value).filter((key) => !members.has(key))
+      .map((key) => told(inside(place, key), `one of ${keys.join(", ")}`, keys));
+    return [...known, ...others].every(Boolean);
+  };
+}
+
+/** Wants an object with keys of one kind and values of one kind. */
+export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<string, T>> {
+  return (value, place): value is Record<string, T> => {
+    if (!isObject(value)) return told(place, "an object");
+    const wrong = ({ path, wanted }: Issue) => place.wrong({ path, wanted, keys: [] });
+    return Object.entries(value).map(([name, one]) => {
+      const at = inside(place, name);
+      return key(name, { ...at, wrong }) && item(one, at);
+    }).every(Boolean);
+  };
+}
+
+/** Wants an array. */
+export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
+  return (value, place): value is T[] =>
+    Array.isArray(value)
+      ? value.map((one, index) => item(one, inside(place, index))).every(Boolean)
+      : told(place, `an array of ${what}`);
+}
+
+/** Wants what one of two parts wants. */
+export function either<T, U>(one: Wanted<T>, other: Wanted<U>, wanted: string): Wanted<T | U> {
+  const silent = { path: [], wrong: () => {} };
+  return leaf(wanted, (value) => one(value, silent) || other(value, silent));
+}
+
+/** Wants an object whose `type` says which. */
+export function byType<F extends Members>(forms: F): Wanted<Value<F[keyof F]>> {
+  const types = oneOf(Object.keys(forms));
+  return (value, place): value is Value<F[keyof F]> => {
+    if (!isObject(value)) return told(place, "an object");
+    const { type } = value;
+    return types(type, inside(place, "type")) && forms[type]?.(value, place) === true;
+  };
+}
+
+/** Wants what a part wants, and that it passes a test, for which the value of a key stands. */
+export function also<T>(
+  part: Wanted<T>,
+  passes: (value: T) => boolean,
+  { wanted, key }: { readonly wanted: string; readonly key?: string },
+): Wanted<T> {
+  return (value, place): value is T =>
+    part(value, place) &&
+    (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
+}
+
+function inside(place: Place, key: string | number): Place {
+  return { ...place, path: [...place.path, key] };
+}
+
+function told({ path, wrong }: Place, wanted: string, keys?: readonly string[]): false {
+  wrong({ path, wanted, ...keys && { keys } });
+  return false;
+}
+
+/** Returns a file's value if it is as its schema wants it, and reports all that is wrong with it. */
+export function validated<T>(
+  value: unknown,
+  { schema, problem }: Pick<ConfigDocument<T>, "problem"> & { readonly schema: Wanted<T> },
+): T | undefined {
+  // What parsers make may have prototypes, or none at all.
+  const said = withTypes(structuredClone(value));
+  const isValid = schema(said, {
+    path: [],
+    wrong: ({ path, wanted, keys }) => {
+      const found = keys === undefined ? described(value, path) : "an unknown key";
+      const near = nearName(`${path.at(-1)}`, keys ?? []);
+      problem(path, { found, wanted: near ? quoted(near) : wanted });
+    },
+  });
+  return isValid ? said : undefined;
+}
+
+/** Describes the value at a path. Values that may be secret are not repeated. */
+function described(whole: unknown, path: Path): string {
+  const value: unknown = path.reduce((part, key) => Object(part)[key], whole);
+  if (value === undefined) return "nothing";
+  if (value === null) return "null";
+  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
+  // A whole text may be another file, a URL may have a password before its "@" and a key after its
+  // "?", and keys have lines.
+  const secret = path.length === 0 ||
+    ["oauth", "env", "headers", "arguments"].some((key) => path.includes(key)) ||
+    (/[@?\n]/.test(String(value)) && !path.includes("permissions"));
+  if (secret) return `a ${typeof value}`;
+  return `${typeof value === "string" ? quoted(value) : value} (a ${typeof value})`;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { Scratch } from "./_scratch_test.ts";
+
+Deno.test("A key that would be a prototype is refused in every file", async () => {
+  using scratch = new Scratch();
+  const said = {
+    "ws/.pml.json": '{"mcpServers": {"a": {"__proto__": {"command": "x"}}}}',
+    "user/.pml/config.yaml": "mcpServers:\n  a:\n    __proto__:\n      command: x\n",
+  };
+  for (const [file, text] of Object.entries(said)) {
+    scratch.write(file, text);
+    const { problem } = await scratch.load();
+    assert.match(problem?.message ?? "", /a\.__proto__": found/, file);
+    // What is only inherited is missing.
+    assert.match(JSON.stringify(problem?.detail), /a\.(command|url)","found":"nothing"/, file);
+    scratch.write(file, "{}");
+  }
+});
+
+Deno.test("Everything that is wrong with a file is told, each where it stands", async () => {
+  using scratch = new Scratch();
+  scratch.write(
+    "ws/.pml.json",
+    `{
+  "permisions": {},
+  "permissions": { "allow": ["a", "b:c"], "deny": "x" },
+  "mcpServers": { "a": { "command": 7, "args": [1, "x"], "env": { "1": "x" } } },
+  "private_mcps": { "b": { "type": "node" }, "c": 1 },
+  "gateway": { "hybrid": { "semantic_threshold": 2, "max_tokens": 1.5 } }
+}`,
+  );
+  const { problem } = await scratch.load();
+  const { problems } = problem?.detail as { problems: Record<string, unknown>[] };
+  assert.deepEqual(
+    problems.map(({ line, key, found, wanted }) => [line, key, found, String(wanted).slice(0, 30)])
+      .sort(),
+    [
+      [2, "permisions", "an unknown key", '"permissions"'],
+      [3, "permissions.allow[0]", '"a" (a string)', 'the rule "*", "server:*", "ser'],
+      [3, "permissions.deny", '"x" (a string)', "an array of rules"],
+      [4, "mcpServers.a.args[0]", "1 (a number)", "a string"],
+      [4, "mcpServers.a.command", "7 (a number)", "a string that is not empty"],
+      [4, "mcpServers.a.env.1", "an unknown key", "the name of a variable"],
+      [5, "private_mcps.b.type", '"node" (a string)', "one of deno, stdio, http"],
+      [5, "private_mcps.c", "1 (a number)", "an object"],
+      [6, "gateway.hybrid.max_tokens", "1.5 (a number)", "a whole number from 0 to 10000"],
+      [6, "gateway.hybrid.semantic_threshold", "2 (a number)", "a number from 0 to 1"],
+    ],
+  );
+});
