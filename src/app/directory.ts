@@ -121,7 +121,8 @@ export class Directory {
   }
 }
 
-function listing(
+/** Returns how a server of a kind is listed, unless something else is said of it. */
+export function listing(
   from: Pick<Listing, "name" | "kind" | "origin">,
   definition?: object,
 ): Listing {

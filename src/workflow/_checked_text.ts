@@ -11,13 +11,8 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";
-import {
-  type DeclarationOptions,
-  type DeclaredServer,
-  keyText,
-  toolTypes,
-} from "./declarations.ts";
-
+import { keyText } from "./_schema_type.ts";
+import { type DeclarationOptions, type DeclaredServer, toolTypes } from "./declarations.ts";
 /** What code can call. */
 export interface Callable {
   /** All servers by name. */

@@ -102,7 +102,8 @@ export class PlanRun {
     if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
     const stop = this.#stopOf(task);
     if (stop !== undefined) return stop;
-    if (run.signal.aborted) return { state: "not run", why: reasonOf(run.signal) };
+    const { signal } = run.options;
+    if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
     if (!runsNow(task, known)) return { state: "skipped", why: "`when` does not hold" };
     const steps = await stepsOf(task, known);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
@@ -160,7 +161,7 @@ export class PlanRun {
     await this.#place();
     let isBegun = false;
     try {
-      run.signal.throwIfAborted();
+      run.options.signal.throwIfAborted();
       isBegun = true;
       const result = await run.call({
         id: idOf(step.task.tool),

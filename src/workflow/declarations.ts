@@ -10,8 +10,6 @@ import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
 
-export { keyText };
-
 /** A server and its tools, by the names that clients see. */
 export interface DeclaredServer {
   readonly name: string;
