@@ -121,8 +121,7 @@ export class Directory {
   }
 }
 
-/** Returns how a server of a kind is listed, unless something else is said of it. */
-export function listing(
+function listing(
   from: Pick<Listing, "name" | "kind" | "origin">,
   definition?: object,
 ): Listing {

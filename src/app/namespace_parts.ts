@@ -6,7 +6,7 @@
 
 import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
-import { listing } from "./directory.ts";
+
 /** A capability of a registry, by its action. */
 export interface Action {
   readonly action: string;
@@ -47,7 +47,7 @@ export class NamespaceParts {
         : { base, actions };
       this.#parts.set(name, definition);
       const { tells = false, origin = "registry" } = base ?? {};
-      return { ...moduleListing(name), origin, kind: "namespace", definition, tells };
+      return { ...module(name), origin, kind: "namespace", definition, tells };
     });
     return [...listed.filter(({ name }) => !spaces.has(name)), ...made];
   }
@@ -58,12 +58,23 @@ function actionListing(
   { name, manifestOf, blocked }: ActionsKnown & { readonly name: string },
 ): Listing {
   const definition = manifestOf(whole);
-  return { ...moduleListing(name, definition), blocked: () => blocked(whole) };
+  return { ...module(name), definition, blocked: () => blocked(whole) };
 }
 
-function moduleListing(name: string, definition?: object): Listing {
-  return listing({ name, kind: "deno", origin: "registry" }, definition);
+function module(name: string): Listing {
+  return {
+    name,
+    kind: "deno",
+    origin: "registry",
+    title: undefined,
+    definition: undefined,
+    settings: undefined,
+    tells: false,
+    checksArguments: false,
+    blocked: () => undefined,
+  };
 }
+
 function isSame(one: Parts, other: Parts): boolean {
   const look = ({ base, actions }: Parts) => [
     base?.definition,

@@ -11,9 +11,9 @@ import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
-import { type Known, type Plan, runsNow, type Step, stepsOf, type Task, tooMany } from "./plan.ts";
+import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
-import type { Run } from "./run.ts";
+import { type Run, tooManyTasks } from "./run.ts";
 
 /** The options of `PlanRun`. */
 export interface PlanRunOptions {
@@ -134,7 +134,7 @@ export class PlanRun {
   async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
     const { kept, results, known } = this.#options;
     this.#total += steps.length - 1;
-    if (this.#total > known.most) throw tooMany(this.#total, known.most);
+    if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);
     const failures = await Promise.all(steps.map(async (step) => {
       const failure = await this.#step(step);
       this.#tell(task, { state: failure === undefined ? "done" : "failed" });

@@ -63,6 +63,11 @@ export function toolTypes(
   };
 }
 
+/** Returns the declaration of a tool that takes and returns anything. */
+export function anyTool(name: string): string {
+  return `${keyText(name)}(args?: any): Promise<any>;`;
+}
+
 /** Returns the declarations of servers: `server: { tool(args: …): Promise<…> }`. */
 export function declarationsOf(
   servers: readonly DeclaredServer[],
@@ -73,7 +78,7 @@ export function declarationsOf(
     const lines = tools.map((tool) => {
       const line = toolLine(name, tool, options);
       left -= line.length;
-      return left > 0 ? line : `    ${keyText(tool.name)}(args?: any): Promise<any>; // not shown`;
+      return left > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
     });
     return [`  ${keyText(name)}: {`, ...lines, "  };"].join("\n");
   });

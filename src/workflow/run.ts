@@ -117,6 +117,13 @@ export async function answeredResult(
   });
 }
 
+/** Makes the error of a plan with too many tasks. */
+export function tooManyTasks(count: number, most: number): PmlError {
+  return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
+    hint: "Do the work in several plans",
+  });
+}
+
 function tooMany(calls: number): PmlError {
   return new PmlError("OVERLOADED", `Cannot make more calls in one run: it has made ${calls}`, {
     hint: "Do the work in several runs, or raise limits.code_calls in config.yaml of the PML home",
