@@ -219,7 +219,7 @@ class ModuleCheck {
 
   /** The report already shows the path, so it is removed from messages. */
   #short(message: string): string {
-    const start = unloadable(this.#path, "").message;
+    const start = unloadable(this.#path, "", {}).message;
     return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
   }
 }

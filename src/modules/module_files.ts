@@ -89,7 +89,7 @@ function readable<T>(path: string, look: () => T): T {
 export function unloadable(
   path: string,
   why: string,
-  { code = "CONFIG_INVALID", ...more }: PmlErrorOptions & { readonly code?: ErrorCode } = {},
+  { code = "CONFIG_INVALID", ...more }: PmlErrorOptions & { readonly code?: ErrorCode },
 ): PmlError {
   return new PmlError(code, `Cannot load the module ${quoted(path, 300)}: ${why}`, more);
 }
