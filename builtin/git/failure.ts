@@ -23,8 +23,8 @@ export function quoted(text: string): string {
 }
 
 /** Returns an error: what was tried, and why it failed. */
-export function fail(what: string, why: string, cause?: unknown): Error {
-  return new Error(`${what}: ${why}`, { cause });
+export function fail(what: string, why: string): Error {
+  return new Error(`${what}: ${why}`);
 }
 
 /** Returns the error for a message that git printed. */

@@ -7,10 +7,7 @@
 import { JournalReader, journalRuns } from "../audit/journal_lines.ts";
 import { type JournalCheck, verifyJournal } from "../audit/verify.ts";
 
-/** Opens the journal of all processes for reading. */
-export function openJournal(home: string): JournalReader {
-  return new JournalReader(home);
-}
+export { JournalReader };
 
 /** Checks the journal of each process. */
 export async function checkJournal(

@@ -18,12 +18,10 @@ export async function assertRuns(
   capability: Pick<Capability, "kind" | "text">,
 ): Promise<void> {
   if (capability.kind === "plan") {
-    const { metaTools } = await import("../gateway/meta_tools.ts");
-    const { strict } = await import("../gateway/meta_calls.ts");
+    const { strictTool } = await import("../gateway/strict_tool.ts");
     const schemas = await app.schemas();
     const plan = parseJson(capability.text);
-    const { execute_workflow: workflow } = metaTools("", 1);
-    await schemas.assertArguments(strict(workflow), { plan }, {
+    await schemas.assertArguments(strictTool("execute_workflow", 1), { plan }, {
       name: "the plan",
       isChecked: false,
     });

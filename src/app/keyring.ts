@@ -124,7 +124,7 @@ export async function runOutside(
   });
 }
 
-/** Returns the environment of programs that have secrets. */
+/** Returns the environment of programs of the person, which have the session and no key. */
 export function outsideEnvironment(
   { environment, workspace }: LoadedConfig,
 ): OutsideProgram["env"] {

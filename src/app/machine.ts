@@ -73,6 +73,14 @@ export interface MachineOptions {
   readonly stays?: boolean;
 }
 
+/** What the parts of a machine have in common. */
+interface Basics extends Pick<ModulesOptions, "home" | "workspace" | "protection" | "osLayer"> {
+  readonly groups: Reaper;
+  readonly fetch: Fetch;
+  readonly room: Backlog["room"] | undefined;
+  readonly limits: () => Config["limits"];
+}
+
 /** Runs and reaches servers; starts nothing before the first call. */
 export class Machine implements AsyncDisposable {
   /** Tells the calls that wait how what they wait for comes along. */
@@ -120,15 +128,18 @@ export class Machine implements AsyncDisposable {
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     if (options.hasClient) void this.groups.watch();
     this.packages = new Packages(options);
-    this.modules = this.#openModules();
-    const shared = this.#upstreamsOptions();
+    const basics: Basics = {
+      ...{ home, groups: this.groups, fetch: this.fetch, room: options.backlog?.room },
+      workspace: () => this.#config().workspace,
+      protection: () => this.#protection(this.#config()),
+      limits: () => this.#config().limits,
+      osLayer: () => this.#config().osLayer,
+    };
+    this.modules = this.#openModules(basics);
+    const shared = { ...basics, ...this.#upstreamsOptions() };
     this.programs = this.#openPrograms(shared);
-    const limits = () => this.#config().limits;
     this.addresses = new HttpServers({
-      fetch: this.fetch,
-      limits,
-      room: shared.room,
-      home,
+      ...basics,
       authorization: async (server) => {
         // The person signed in, and an identity may be without the person's keys.
         const isPoor = this.#config().narrowing?.identity?.keys === false;
@@ -136,7 +147,11 @@ export class Machine implements AsyncDisposable {
       },
     });
     this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
-    this.cloud = this.#openCloud();
+    this.cloud = new Cloud({
+      ...basics,
+      url: () => this.#config().cloud?.url,
+      keys: options.keys,
+    });
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
     this.far = new Upstreams({ ...shared, server: (name) => way(name, true) });
     this.hub = new HubRouting({
@@ -251,44 +266,23 @@ export class Machine implements AsyncDisposable {
     for (const upstreams of [this.upstreams, this.far]) act(upstreams);
   }
 
-  #openModules(): Modules {
+  #openModules(basics: Basics): Modules {
     const { files, policy, redactor } = this.#options;
     return new Modules({
+      ...basics,
       files,
-      home: this.#config().home,
-      workspace: () => this.#config().workspace,
       variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),
-      protection: () => this.#protection(this.#config()),
-      limits: () => this.#config().limits,
-      osLayer: () => this.#config().osLayer,
-      groups: this.groups,
       onLog: (server, { level, text }) =>
         this.heard(server, { level, text: redactor.redact(text) }),
     });
   }
 
-  #openCloud(): Cloud {
-    const { keys, backlog } = this.#options;
-    return new Cloud({
-      fetch: this.fetch,
-      room: backlog?.room,
-      limits: () => this.#config().limits,
-      home: this.#config().home,
-      url: () => this.#config().cloud?.url,
-      keys,
-    });
-  }
-
-  #upstreamsOptions(): Omit<UpstreamsOptions, "server"> {
-    const { policy, log, events, redactor, backlog } = this.#options;
+  #upstreamsOptions(): Omit<UpstreamsOptions, "server" | keyof Basics> {
+    const { policy, log, events, redactor } = this.#options;
     return {
       ...events,
-      room: backlog?.room,
       withoutSecrets: (said) => redactor.clean(said),
-      workspace: () => this.#config().workspace,
-      home: policy.now.loaded.environment.home,
-      limits: () => this.#config().limits,
       seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
       onLog: (server, level, text) => {
@@ -299,21 +293,17 @@ export class Machine implements AsyncDisposable {
     };
   }
 
-  #openPrograms(shared: Omit<UpstreamsOptions, "server">): StdioServers {
+  #openPrograms(shared: Basics & Omit<UpstreamsOptions, "server">): StdioServers {
     const { environment } = this.#options.policy.now.loaded;
     return new StdioServers({
       ...shared,
-      limits: () => this.#config().limits,
-      osLayer: () => this.#config().osLayer,
       grants: (server) => this.#config().grants[server],
-      protection: () => this.#protection(this.#config()),
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
       installEnvironment: () => ({
         ...installEnvironment(environment),
         ...proxyVariables(this.#options),
       }),
-      groups: this.groups,
       packages: this.packages,
     });
   }

@@ -78,7 +78,7 @@ export class Sampler {
       signal,
       via: "server",
       isNested: true,
-      run: run.id,
+      run: run.options.id,
       actor: call.actor,
       callId: crypto.randomUUID(),
       facts,
@@ -96,7 +96,7 @@ export class Sampler {
           tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
           run: (id, args) => run.call({ id, arguments: args, signal }),
           onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
-          onAsked: (event) => this.#record({ server, run: run.id, ...event }),
+          onAsked: (event) => this.#record({ server, run: run.options.id, ...event }),
         });
       },
     };

@@ -8,7 +8,7 @@ import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
-import { metaComment } from "../modules/meta_comment.ts";
+import { metaComment, unexported } from "../modules/meta_comment.ts";
 import type { Say } from "./_finding.ts";
 
 /** The module that `__meta__` is in, and what it is checked against. */
@@ -99,9 +99,8 @@ export function sayFunctions(
 ): void {
   for (const { definition: { name } } of meta.tools) {
     if (exports.includes(name)) continue;
-    say("failed", `__meta__ names the tool ${quoted(name)}, but no such function is exported`, {
-      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
-    });
+    const { why, hint } = unexported(name);
+    say("failed", why, { hint });
   }
   for (const name of exports.filter((name) => !named.includes(name))) {
     const at = text.split("\n").findIndex((line) => /^export\b/.test(line) && line.includes(name));

@@ -13,7 +13,7 @@ import { textOfUtf8 } from "../core/utf8.ts";
 import { isInside } from "../io/place.ts";
 import { BUNDLE, findImports, type Imports } from "../modules/imports.ts";
 import type { Inspection } from "../modules/loader.ts";
-import { type ModuleCode, ModuleFiles } from "../modules/module_files.ts";
+import { type ModuleCode, ModuleFiles, unloadable } from "../modules/module_files.ts";
 import { accessOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import { findDenied } from "./_denied.ts";
@@ -219,7 +219,7 @@ class ModuleCheck {
 
   /** The report already shows the path, so it is removed from messages. */
   #short(message: string): string {
-    const start = `Cannot load the module ${quoted(this.#path, 300)}: `;
+    const start = unloadable(this.#path, "", {}).message;
     return visible(message.startsWith(start) ? message.slice(start.length) : message, 400);
   }
 }

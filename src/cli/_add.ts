@@ -20,7 +20,7 @@ import {
   unchanged,
 } from "./_command_context.ts";
 import { type Change, changeOf } from "./_config_file.ts";
-import { meant, usage } from "./_failure.ts";
+import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
 import { learn } from "./_learn.ts";
@@ -179,12 +179,13 @@ export async function remove(
   }
   const [change, other] = changes;
   if (change === undefined) {
-    throw usage(
-      `Cannot remove ${quoted(name)}: no file of yours defines it`,
-      app.builtins.has(name)
-        ? `It comes with PML; \`pml deny ${name}\` stops it`
-        : meant(name, { known, otherwise: "See `pml list`" }),
-    );
+    const why = "no file of yours defines it";
+    throw app.builtins.has(name)
+      ? usage(
+        `Cannot remove ${quoted(name)}: ${why}`,
+        `It comes with PML; \`pml deny ${name}\` stops it`,
+      )
+      : misnamed("remove", name, { why, known });
   }
   if (other !== undefined) {
     throw usage(

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { checkJournal, openJournal } from "../app/app_journal.ts";
+import { checkJournal, JournalReader } from "../app/app_journal.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
@@ -48,7 +48,7 @@ async function showJournal({ app, signal }: CommandContext, typed: Typed): Promi
   const isWanted = filterOf(typed);
   const limit = limitOf(typed.limit ?? "50", LIMIT_MAX);
   const show = (row: Row) => print(typed.json ? row.text : lineOf(row));
-  using reader = openJournal(app.config().home);
+  using reader = new JournalReader(app.config().home);
   const calls = new Map<string, Pick<Row, "tool" | "verdict">>();
   let broken = 0;
   const read = async (take: (row: Row) => void) => {

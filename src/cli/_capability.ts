@@ -8,13 +8,13 @@
 import type { App } from "../app/app.ts";
 import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/capability_words.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, type Json, memberOf, quoted, visible } from "../core/json.ts";
+import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { unknownWords, usage } from "./_failure.ts";
+import { named, usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
@@ -27,30 +27,28 @@ interface At extends CommandContext, Open {
   readonly second: string | undefined;
 }
 type Work = (at: At) => Shown | Promise<Shown>;
-
-/** The commands, by their first word, each with how many words it needs. */
-const COMMANDS: Readonly<Record<string, readonly [Work, number]>> = {
-  list: [list, 0],
-  show: [show, 1],
-  save: [save, 1],
-  rename: [rename, 2],
-  delete: [remove, 1],
-  export: [
-    ({ capabilities: { store }, first }) => ({ value: exportForm(first, store.load(first)) }),
-    1,
-  ],
-  import: [(at) => agreed(at, at.saving.parse(parsed(textOf(at.first), at.first), at.second)), 1],
-};
 const FILE_MAX = 4_000_000;
 
 /** Runs `pml capability`. */
 export async function capability(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [what = "list", first = "", second] } = typed;
-  const [work, count] = memberOf(COMMANDS, what) ?? [];
-  const { length } = typed.words;
-  if (work === undefined || count === undefined || length > 0 && length <= count) {
-    throw unknownWords("capability", { ...typed, known: Object.keys(COMMANDS) });
-  }
+  const words = typed.words.length === 0 ? ["list"] : typed.words;
+  const work = named<Work>("capability", words, {
+    list: [list, 0],
+    show: [show, 1],
+    save: [save, 1],
+    rename: [rename, 2],
+    delete: [remove, 1],
+    export: [
+      ({ capabilities: { store }, first }) => ({ value: exportForm(first, store.load(first)) }),
+      1,
+    ],
+    import: [
+      (at) => agreed(at, at.saving.parse(parsed(textOf(at.first), at.first), at.second)),
+      1,
+      2,
+    ],
+  });
+  const [, first = "", second] = words;
   const open = await at.app.capabilities();
   return await work({ ...at, ...open, typed, first: first as ToolId, second });
 }

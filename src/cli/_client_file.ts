@@ -8,10 +8,9 @@ import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node } from "jsonc-parser";
 import { parseJson, parseToml } from "../config/clients.ts";
-import type { PmlError } from "../core/errors.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
-import { refused, unlike } from "./_files.ts";
+import { refused, uneditable, unlike } from "./_files.ts";
 import { isAdded, plain, put } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
@@ -100,10 +99,6 @@ async function withTable(
   const now = await parseToml(after, path).catch(() => undefined);
   if (isDeepStrictEqual(now, plain(wanted))) return after;
   throw uneditable(path);
-}
-
-function uneditable(path: string): PmlError {
-  return refused(path, "it cannot be edited without another change");
 }
 
 /** Returns the lines that an edit adds to a text, and nothing of the lines around them. */

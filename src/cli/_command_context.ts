@@ -6,9 +6,9 @@
 
 import type { App } from "../app/app.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { meant, usage } from "./_failure.ts";
+import { misnamed } from "./_failure.ts";
 import { Signals } from "./_signals.ts";
 import { isTerminal } from "./_terminal.ts";
 import { endInput } from "./_terminal_input.ts";
@@ -164,10 +164,11 @@ export async function prepare(
   const known = states.find(({ name }) => name === server);
   if (known === undefined) {
     const names = states.map(({ name }) => name);
-    throw usage(
-      `Cannot find the server ${quoted(server)}: it is not among ${names.join(", ")}`,
-      meant(server, { known: names, otherwise: "See all with `pml tools`" }),
-    );
+    throw misnamed("find the server", server, {
+      why: `it is not among ${names.join(", ")}`,
+      known: names,
+      otherwise: "See all with `pml tools`",
+    });
   }
   if (known.state === "blocked") return;
   await withProgress(app, [server], () => unlessAborted(servers.load(server), signal));

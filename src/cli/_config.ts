@@ -13,7 +13,7 @@ import { writePreset } from "./_config_preset.ts";
 import { type Value, valuesOf, warningsOf } from "./_config_values.ts";
 import { setValue } from "./_config_set.ts";
 import { wizard } from "./_config_wizard.ts";
-import { unknownWords, usage } from "./_failure.ts";
+import { named, unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, prepare, type Shown, type Typed } from "./_command_context.ts";
 
 const INTENT_MAX = 2_000;
@@ -22,17 +22,18 @@ const WIDTH = 38;
 
 /** Runs one of the things that `pml config` can do. */
 export async function config(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [what, ...more], preset, wizard: asks = false } = typed;
-  const ways = [what !== undefined, preset !== undefined, asks].filter(Boolean);
-  if (ways.length > 1) {
-    throw unknownWords("config", { ...typed, known: [] });
-  }
+  const { words, preset, wizard: asks = false } = typed;
+  const ways = [words.length > 0, preset !== undefined, asks].filter(Boolean);
+  if (ways.length > 1) throw unknownWords("config", { words, known: [] });
   if (asks) return await wizard(at, typed);
   if (preset !== undefined) return await writePreset(at, { ...typed, preset });
-  if (what === "intent") return await intent(at, typed);
-  if (what === "set") return await setValue(at, typed);
-  if (what === undefined || what === "show" && more.length === 0) return await showConfig(at);
-  throw unknownWords("config", { ...typed, known: ["show", "set", "intent"] });
+  if (words.length === 0) return await showConfig(at);
+  const does = named<(at: CommandContext, typed: Typed) => Promise<Shown>>("config", words, {
+    show: [showConfig, 0],
+    set: [setValue, 0, Infinity],
+    intent: [intent, 0, Infinity],
+  });
+  return await does(at, typed);
 }
 
 /**

@@ -12,7 +12,7 @@ import { quoted } from "../core/json.ts";
 import { type CommandContext, type Shown, unchanged } from "./_command_context.ts";
 import { findTarget, make, replace, type Target, textWith } from "./_import_file.ts";
 import { changed } from "./_files.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { isTyped, needPerson } from "./_terminal.ts";
 import type { Setting } from "./_yaml_text.ts";
 import { tell } from "./out.ts";
 
@@ -89,9 +89,7 @@ export async function agreed(
   needPerson(`Cannot write to ${path}`, also);
   tell(shown);
   if (said !== "") tell(said);
-  if (await askWord('Type "write" and press Enter to write exactly this', signal) !== "write") {
-    return unchanged(value);
-  }
+  if (!await isTyped("write", "write exactly this", signal)) return unchanged(value);
   await write();
   return { value, text: `${path}: written` };
 }

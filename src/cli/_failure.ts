@@ -5,7 +5,7 @@
  */
 
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { memberOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { paintFailure } from "./_paint.ts";
 import { printJson, tell } from "./out.ts";
@@ -40,6 +40,21 @@ export function report(error: unknown, args: readonly string[]): number {
   return code === "USAGE" || code === "CONFIG_INVALID" ? 2 : 1;
 }
 
+/** What a subcommand does, and the least and the most words behind its name; by default as many. */
+type Subcommand<T> = readonly [does: T, least: number, most?: number];
+
+/** Returns what the first word behind a command names. Throws `USAGE` for words that mean nothing. */
+export function named<T>(
+  command: string,
+  words: readonly string[],
+  known: Readonly<Record<string, Subcommand<T>>>,
+): T {
+  const [word = "", ...more] = words;
+  const [does, least = 0, most = least] = memberOf(known, word) ?? [];
+  if (does !== undefined && more.length >= least && more.length <= most) return does;
+  throw unknownWords(command, { words, known: Object.keys(known) });
+}
+
 /** Returns a `USAGE` error for words behind a command that mean nothing there. */
 export function unknownWords(
   command: string,
@@ -69,6 +84,19 @@ export function meant(
   const near = nearName(name, known);
   if (near === undefined || near === name) return otherwise;
   return `${before && `${before}. `}Did you mean ${quoted(near)}?`;
+}
+
+/** Returns a `USAGE` error for a name that is not the one of what it is to be. */
+export function misnamed(
+  tried: string,
+  name: string,
+  { why, known, otherwise = "See `pml list`" }: {
+    readonly why: string;
+    readonly known: readonly string[];
+    readonly otherwise?: string;
+  },
+): PmlError {
+  return usage(`Cannot ${tried} ${quoted(name)}: ${why}`, meant(name, { known, otherwise }));
 }
 
 /** Returns a `USAGE` error, for arguments that make no sense. */

@@ -77,6 +77,11 @@ export function refused(path: string, why: unknown): PmlError {
   return unused(path, why instanceof Error ? why.message : String(why), UNCHANGED);
 }
 
+/** Returns the error for a file in which nothing else would stay as it is. */
+export function uneditable(path: string): PmlError {
+  return refused(path, "it cannot be edited without another change");
+}
+
 /** Returns the lines that are removed, and those that replace them. */
 export function changed(before: string, after: string): readonly string[] {
   const [old, now] = unlike(before.split("\n"), after.split("\n"));

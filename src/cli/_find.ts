@@ -31,7 +31,7 @@ import {
   type Typed,
 } from "./_command_context.ts";
 import { paintVerdicts } from "./_paint.ts";
-import { toolPage } from "./_tool_page.ts";
+import { tokensLine, toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
@@ -154,7 +154,7 @@ export async function why(
       ...(depends ?? []).map((one) => `its arguments decide, by the rule ${quoted(one, Infinity)}`),
       ...(state === undefined ? [] : [`the server: ${stateSaid(state)}`]),
       ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
-      ...(tokens === undefined ? [] : [`about ${tokens} tokens where a client lists it`]),
+      ...(tokens === undefined ? [] : [tokensLine(tokens)]),
     ].join("\n  "),
     note: forbidden || tool || own.startsWith("@") ? "" : missingText(app, { server, own, state }),
   };

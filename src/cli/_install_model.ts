@@ -11,7 +11,7 @@ import { PmlError } from "../core/errors.ts";
 import { fileSize } from "../core/amounts.ts";
 import { setForPerson } from "./_config_file.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
-import { agrees, askWord, needPerson } from "./_terminal.ts";
+import { agrees, isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type Finder = Awaited<ReturnType<App["finder"]>>;
@@ -79,7 +79,7 @@ export async function installModel(at: CommandContext, typed: Typed): Promise<Sh
 async function isMeant(folder: string, { signal }: CommandContext): Promise<boolean> {
   needPerson("Cannot use a model that differs from the pinned one", "");
   tell(`The files in ${folder} are not those that were pinned at the first use`);
-  return await askWord('Type "pin" and press Enter to use them as they are now', signal) === "pin";
+  return await isTyped("pin", "use them as they are now", signal);
 }
 
 async function planOfHub(

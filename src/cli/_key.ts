@@ -26,7 +26,7 @@ import {
   type Typed,
   unchanged,
 } from "./_command_context.ts";
-import { unknownWords, usage } from "./_failure.ts";
+import { named, usage } from "./_failure.ts";
 import { place, readInside } from "./_files.ts";
 import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
@@ -39,18 +39,22 @@ const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;
 
 /** Keeps a key, lists where keys come from, removes one, or says which program has it. */
 export async function key(at: CommandContext, typed: Typed): Promise<Shown> {
-  const { words: [what, name = CLOUD, ...more] } = typed;
-  if (what === "list" && typed.words.length === 1) return await list(at);
-  const isFrom = what === "from" && more.length > 0;
-  if (
-    !isFrom &&
-    (more.length > 0 || what !== "set" && (what !== "remove" || typed.words.length === 1))
-  ) {
-    throw unknownWords("key", { ...typed, known: ["set", "from", "list", "remove"] });
-  }
+  const { words: [, name = CLOUD, ...command], stdin } = typed;
+  const does = named<(at: CommandContext, said: KeyWords) => Promise<Shown>>("key", typed.words, {
+    set: [set, 0, 1],
+    from: [from, 2, Infinity],
+    list: [list, 0],
+    remove: [remove, 1],
+  });
   assertName(name);
-  if (isFrom) return await from(at, { name, command: more });
-  return what === "set" ? await set(at, { name, ...typed }) : await remove(at, name);
+  return await does(at, { name, command, stdin });
+}
+
+/** What is typed behind the name of a subcommand. */
+interface KeyWords {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly stdin: boolean | undefined;
 }
 
 function assertName(name: string): void {
@@ -72,7 +76,7 @@ function assertName(name: string): void {
 
 async function set(
   at: CommandContext,
-  { name, stdin = false }: Typed & { readonly name: string },
+  { name, stdin = false }: KeyWords,
 ): Promise<Shown> {
   if (!stdin && !isTerminal()) {
     throw usage(`Cannot keep ${name}: there is no terminal`, "Pass the key with --stdin");
@@ -111,10 +115,7 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
 /** Has a program of the person give a key whenever PML starts. It is tried at once. */
 async function from(
   at: CommandContext,
-  { name, command: [program = "", ...args] }: {
-    readonly name: string;
-    readonly command: readonly string[];
-  },
+  { name, command: [program = "", ...args] }: KeyWords,
 ): Promise<Shown> {
   if (name === CLOUD) throw usage(`Cannot keep ${CLOUD} elsewhere`, "Use `pml key set`");
   needPerson(`Cannot take ${name} from a program`, "");
@@ -161,7 +162,7 @@ async function setSource(
   });
 }
 
-async function remove(at: CommandContext, name: string): Promise<Shown> {
+async function remove(at: CommandContext, { name }: KeyWords): Promise<Shown> {
   let had = await setSource(at, name, undefined);
   const path = await edit(at, name, (before) => void (had ||= before !== undefined));
   if (!had) {

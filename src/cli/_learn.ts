@@ -14,7 +14,7 @@ import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
-import { meant, usage } from "./_failure.ts";
+import { misnamed, usage } from "./_failure.ts";
 import { type CommandContext, type Typed, unchanged } from "./_command_context.ts";
 import { proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
@@ -169,11 +169,7 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   const isHere = server !== undefined || app.builtins.has(name);
   const why = isHere ? "it is no package of npm" : "you have no server of that name";
   const known = isHere ? [] : servers.map((one) => one.name);
-  throw app.policy.forbidden(name)?.error ??
-    usage(
-      `Cannot try ${quoted(name)}: ${why}`,
-      meant(name, { known, otherwise: "See `pml list`" }),
-    );
+  throw app.policy.forbidden(name)?.error ?? misnamed("try", name, { why, known });
 }
 
 /** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */

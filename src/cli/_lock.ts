@@ -12,7 +12,7 @@ import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownWords, usage } from "./_failure.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
-import { askWord, needPerson } from "./_terminal.ts";
+import { isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
 type State = Awaited<ReturnType<Awaited<ReturnType<App["pins"]>>["state"]>>;
@@ -131,11 +131,8 @@ async function updateServer(
     facts.push(...lines);
     if (json || lines.length === 0) return true;
     for (const line of lines) tell(line);
-    const word = await askWord(
-      `Type "pin" and press Enter to pin exactly this of ${quoted(name)}; Enter leaves it out`,
-      at.signal,
-    );
-    if (word !== "pin") return false;
+    const to = `pin exactly this of ${quoted(name)}; Enter leaves it out`;
+    if (!await isTyped("pin", to, at.signal)) return false;
     for (const one of open) await one.accept();
     return true;
   };

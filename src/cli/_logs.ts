@@ -5,9 +5,9 @@
  */
 
 import { serverLog } from "../app/server_log.ts";
-import { quoted, visibleLines } from "../core/json.ts";
+import { visibleLines } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
-import { meant, usage } from "./_failure.ts";
+import { misnamed } from "./_failure.ts";
 import { asItIs } from "./out.ts";
 
 /** Shows the last lines of a server, from all its runs. */
@@ -17,10 +17,7 @@ export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Pr
     ? serverLog(app.config().home, name)
     : { path: "", text: undefined };
   if (text === undefined && !names.includes(name)) {
-    throw usage(
-      `Cannot show the log of ${quoted(name)}: there is no such server`,
-      meant(name, { known: names, otherwise: "See `pml list`" }),
-    );
+    throw misnamed("show the log of", name, { why: "there is no such server", known: names });
   }
   return Promise.resolve({
     value: { server: name, path, text: text ?? null },

@@ -4,24 +4,31 @@
  * @module
  */
 
+import type { App } from "../app/app.ts";
 import { counted } from "../core/amounts.ts";
 import { visible } from "../core/json.ts";
 import { parseId } from "./_arguments.ts";
-import { unknownWords } from "./_failure.ts";
+import { named } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 /** Shows the memory, of all tools or of one, or clears it. */
 export async function memory({ app }: CommandContext, { words }: Typed): Promise<Shown> {
-  const [what, name, ...more] = words;
-  const isKnown = what === "show" || what === "clear" && name === undefined;
-  if (!isKnown || more.length > 0) {
-    throw unknownWords("memory", { words, known: ["show", "clear"] });
-  }
-  const memory = await app.memory();
-  if (what === "clear") {
-    memory.clear();
-    return { value: { cleared: true }, text: "", note: "Nothing is remembered of tools any more" };
-  }
+  const does = named("memory", words, { show: [show, 0, 1], clear: [clear, 0] });
+  return does(app, { memory: await app.memory(), name: words[1] });
+}
+
+interface Remembered {
+  readonly memory: Awaited<ReturnType<App["memory"]>>;
+  /** The tool that is asked about; all of them if there is none. */
+  readonly name: string | undefined;
+}
+
+function clear(_: App, { memory }: Remembered): Shown {
+  memory.clear();
+  return { value: { cleared: true }, text: "", note: "Nothing is remembered of tools any more" };
+}
+
+function show(app: App, { memory, name }: Remembered): Shown {
   const enabled = app.config().memory;
   const only = name === undefined ? undefined : parseId(name, app.servers);
   const tools = memory.shown().filter(({ id }) => only === undefined || id === only);
@@ -36,7 +43,7 @@ export async function memory({ app }: CommandContext, { words }: Typed): Promise
   };
 }
 
-type ShownUse = ReturnType<Awaited<ReturnType<CommandContext["app"]["memory"]>>["shown"]>[number];
+type ShownUse = ReturnType<Remembered["memory"]["shown"]>[number];
 
 /** Returns the lines of one tool. Names come from servers, so they are made visible. */
 function lineOf({ id, calls, errors, median_ms, p95_ms, result, next }: ShownUse): string {

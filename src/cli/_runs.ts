@@ -23,62 +23,57 @@ export type Run = (typed: Typed) => Promise<number>;
 
 type Command = Parameters<typeof inContext>[0];
 
-const BROKEN = { broken: true };
-const setup = later(() => import("./_setup_runs.ts"));
-const settings = later(() => import("./_settings_runs.ts"));
+const setup = async () => (await import("./_setup_runs.ts")).SETUP;
+const settings = async () => (await import("./_settings_runs.ts")).SETTINGS;
 
 /** The commands that run with PML open, under a configuration that is not broken. */
 const USUAL: Readonly<Record<string, Command>> = {
-  add: setup("add"),
-  allow: settings("allow"),
-  approve,
-  ask: settings("ask"),
-  call,
-  capability: settings("capability"),
-  config: settings("config"),
-  deny: settings("deny"),
-  dev: later(() => import("./_dev.ts"))("dev"),
-  import: setup("imports"),
-  init: setup("init"),
-  install,
-  "install-model": settings("model"),
-  key: settings("key"),
-  learn: settings("learn"),
-  list: setup("list"),
-  lock,
-  login,
-  logs,
-  memory,
-  outdated: settings("outdated"),
-  remove: setup("remove"),
-  search,
-  token: settings("token"),
-  tools,
-  types: settings("types"),
-  update,
-  upgrade: settings("upgrade"),
-  why,
+  ...{ approve, call, install, lock, login, logs, memory, search, tools, update, why },
+  ...later(["add", "import", "init", "list", "remove"], setup),
+  ...later(["allow", "ask", "capability", "config", "deny", "install-model", "key"], settings),
+  ...later(["learn", "outdated", "token", "types", "upgrade"], settings),
+  ...later(["dev"], () => import("./_dev.ts")),
+};
+/** Those that also run under a broken one; the empty name is `pml` alone. */
+const ALWAYS: Readonly<Record<string, Command>> = {
+  logout,
+  ...later(["", "doctor", "uninstall"], setup),
+  ...later(["check"], () => import("./_check.ts")),
 };
 
-/** What runs each command; the empty name is `pml` alone. */
+/** What runs each command. */
 export const RUNS: Readonly<Record<string, Run>> = {
-  ...Object.fromEntries(Object.entries(USUAL).map(([name, run]) => [name, inContext(run)])),
-  "": inContext(setup("status"), BROKEN),
+  ...withPml(USUAL),
+  ...withPml(ALWAYS, { broken: true }),
+  ...withPml({ trust }, { tellsTrust: true }),
   audit: async (typed) => (await import("./_audit.ts")).audit(typed),
-  check: inContext(later(() => import("./_check.ts"))("check"), BROKEN),
   completions: async (typed) =>
     (await import("./_completions.ts")).completions(Object.values(COMMANDS).flat(), typed),
-  doctor: inContext(setup("doctor"), BROKEN),
-  logout: inContext(logout, BROKEN),
   publish: async ({ words }) => await (await import("../app/publish.ts")).publish(words),
   registry: async (typed) => (await import("./_registry.ts")).registry(typed),
   serve: async (typed) => (await import("./_serve.ts")).serve(typed),
   stdio: async () => (await import("./_stdio.ts")).stdio(),
-  trust: inContext(trust, { tellsTrust: true }),
-  uninstall: inContext(setup("uninstall"), BROKEN),
 };
 
-/** Returns what gives a command of a module, which is loaded when the command runs. */
-function later<N extends string>(load: () => Promise<Readonly<Record<N, Command>>>) {
-  return (name: N): Command => async (at, typed) => await (await load())[name](at, typed);
+/** Returns what runs commands with PML open. */
+function withPml(
+  commands: Readonly<Record<string, Command>>,
+  options?: Parameters<typeof inContext>[1],
+): Readonly<Record<string, Run>> {
+  return Object.fromEntries(
+    Object.entries(commands).map(([name, command]) => [name, inContext(command, options)]),
+  );
+}
+
+/** Returns commands of a module that is loaded when one of them runs. */
+function later<N extends string>(
+  names: readonly N[],
+  load: () => Promise<Readonly<Record<N, Command>>>,
+): Readonly<Record<string, Command>> {
+  return Object.fromEntries(
+    names.map((name): [string, Command] => [
+      name,
+      async (at, typed) => await (await load())[name](at, typed),
+    ]),
+  );
 }

@@ -4,17 +4,21 @@
  * @module
  */
 
+import { capability } from "./_capability.ts";
+import { config } from "./_config.ts";
+import { types } from "./_declare.ts";
+import { installModel } from "./_install_model.ts";
+import { key } from "./_key.ts";
+import { learn } from "./_learn.ts";
 import { ruleCommand } from "./_rules.ts";
+import { token } from "./_token.ts";
+import { outdated, upgrade } from "./_upgrade.ts";
 
-export { capability } from "./_capability.ts";
-export { config } from "./_config.ts";
-export { types } from "./_declare.ts";
-export { installModel as model } from "./_install_model.ts";
-export { key } from "./_key.ts";
-export { learn } from "./_learn.ts";
-export { token } from "./_token.ts";
-export { outdated, upgrade } from "./_upgrade.ts";
-
-export const allow = ruleCommand("allow");
-export const ask = ruleCommand("ask");
-export const deny = ruleCommand("deny");
+/** The commands by their names. */
+export const SETTINGS = {
+  ...{ capability, config, key, learn, outdated, token, types, upgrade },
+  "install-model": installModel,
+  allow: ruleCommand("allow"),
+  ask: ruleCommand("ask"),
+  deny: ruleCommand("deny"),
+};

@@ -4,9 +4,16 @@
  * @module
  */
 
-export { add, list, remove } from "./_add.ts";
-export { doctor } from "./_doctor.ts";
-export { importServers as imports } from "./_import.ts";
-export { init } from "./_init.ts";
-export { status } from "./_status.ts";
-export { uninstall } from "./_uninstall.ts";
+import { add, list, remove } from "./_add.ts";
+import { doctor } from "./_doctor.ts";
+import { importServers } from "./_import.ts";
+import { init } from "./_init.ts";
+import { status } from "./_status.ts";
+import { uninstall } from "./_uninstall.ts";
+
+/** The commands by their names; the empty name is `pml` alone. */
+export const SETUP = {
+  ...{ add, doctor, init, list, remove, uninstall },
+  "": status,
+  import: importServers,
+};

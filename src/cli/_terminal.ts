@@ -100,6 +100,11 @@ export async function agrees(
   return await askReply(question, { signal }) === "Yes";
 }
 
+/** Has the person type a word to have something done. Returns whether they did. */
+export async function isTyped(word: string, to: string, signal: AbortSignal): Promise<boolean> {
+  return await askWord(`Type "${word}" and press Enter to ${to}`, signal) === word;
+}
+
 /**
  * Asks for one line; what was typed before the question is thrown away. Returns undefined if the
  * person stops.

@@ -8,26 +8,23 @@ import type { Identity } from "../config/identities.ts";
 import { quoted } from "../core/json.ts";
 import { newToken, tokenHash } from "../serve/token.ts";
 import { agreed, changeOf, setForPerson } from "./_config_file.ts";
-import { unknownWords, usage } from "./_failure.ts";
+import { named, usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 
 const NAME = /^(?!local$)[\w.-]{1,64}$/;
 
 /** Makes, lists or revokes tokens. */
 export async function token(at: CommandContext, { words }: Typed): Promise<Shown> {
-  const [what, name, ...more] = words;
-  if (what === "list" && name === undefined) return list(at);
-  if (name === undefined || more.length > 0 || what !== "new" && what !== "revoke") {
-    throw unknownWords("token", { words, known: ["new", "list", "revoke"] });
-  }
-  if (!NAME.test(name)) {
+  const does = named("token", words, { new: [make, 1], list: [list, 0], revoke: [revoke, 1] });
+  const [, name] = words;
+  if (name !== undefined && !NAME.test(name)) {
     const why = 'it is not 1 to 64 of letters, digits, ".", "_" and "-", or it is "local"';
     throw usage(`Cannot use the name ${quoted(name, 100)}: ${why}`, "Give it another one");
   }
-  return what === "new" ? await make(at, name) : await revoke(at, name);
+  return await does(at, name ?? "");
 }
 
-function list({ app }: CommandContext): Shown {
+function list({ app }: CommandContext): Promise<Shown> {
   const all = [...app.loaded().others?.identities.values() ?? []].map(shown);
   const lines = all.map(({ name, allow, ask, deny, toolset, keys, rates }) =>
     [
@@ -37,11 +34,11 @@ function list({ app }: CommandContext): Shown {
       ...rates.map((rate) => `  at most ${rate}`),
     ].join("\n")
   );
-  return {
+  return Promise.resolve({
     value: { identities: all },
     text: lines.join("\n"),
     note: all.length === 0 ? "Only you may use this PML over HTTP" : "",
-  };
+  });
 }
 
 /** Shows everything of an identity but its token. */

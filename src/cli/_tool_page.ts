@@ -64,9 +64,14 @@ export async function toolPage(
     ...permissions,
     ...(await outputLines(app, tool, id)),
     ...unchecked.map((one) => `PML cannot check: ${visible(one, LINE_MAX)}`),
-    `about ${tokens} tokens where a client lists it`,
+    tokensLine(tokens),
     await callToTry(tool, id),
   ].join("\n");
+}
+
+/** Returns a line with what a tool adds to what a model reads. */
+export function tokensLine(tokens: number): string {
+  return `about ${tokens} tokens where a client lists it`;
 }
 
 /** Returns a line with a call to try. */

@@ -10,7 +10,7 @@ import { asPmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
-import { meant, usage } from "./_failure.ts";
+import { misnamed, usage } from "./_failure.ts";
 import { definedIn } from "./_import_file.ts";
 import { lock } from "./_lock.ts";
 import { agrees, needPerson } from "./_terminal.ts";
@@ -65,13 +65,11 @@ export async function upgrade(
   const own = app.config().servers.find(({ name }) => name === server);
   const found = own && await machine.newestOf(server);
   if (found === undefined || own?.kind !== "stdio") {
-    throw usage(
-      `Cannot upgrade ${quoted(server)}: it is no package of npm`,
-      meant(server, {
-        known: app.config().servers.map(({ name }) => name),
-        otherwise: "See `pml outdated`",
-      }),
-    );
+    throw misnamed("upgrade", server, {
+      why: "it is no package of npm",
+      known: app.config().servers.map(({ name }) => name),
+      otherwise: "See `pml outdated`",
+    });
   }
   const { named, newest } = found;
   const now = named ?? await machine.packages.presentVersion(own);

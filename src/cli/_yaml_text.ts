@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Document, Node, YAMLSeq } from "yaml";
 import { isObject } from "../core/json.ts";
-import { refused } from "./_files.ts";
+import { refused, uneditable } from "./_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
 export interface Setting {
@@ -41,7 +41,7 @@ export async function yamlWith(
     }
     const after = document.toString({ lineWidth: 0 });
     if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) {
-      throw refused(path, "it cannot be edited without another change");
+      throw uneditable(path);
     }
     return mark + (/^[^\n]*\r\n/.test(text) ? after.replaceAll("\n", "\r\n") : after);
   } catch (error) {

@@ -26,16 +26,14 @@ import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { signatureOf } from "../search/signature.ts";
 import { type BatchItem, runBatch } from "../workflow/batch.ts";
+import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { strict } from "./_strict.ts";
 import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./options.ts";
-import { metaTools } from "./meta_tools.ts";
 import { errorBody, errorResult } from "./results.ts";
+import { strictTool } from "./strict_tool.ts";
 import { unknownTool } from "./unknown_tool.ts";
-
-export { strict };
 
 /** What a request carries beside the name of its tool. */
 export interface MetaCall extends Meanwhile {
@@ -75,7 +73,7 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const definition = strict(metaTools("", this.#options.settings().batchMax)[name]);
+    const definition = strictTool(name, this.#options.settings().batchMax);
     await this.#options.schemas.assertArguments(definition, request.arguments, {
       name,
       isChecked: false,
@@ -121,12 +119,7 @@ export class MetaCalls {
   #assertFewTasks({ plan }: JsonObject): void {
     const { tasks } = objectOf(plan);
     const { planMax } = this.#options.settings();
-    if (!Array.isArray(tasks) || tasks.length <= planMax) return;
-    throw new PmlError(
-      "BAD_ARGUMENTS",
-      `Cannot run ${tasks.length} tasks: limits.plan_tasks is ${planMax}`,
-      { hint: "Nothing was run. Do the work in several plans" },
-    );
+    if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
   #run({ arguments: args, signal, ...meanwhile }: MetaCall): WorkflowRequest {

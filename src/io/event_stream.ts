@@ -57,7 +57,7 @@ export const JSON_TYPE = "application/json";
 export const RETRY_MAX_MS = 30_000;
 const [RETRY_MS, RETRY_MIN_MS] = [1_000, 50];
 /** The most bytes of an answer that only people look at. */
-export const ERROR_BYTES = 64_000;
+const ERROR_BYTES = 64_000;
 
 type Body = ReadableStream<Uint8Array>;
 
@@ -276,18 +276,18 @@ export async function readBytes(
 }
 
 /** Reads the start of a text that is only shown to people, and drops the rest. */
-export async function readStart(body: Body | null, max: number): Promise<string> {
+export async function readStart(body: Body | null): Promise<string> {
   let text = "";
   const decoder = new TextDecoder();
   try {
     for await (const chunk of body ?? []) {
       text += decoder.decode(chunk, { stream: true });
-      if (text.length > max) break;
+      if (text.length > ERROR_BYTES) break;
     }
   } catch {
     // The text that came before the failure is used.
   }
-  return text.slice(0, max);
+  return text.slice(0, ERROR_BYTES);
 }
 
 /** Tells how long to wait before a server is asked for the rest of a stream. */
@@ -302,5 +302,5 @@ export function typeOf({ headers }: Response): string {
 
 /** Reads the rest of a small body, so that the connection can be used again. */
 export async function leave({ body }: Response): Promise<void> {
-  await readStart(body, ERROR_BYTES);
+  await readStart(body);
 }

@@ -19,7 +19,7 @@ import { keep, readKept } from "../io/kept.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { assertIntegrity } from "../registry/integrity.ts";
 import { BUNDLE, findImport } from "./imports.ts";
-import { metaComment } from "./meta_comment.ts";
+import { metaComment, unexported } from "./meta_comment.ts";
 import {
   type ModuleCode,
   type ModuleFiles,
@@ -155,14 +155,8 @@ function refuseMissing(
 ): void {
   const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
   if (missing === undefined) return;
-  const { name } = missing.definition;
-  throw unloadable(
-    from.path,
-    `__meta__ names the tool "${name}", but no function of that name is exported`,
-    {
-      hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
-    },
-  );
+  const { why, hint } = unexported(missing.definition.name);
+  throw unloadable(from.path, why, { hint });
 }
 
 /**

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject } from "../core/json.ts";
+import { isObject, quoted } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { unloadable } from "./module_files.ts";
 
@@ -26,4 +26,12 @@ function parse(said: string, path: string): unknown {
     const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
     throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });
   }
+}
+
+/** Returns what is wrong where `__meta__` names a tool that is no function of the module. */
+export function unexported(name: string): { readonly why: string; readonly hint: string } {
+  return {
+    why: `__meta__ names the tool ${quoted(name)}, but no such function is exported`,
+    hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
+  };
 }

@@ -112,7 +112,7 @@ export class Catalogs {
   async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {
     if (Date.now() - known.at < AGAIN_MS) return known;
     try {
-      return await inTime(place.briefly(() => this.load(place)), signal);
+      return await this.#soon({ place, signal });
     } catch {
       return known; // it counts as long as the registry cannot be asked
     }
@@ -127,7 +127,7 @@ export class Catalogs {
   async #first(place: Place, signal: AbortSignal): Promise<Known> {
     try {
       if (!this.#waited.has(place)) {
-        return await inTime(place.briefly(() => this.load(place)), signal);
+        return await this.#soon({ place, signal });
       }
     } catch (error) {
       if (asPmlError(error).code === "REGISTRY_OFFLINE") throw error;
@@ -144,13 +144,17 @@ export class Catalogs {
     return await Promise.all(this.#places.map(async (place) => {
       const source = place.source.url;
       try {
-        const load = place.briefly(() => this.load(place));
-        const { rows, dropped } = await inTime(load, signal);
+        const { rows, dropped } = await this.#soon({ place, signal });
         return { source, entries: rows.length, dropped, error: undefined };
       } catch (thrown) {
         return { source, entries: 0, dropped: 0, error: asPmlError(thrown) };
       }
     }));
+  }
+
+  /** Loads a catalog, unless its registry is away or nobody waits any more. */
+  #soon({ place, signal }: CatalogLook): Promise<KeptCatalog> {
+    return inTime(place.briefly(() => this.load(place)), signal);
   }
 
   async #fresh(place: Place): Promise<KeptCatalog> {

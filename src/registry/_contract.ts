@@ -13,8 +13,6 @@ import type { RegistrySource } from "./source.ts";
 export interface ContractOptions extends ClientOptions {
   /** The time limit for an entry or a page, in milliseconds. */
   readonly lookMs?: number;
-  /** The time limit for the code of a module, in milliseconds. */
-  readonly codeMs?: number;
 }
 
 const MB = 1024 * 1024;
@@ -30,7 +28,7 @@ const HASH_TAG = /^"sha256-[0-9a-f]{64}"$/;
 /** Returns the source for a registry's URL. Asks nothing yet. */
 export function contractSource(url: string, options: ContractOptions): RegistrySource {
   const client = new RegistryClient(url, options);
-  const { lookMs: ms = LOOK_MS, codeMs = CODE_MS } = options;
+  const { lookMs: ms = LOOK_MS } = options;
   const look = { type: "application/json", ms } as const;
   return {
     url,
@@ -51,7 +49,7 @@ export function contractSource(url: string, options: ContractOptions): RegistryS
       const answered = await client.get(`/${fqdn}@${encodeURIComponent(version)}`, {
         type: "application/typescript",
         maxBytes: CODE_BYTES,
-        ms: codeMs,
+        ms: CODE_MS,
         signal,
         onBytes: onProgress &&
           ((bytes) => onProgress({ ...bytes, message: `downloading ${fqdn} ${version}` })),

@@ -5,10 +5,11 @@
  */
 
 import { isLoopback } from "../core/address.ts";
-import { PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { parseToolId } from "../core/tool_id.ts";
+import { badEntry } from "./_bad_entry.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
   isHeader,
@@ -276,8 +277,5 @@ function nameKind(asked: Fqdn, version: string): MemberKind<string> {
 }
 
 function refused({ url, asked }: ManifestOptions, why: string): PmlError {
-  const message = `Cannot use the entry ${quoted(entryName(asked))} of ${quoted(url, 200)}: ${why}`;
-  return new PmlError("REGISTRY_BAD_RESPONSE", message, {
-    hint: "Tell the registry's owner; nothing of this entry was used",
-  });
+  return badEntry({ name: entryName(asked), url, why });
 }

@@ -35,8 +35,6 @@ export interface RegistriesOptions {
   readonly closing: AbortSignal;
   /** How long an entry is used before it is looked at again, behind the calls. */
   readonly entryMs?: number;
-  /** The same for a catalog. */
-  readonly catalogMs?: number;
   /** How long a registry is left in peace that could not be reached. */
   readonly restMs?: number;
 }
@@ -187,8 +185,7 @@ export class Registries {
   }
 
   #seen(place: Place, at: number): void {
-    const { catalogMs = CATALOG_MS } = this.#options;
-    if (Date.now() - at < catalogMs) return;
+    if (Date.now() - at < CATALOG_MS) return;
     const work = async () => {
       await this.#catalogs.load(place);
       this.#options.onCatalog?.();

@@ -11,6 +11,7 @@ import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
+import { badEntry } from "./_bad_entry.ts";
 import { canonicalHash } from "./integrity.ts";
 
 /** The options of `signManifest`. */
@@ -61,11 +62,8 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Verify
   const at = Date.parse(issued);
   if (isSigned && !Number.isNaN(at)) return at;
   const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
-  throw new PmlError(
-    "REGISTRY_BAD_RESPONSE",
-    `Cannot use the entry ${quoted(textOf(entry.fqdn))} of ${quoted(registry, 200)}: ${why}`,
-    { hint: "Tell the registry's owner; if its key changed, set the new public_key" },
-  );
+  const hint = "Tell the registry's owner; if its key changed, set the new public_key";
+  throw badEntry({ name: textOf(entry.fqdn), url: registry, why, hint });
 }
 
 /** Parses a public key. Throws CONFIG_INVALID if it is not valid. */

@@ -13,7 +13,6 @@ import type { ListItem } from "../core/lists.ts";
 import type { Room } from "../io/backlog.ts";
 import {
   type BodyLimits,
-  ERROR_BYTES,
   EVENTS_TYPE,
   JSON_TYPE,
   leave,
@@ -111,7 +110,7 @@ export class HttpSession {
   async refused(response: Response): Promise<JsonObject> {
     const { status, headers } = response;
     const isJson = typeOf(response) === JSON_TYPE;
-    const text = await readStart(response.body, ERROR_BYTES);
+    const text = await readStart(response.body);
     const { error } = objectOf(isJson ? parsedJson(new TextEncoder().encode(text)) : undefined);
     const isOther = isObject(error) && !SESSION_CODES.includes(Number(error.code));
     const about = isOther ? NAMED : SESSION;

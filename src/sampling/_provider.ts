@@ -9,7 +9,7 @@ import { type ErrorCode, keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
-import { eachEvent, ERROR_BYTES, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
+import { eachEvent, EVENTS_TYPE, readStart, typeOf } from "../io/event_stream.ts";
 import { pause } from "../io/waiting.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
 import { ANTHROPIC } from "./_anthropic.ts";
@@ -92,7 +92,7 @@ async function attempted(turn: Turn, asking: Asking): Promise<Answer | Refusal> 
   });
   const { status } = response;
   if (status === 200 && typeOf(response) === EVENTS_TYPE) return await read(response, turn, asking);
-  const text = await readStart(response.body, ERROR_BYTES);
+  const text = await readStart(response.body);
   const said = status === 200
     ? `its answer is no stream of events but ${quoted(typeOf(response))}`
     : status >= 300 && status < 400

@@ -7,6 +7,7 @@
 import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
 import { isObject, type Json, textOf } from "../core/json.ts";
 import { ASK_FOR_LESS } from "../core/json_bounds.ts";
+import { NET } from "./denied_names.ts";
 
 const MESSAGE_MAX = 16_000;
 const PLACE = /^\d{1,7}:\d{1,7}$/;
@@ -23,7 +24,7 @@ const HINTS = {
 /** What to use instead of what Deno denied, by the kind of access. */
 const DENIALS: Readonly<Record<string, string>> = {
   env: "the environment: this module has no env grant (host.env)",
-  net: "the network: local modules are network-isolated: use host.fetch, with a net grant",
+  net: `the network: ${NET}`,
   run: "other programs: this module has no run grant (host.exec)",
   read: "files this way: a module uses the functions of Deno",
   write: "files this way: a module uses the functions of Deno",

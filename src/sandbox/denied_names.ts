@@ -7,7 +7,8 @@
 
 import type { Denied } from "./boot/message.ts";
 
-const NET = "local modules are network-isolated: use host.fetch, with a net grant";
+/** Why a module reaches no network by itself. */
+export const NET = "local modules are network-isolated: use host.fetch, with a net grant";
 
 /** Names that a module cannot use, by the reason. */
 export const DENIED: Denied = {

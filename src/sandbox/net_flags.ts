@@ -8,6 +8,9 @@ import { isLiteral, PRIVATE_IPV4 } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
+/** Why some paths cannot be granted. */
+export const NO_COMMA = "Deno cannot grant a path with a comma in it";
+
 /**
  * Returns the flags that allow hosts; `*` stands for all. A private address is open only if it was
  * granted itself.
@@ -27,6 +30,6 @@ export function pathFlag(flag: string, paths: readonly string[], cannot: string)
   const comma = paths.find((path) => path.includes(","));
   if (comma === undefined) return paths.length > 0 ? [`--${flag}=${paths.join(",")}`] : [];
   throw new PmlError("SANDBOX_DENIED", `${cannot} ${quoted(comma, 300)}: a comma`, {
-    hint: "Deno cannot grant a path with a comma in it: rename the folder",
+    hint: `${NO_COMMA}: rename the folder`,
   });
 }

@@ -12,6 +12,7 @@ import { keepFile } from "../io/kept.ts";
 import { isInside, realPathIfAny } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
+import { NO_COMMA } from "../sandbox/net_flags.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement, starred } from "./_confined.ts";
 import { runsAnything } from "./_folder_code.ts";
@@ -181,7 +182,7 @@ function refusal(path: string, options: TrialOptions): string | undefined {
     return `its package must not change: set a variable or option to ${DATA_FOLDER}`;
   }
   if (isInside(home, path)) return "it belongs to PML";
-  if (path.includes(",")) return "Deno cannot grant a path with a comma";
+  if (path.includes(",")) return NO_COMMA;
   return isTooWide(path, options) ? "it is too wide: grant it by hand if you want that" : undefined;
 }
 

@@ -11,13 +11,13 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";
+import { keyText } from "./_schema_type.ts";
 import {
+  anyTool,
   type DeclarationOptions,
   type DeclaredServer,
-  keyText,
   toolTypes,
 } from "./declarations.ts";
-
 /** What code can call. */
 export interface Callable {
   /** All servers by name. */
@@ -202,10 +202,6 @@ export class CheckedText {
 interface DeclaredTool {
   readonly server: string;
   readonly tool: ToolDefinition;
-}
-
-function anyTool(name: string): string {
-  return `${keyText(name)}(args?: any): Promise<any>;`;
 }
 
 /** The words of code: names of servers and tools that it may use. */

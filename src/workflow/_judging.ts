@@ -19,8 +19,8 @@ import {
   stepOf,
   stepsOf,
   type Task,
-  tooMany,
 } from "./plan.ts";
+import { tooManyTasks } from "./run.ts";
 
 /** The options of `judgePlan`. */
 export interface JudgeOptions {
@@ -57,7 +57,7 @@ export async function judgePlan(
   const all: Judged[] = [];
   for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, problems }));
   const { length: count } = all;
-  if (count > options.known.most) problems.push({ error: tooMany(count, options.known.most) });
+  if (count > options.known.most) problems.push({ error: tooManyTasks(count, options.known.most) });
   // Many calls of a plan that does not run need no look.
   if (problems.length > 0 && count > options.known.most) throw refused(problems);
   const unseen = await checkAll(all, { ...options, problems });

@@ -11,9 +11,9 @@ import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
-import { type Known, type Plan, runsNow, type Step, stepsOf, type Task, tooMany } from "./plan.ts";
+import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";
 import type { KeptRun, Results } from "./results.ts";
-import type { Run } from "./run.ts";
+import { type Run, tooManyTasks } from "./run.ts";
 
 /** The options of `PlanRun`. */
 export interface PlanRunOptions {
@@ -102,7 +102,8 @@ export class PlanRun {
     if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
     const stop = this.#stopOf(task);
     if (stop !== undefined) return stop;
-    if (run.signal.aborted) return { state: "not run", why: reasonOf(run.signal) };
+    const { signal } = run.options;
+    if (signal.aborted) return { state: "not run", why: reasonOf(signal) };
     if (!runsNow(task, known)) return { state: "skipped", why: "`when` does not hold" };
     const steps = await stepsOf(task, known);
     if (steps === undefined || steps.some(({ open }) => open.size > 0)) {
@@ -133,7 +134,7 @@ export class PlanRun {
   async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
     const { kept, results, known } = this.#options;
     this.#total += steps.length - 1;
-    if (this.#total > known.most) throw tooMany(this.#total, known.most);
+    if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);
     const failures = await Promise.all(steps.map(async (step) => {
       const failure = await this.#step(step);
       this.#tell(task, { state: failure === undefined ? "done" : "failed" });
@@ -160,7 +161,7 @@ export class PlanRun {
     await this.#place();
     let isBegun = false;
     try {
-      run.signal.throwIfAborted();
+      run.options.signal.throwIfAborted();
       isBegun = true;
       const result = await run.call({
         id: idOf(step.task.tool),

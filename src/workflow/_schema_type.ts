@@ -38,7 +38,6 @@ const LONGEST_NAME = 500;
 const LONGEST_DOC = 300;
 const IDENTIFIER = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 const SIMPLE = /^[A-Za-z]+$/;
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu;
 const PLAIN: Readonly<Record<string, string>> = {
   string: "string",
   number: "number",
@@ -64,12 +63,7 @@ export function keyText(name: string): string {
 
 /** Returns a text as a literal in which every character can be seen. */
 export function literalText(text: string): string {
-  const escaped = (found: string) =>
-    Array.from(
-      { length: found.length },
-      (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, "0")}`,
-    ).join("");
-  return JSON.stringify(text).replace(UNSEEN, escaped);
+  return visible(JSON.stringify(text), Infinity);
 }
 
 /** Returns a comment with a text of somebody else, which cannot end the comment. */

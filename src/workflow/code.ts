@@ -69,7 +69,7 @@ const NAME_MAX = 200;
 /** Runs code to its end. */
 export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Promise<CodeResult> {
   const { code, run, arguments: args = {}, onLine } = asked;
-  const { signal, depth } = run;
+  const { signal, depth } = run.options;
   const calls = new CodeCalls(run, { idOf, onLine });
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
@@ -108,9 +108,9 @@ class CodeCalls {
     return null;
   };
 
-  readonly progress: NonNullable<Run["onProgress"]> = (progress) => {
+  readonly progress: NonNullable<Run["options"]["onProgress"]> = (progress) => {
     this.#tellsItself = true;
-    this.#run.onProgress?.(progress);
+    this.#run.options.onProgress?.(progress);
   };
 
   async #call({ tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<Json> {
@@ -129,7 +129,7 @@ class CodeCalls {
       this.#done++;
       if (!this.#tellsItself) {
         const message = typeof tool === "string" ? tool.slice(0, NAME_MAX) : "";
-        this.#run.onProgress?.({ progress: this.#done, message });
+        this.#run.options.onProgress?.({ progress: this.#done, message });
       }
     }
   }

@@ -82,7 +82,7 @@ export async function executeCode(
     });
     const answered = answerOf(result, noticed);
     if (!prepared || saving === undefined) return { kind: "result", result: answered };
-    if (result.kind !== "value") return { kind: "result", result: unsaved(answered) };
+    if (result.kind !== "value") return { kind: "result", result: withSaved(answered, UNSAVED) };
     const saved = await saving.save(prepared, noticed.tools, request);
     return { kind: "result", result: withSaved(answered, saved) };
   } catch (error) {
@@ -98,10 +98,8 @@ export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   return { ...result, content: [...result.content, { type: "text", text }] };
 }
 
-function unsaved(result: ToolResult): ToolResult {
-  return withSaved(result, { saved: false, error: { message: "Only what succeeds is saved" } });
-}
-
+/** What came of saving something that failed. */
+export const UNSAVED = { saved: false, error: { message: "Only what succeeds is saved" } };
 async function typesOf(
   code: string,
   { house, signal }: { readonly house: CodeToolHouse; readonly signal: AbortSignal },

@@ -10,8 +10,6 @@ import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
 
-export { keyText };
-
 /** A server and its tools, by the names that clients see. */
 export interface DeclaredServer {
   readonly name: string;
@@ -65,6 +63,11 @@ export function toolTypes(
   };
 }
 
+/** Returns the declaration of a tool that takes and returns anything. */
+export function anyTool(name: string): string {
+  return `${keyText(name)}(args?: any): Promise<any>;`;
+}
+
 /** Returns the declarations of servers: `server: { tool(args: …): Promise<…> }`. */
 export function declarationsOf(
   servers: readonly DeclaredServer[],
@@ -75,7 +78,7 @@ export function declarationsOf(
     const lines = tools.map((tool) => {
       const line = toolLine(name, tool, options);
       left -= line.length;
-      return left > 0 ? line : `    ${keyText(tool.name)}(args?: any): Promise<any>; // not shown`;
+      return left > 0 ? line : `    ${anyTool(tool.name)} // not shown`;
     });
     return [`  ${keyText(name)}: {`, ...lines, "  };"].join("\n");
   });

@@ -133,7 +133,7 @@ Deno.test("Names and texts of servers stay in their quotes and comments", async 
   assert.doesNotMatch(text, /[\u2028\u202e]/);
   assert.equal(text.split("\n").filter((line) => /^\s*evil/.test(line)).length, 0);
   assert.equal(comment("a */ b"), "/** a *\\/ b */ ");
-  assert.equal(literalText("\u202e"), '"\\u202e"');
+  assert.equal(literalText("\u202e"), '"\\u{202e}"');
 });
 
 Deno.test("declarationsOf() uses the observed shape of a tool without an output schema", () => {

@@ -11,6 +11,7 @@ import { paced } from "../io/paced.ts";
 import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
 import { holds } from "./_when.ts";
 import { sizeOf } from "./results.ts";
+import { tooManyTasks } from "./run.ts";
 
 /** One task of a plan. */
 export interface Task {
@@ -95,7 +96,7 @@ interface GivenTask {
 export function parsePlan(given: JsonObject, { most, params }: PlanOptions): Plan {
   // The schema was checked.
   const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
-  if (tasks.length > most) throw refused([{ error: tooMany(tasks.length, most) }]);
+  if (tasks.length > most) throw refused([{ error: tooManyTasks(tasks.length, most) }]);
   // Reading many more would hold up all clients.
   if (JSON.stringify(tasks).split('"$ref"').length > REFS_MAX) {
     throw refused([{ error: bad(`it has ${REFS_MAX} references or more`) }]);
@@ -133,13 +134,6 @@ export function refused(problems: readonly Problem[]): PmlError {
   });
 }
 
-/** Makes the error of a plan with too many tasks. */
-export function tooMany(count: number, most: number): PmlError {
-  return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
-    hint: "Do the work in several plans",
-  });
-}
-
 /**
  * Returns the calls that a task makes as far as they are known; undefined if the elements of its
  * `for_each` are not. Throws if it cannot be known how many, or for what is missing.
@@ -150,7 +144,7 @@ export async function stepsOf(task: Task, known: Known): Promise<readonly Step[]
   if (isOpen(forEach, known)) return undefined;
   const items = filled(forEach, takeFrom(known));
   if (!isList(items)) throw bad("`for_each` is no array");
-  if (items.length > known.most) throw tooMany(items.length, known.most);
+  if (items.length > known.most) throw tooManyTasks(items.length, known.most);
   return await paced(items, (item, index) => stepOf(task, known, { item, index }));
 }
 

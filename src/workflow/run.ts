@@ -44,18 +44,14 @@ const MOST_QUESTIONS = 4;
 
 /** Makes the calls of one plan, one piece of code or one capability. */
 export class Run {
-  readonly #options: RunOptions;
+  /** What it was begun with. */
+  readonly options: RunOptions;
   readonly #tools = new Set<ToolId>();
   #calls = 0;
 
   /** Takes the options; calls nothing. */
   constructor(options: RunOptions) {
-    this.#options = options;
-  }
-
-  /** The id that connects its calls in the journal. */
-  get id(): string {
-    return this.#options.id;
+    this.options = options;
   }
 
   /** How many calls it has made. */
@@ -68,24 +64,9 @@ export class Run {
     return [...this.#tools];
   }
 
-  /** How many capabilities wait for it. */
-  get depth(): number {
-    return this.#options.depth;
-  }
-
-  /** Tells the client of the progress of the run, if it asked for that. */
-  get onProgress(): RunOptions["onProgress"] {
-    return this.#options.onProgress;
-  }
-
-  /** Aborts when the run is given up. */
-  get signal(): AbortSignal {
-    return this.#options.signal;
-  }
-
   /** Calls a tool. If the person must be asked, asks and waits for the answer. */
   async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
-    const { callTool, calls, depth, id: run, onQuestion, ...options } = this.#options;
+    const { callTool, calls, depth, id: run, onQuestion, ...options } = this.options;
     if (++this.#calls > calls) throw tooMany(calls);
     const signal = asked.signal === undefined
       ? options.signal
@@ -133,6 +114,13 @@ export async function answeredResult(
   }
   throw new PmlError("APPROVAL_REQUIRED", `Cannot run "${id}": the person must be asked first`, {
     hint: "Call it alone, so that the question can be answered",
+  });
+}
+
+/** Makes the error of a plan with too many tasks. */
+export function tooManyTasks(count: number, most: number): PmlError {
+  return new PmlError("BAD_ARGUMENTS", `Cannot run ${count} tasks: limits.plan_tasks is ${most}`, {
+    hint: "Do the work in several plans",
   });
 }
 

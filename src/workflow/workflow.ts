@@ -14,7 +14,7 @@ import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "./capability.ts";
 import { type CapabilityCall, runCapability } from "./capability_run.ts";
 import { runCode } from "./code.ts";
-import { type CodeToolHouse, executeCode, withSaved } from "./code_tool.ts";
+import { type CodeToolHouse, executeCode, UNSAVED, withSaved } from "./code_tool.ts";
 import { answerIntent, type IntentsOptions } from "./intents.ts";
 import { parsePlan } from "./plan.ts";
 import { type PlanRequest, Plans, type PlansOptions } from "./plans.ts";
@@ -127,9 +127,7 @@ export class Workflow {
     if (saving === undefined) return { kind: "result", result };
     const save = async (): Promise<JsonObject> => {
       const whole = isDone && (prepared || prepare(given));
-      return whole
-        ? await saving.save(whole, [], request)
-        : { saved: false, error: { message: "Only what succeeds is saved" } };
+      return whole ? await saving.save(whole, [], request) : UNSAVED;
     };
     // What ran before is known only now: its result stays, whatever becomes of saving it.
     const saved = await save().catch((error) => {

@@ -106,7 +106,7 @@ export const LOGINS: readonly Mutant[] = [
     name: "login-opener",
     guard: "The program that opens a browser gets no variable that it does not need",
     file: "browser.ts",
-    find: "const env = { ...browserEnvironment(environment), PATH: path.join(delimiter) };",
+    find: "const env = outsideEnvironment(loaded);",
     put: "const env = Deno.env.toObject();",
     test: COMMANDS,
     filter: "pml login opens the browser with a program from outside the workspace, and no shell",

@@ -156,7 +156,7 @@ export const PLAN_GUARDS: readonly Mutant[] = [
     name: "plan-elements",
     guard: "The elements of all tasks together are capped",
     file: "_plan_run.ts",
-    find: "if (this.#total > known.most) throw tooMany(this.#total, known.most);",
+    find: "if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);",
     put: "",
     test: PLANS,
     filter: "Plans.run() caps what `for_each` makes of outputs, and what runs at once",

@@ -7,7 +7,7 @@
 import { isLiteral, isPrivate } from "../../core/address.ts";
 import type { HostStart } from "./message.ts";
 import type { HostFunction, RequestContext } from "./host_function.ts";
-import { Refusal, shown } from "./refusal.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 
 const HOPS_MAX = 10;
 /** Headers that are not sent to another origin. */
@@ -100,7 +100,7 @@ export class Network {
       pieces.push(piece);
       if (size > resultBytes) {
         const why = `its body has more than ${resultBytes} bytes`;
-        throw new Refusal("RESULT_TOO_LARGE", `Cannot fetch ${shown(response.url)}: ${why}`);
+        throw refusal("RESULT_TOO_LARGE", { op: "fetch", asked: response.url }, why);
       }
     }
     return new Uint8Array(await new Blob(pieces).arrayBuffer());
@@ -112,5 +112,5 @@ function isRedirect({ status }: Response): boolean {
 }
 
 function denied(url: URL, why: string): Refusal {
-  return new Refusal("SANDBOX_DENIED", `Cannot fetch ${shown(url.origin)}: ${why}`);
+  return refusal("SANDBOX_DENIED", { op: "fetch", asked: url.origin }, why);
 }

@@ -130,8 +130,8 @@ export class Programs {
       !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
     );
     if (name === undefined) return given;
-    const message = `Cannot set the variable ${shown(name)}: it changes what programs do, and no `;
-    throw new Refusal("SANDBOX_DENIED", `${message}env grant names it`);
+    const why = "it changes what programs do, and no env grant names it";
+    throw refusal("SANDBOX_DENIED", { op: "set the variable", asked: name }, why);
   }
 
   #granted(): Record<string, string> {

@@ -7,7 +7,9 @@
 
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import type { MetaTool } from "../core/exposure.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { metaTools } from "./meta_tools.ts";
 
 const TEXT: JsonObject = { type: "string" };
 const TEXTS: JsonObject = { type: "array", items: TEXT };
@@ -23,10 +25,14 @@ const TASK: JsonObject = {
 };
 
 /**
- * Returns a definition that allows no other properties, and that says what a task is: the same one
- * for the same definition, so that its schema is read once.
+ * Returns a meta-tool that allows no other properties, and that says what a task is: the same one
+ * each time, so that its schema is read once.
  */
-export const strict: (definition: ToolDefinition) => ToolDefinition = memoized(
+export function strictTool(name: MetaTool, batchMax: number): ToolDefinition {
+  return strict(metaTools("", batchMax)[name]);
+}
+
+const strict = memoized(
   ({ inputSchema, ...definition }: ToolDefinition): ToolDefinition => ({
     ...definition,
     inputSchema: closed(inputSchema) as JsonObject,
