@@ -242,7 +242,7 @@ Deno.test("A kept sign-in that is no sign-in is told, and breaks nothing", async
   for (const text of ["[]", "{}", "null", '"x"']) {
     await Deno.writeTextFile(`${folder}/${kept}`, text);
     const { stderr, stdout } = await runPml(ws, ["doctor"]);
-    assert.match(stderr, /Cannot read .*it is no sign-in/, text);
+    assert.match(stderr, /Cannot use .*it is no sign-in/, text);
     assert.doesNotMatch(stdout + stderr, /bug in PML|sign-in far/, text);
     assert.match((await runPml(ws, ["call", "far:meta"])).stderr, /pml login far/, text);
   }
