@@ -7,6 +7,7 @@
 import type { z } from "zod";
 import { META_TOOLS } from "../core/exposure.ts";
 import { isObject } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { isAddress } from "./_address.ts";
@@ -197,9 +198,7 @@ function shared(zod: Zod) {
 }
 
 /** Returns the schema of `mcpServers`, which both files may have. */
-export function clientServersSchema(zod: Zod) {
-  return serverSections(zod).mcpServers;
-}
+export const clientServersSchema = memoized((zod: Zod) => serverSections(zod).mcpServers);
 
 /**
  * Returns the schemas of both sections of servers. Types of servers are distinguished by `type`.

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
 import { Redactor } from "../audit/redact.ts";
+import { clientServersSchema } from "./_schema.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { type PickResult, pickServers } from "./client_servers.ts";
 import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
@@ -167,4 +168,9 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
   const [entry] = await readClientFile({ client: undefined, path }, place);
   assert.deepEqual([entry?.name, entry?.key], ["my server", ["mcp_servers", "my server"]]);
   await assert.rejects(readClientFile({ client: undefined, path: join(scratch.ws, "no") }, place));
+});
+
+Deno.test("clientServersSchema() is made once, however many servers are looked at", async () => {
+  const { z } = await import("zod");
+  assert.equal(clientServersSchema(z), clientServersSchema(z));
 });
