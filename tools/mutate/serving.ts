@@ -225,4 +225,13 @@ export const SERVING: readonly Mutant[] = [
     test: REVOKED,
     filter: "A slip in config.yaml ends nothing of an identity, and lets nobody in",
   },
+  {
+    name: "remove-missing",
+    guard: "What is not in a file is removed without another change, and without an error",
+    file: "src/cli/_client_file.ts",
+    find: "return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;",
+    put: "return jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {}));",
+    test: "src/cli/_client_file_test.ts",
+    filter: "withValue() removes what is there, and leaves a text as it is that does not have it",
+  },
 ];
