@@ -61,6 +61,20 @@ Deno.test("pml add takes a command, starts it, shows its tools, and says what to
   assert.doesNotMatch(await readFile(file, "utf8"), /echo/);
 });
 
+Deno.test("pml remove takes a server out of the workspace's file, whichever section has it", async () => {
+  const server = { command: "true" };
+  const module = { type: "deno", path: "own.js" };
+  const cases = [{ mcpServers: { one: server } }, { private_mcps: { one: module } }];
+  for (const sections of cases) {
+    await using ws = await makeWorkspace({ pml: { version: 1, ...sections } });
+    const removed = await runPmlOnTerminal(ws, ["remove", "one"], {
+      typed: [["Remove one?", "yes"]],
+    });
+    assert.equal(removed.code, 0, removed.stdout);
+    assert.doesNotMatch(await readFile(ws.file(".pml.json"), "utf8"), /one/);
+  }
+});
+
 Deno.test("pml add keeps no secret, names what is to be set, and refuses what it cannot start as a server", async () => {
   await using ws = await makeWorkspace();
   const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";

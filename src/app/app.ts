@@ -165,7 +165,8 @@ export class App implements AsyncDisposable {
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
       told = loaded;
-      if (change === "configuration" && isNew) logApplied(this);
+      // Of an identity, which may be gone, the person's own house tells.
+      if (change === "configuration" && isNew && !loaded.identity) logApplied(this);
     });
   }
 

@@ -14,7 +14,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, quoted } from "../core/json.ts";
+import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
@@ -85,8 +85,7 @@ export async function rankTools(
   const { Search } = await import("../search/search.ts");
   const catalog = new Catalog();
   for (const { name, description, tools } of among) {
-    const about = description === undefined ? {} : { description };
-    catalog.set({ name, origin: "registry", ...about }, tools);
+    catalog.set({ name, origin: "registry", ...defined({ description }) }, tools);
   }
   const { hits } = await new Search(catalog).search(query, { limit });
   return hits.map(({ id }) => id);

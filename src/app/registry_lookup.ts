@@ -185,7 +185,7 @@ export class RegistryLookup implements Disposable {
       places: this.#places.map(({ url, tokenEnv, publicKey, isDefault }) => ({
         source: sourceOf(url, {
           fetch: this.#network.fetch,
-          ...(tokenEnv === undefined ? {} : { token: () => token(tokenEnv) }),
+          ...tokenEnv !== undefined && { token: () => token(tokenEnv) },
         }),
         publicKey,
         named: (name) => this.#named(name),

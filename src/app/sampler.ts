@@ -165,7 +165,7 @@ export class Sampler {
       const { description, inputSchema } = tool;
       const [server = ""] = id.split(":", 1);
       const name = wireName(shownId({ server: { name: server }, tool }));
-      return { id, name, inputSchema, ...(description !== undefined && { description }) };
+      return { id, name, inputSchema, ...defined({ description }) };
     } catch {
       return undefined; // it was removed or switched off
     }

@@ -151,10 +151,12 @@ function edited(
     readonly jsonc: Jsonc;
   },
 ): string {
-  const { modify, applyEdits } = jsonc;
-  if (entry === undefined) return applyEdits(text, modify(text, [...at], entry, {}));
-  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const there = nodeIn(text, at, jsonc);
+  // What is not there cannot be removed.
+  if (entry === undefined) {
+    return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
+  }
+  const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
   const list = there?.type === "array" && Array.isArray(entry) ? entry : undefined;
   const now = list && listed(text, { at, list, indent, jsonc });
   if (now !== undefined) return now;
@@ -165,11 +167,11 @@ function edited(
     const own = inLines(JSON.stringify(entry, null, indent), line);
     return text.slice(0, offset) + own + text.slice(offset + length);
   }
-  let depth = at.length - 1;
-  while (depth > 0 && nodeIn(text, at.slice(0, depth), jsonc) === undefined) depth--;
+  let depth = at.length;
+  let holder: Node | undefined;
+  while (depth > 0 && !holder) holder = nodeIn(text, at.slice(0, --depth), jsonc);
   const [name = "", ...below] = at.slice(depth);
   const value = below.reduceRight((inner, key) => ({ [key]: inner }), entry);
-  const holder = nodeIn(text, at.slice(0, depth), jsonc);
   const own = `"${name}": ${JSON.stringify(value, null, indent)}`;
   return holder ? appended(text, holder, { own, indent }) : text;
 }

@@ -124,6 +124,16 @@ Deno.test("editClientText() writes an entry that names no variable: clients warn
   assert.equal(after, `${JSON.stringify({ mcpServers: { pml: ENTRY } }, null, 2)}\n`);
 });
 
+Deno.test("withValue() removes what is there, and leaves a text as it is that does not have it", async () => {
+  const text = '{\n  "a": { "b": 1, "c": 2 } // kept\n}\n';
+  for (const at of [["b"], ["a", "d"], ["b", "c"], ["b", "c", "d"]] as const) {
+    const now = await withValue(text, { path: "f", at, entry: undefined }).catch(String);
+    assert.equal(now, text, at.join());
+  }
+  const now = await withValue(text, { path: "f", at: ["a", "b"], entry: undefined });
+  assert.match(now, /"a": \{ *"c": 2 \} \/\/ kept/);
+});
+
 Deno.test("withValue() edits a list in place, and what stays keeps its comments", async () => {
   const cases: readonly (readonly [before: string, list: readonly string[], after: string])[] = [
     ['{"a": []}', ["x"], '{"a": ["x"]}'],

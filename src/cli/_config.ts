@@ -6,7 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { quoted, visible } from "../core/json.ts";
+import { defined, quoted, visible } from "../core/json.ts";
 import { costsText, measure } from "./_config_costs.ts";
 import { agreed, changeOf } from "./_config_file.ts";
 import { writePreset } from "./_config_preset.ts";
@@ -63,7 +63,7 @@ function shownIntent({ app }: CommandContext): Shown {
     ? ""
     : `${path} says ${quoted(String(ignored), INTENT_MAX)}, which is ignored: see \`pml trust\``;
   return {
-    value: { intent: value, from, ...(ignored !== undefined && { ignored }) },
+    value: { intent: value, from, ...defined({ ignored }) },
     text: value === null ? "There is no intent" : visible(String(value), INTENT_MAX),
     note,
   };

@@ -8,6 +8,7 @@ import type { App } from "../app/app.ts";
 import { type AnswerCost, Costs } from "../app/costs.ts";
 import { gatewayFrom, type GatewayOptions } from "../config/gateway_options.ts";
 import { presets } from "../config/presets.ts";
+import { defined } from "../core/json.ts";
 
 /** What one way costs; every figure is an estimate. */
 export interface ModeCost {
@@ -93,7 +94,7 @@ async function modeOf(name: string, { options, costs, all }: {
   const fits = exposure === "semantic" || exposure === "hybrid" && hybrid.applySemanticFilter;
   const queried = fits ? await costs.queried(options) : undefined;
   const saves = all === 0 ? 0 : Math.max(0, 1 - tokens / all);
-  return { name, tools, tokens, saves, ...(queried !== undefined && { queried }) };
+  return { name, tools, tokens, saves, ...defined({ queried }) };
 }
 
 /** Counts the servers and tools that the costs are measured with. */

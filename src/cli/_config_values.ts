@@ -8,7 +8,7 @@ import type { App } from "../app/app.ts";
 import { DEFAULT_GATEWAY, type GatewayOverrides } from "../config/gateway_options.ts";
 import { gatewaySection } from "../config/gateway_section.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
-import { objectOf, quoted } from "../core/json.ts";
+import { defined, objectOf, quoted } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { MANY_TOKENS } from "./_cost.ts";
@@ -124,7 +124,7 @@ function valueOf(key: string, { said, app }: {
   const [value, from] = said.person[key] === undefined
     ? [said.default[key], "default"]
     : [said.person[key], person.path];
-  return { key, value, from, ...(own !== undefined && { ignored: own }) };
+  return { key, value, from, ...defined({ ignored: own }) };
 }
 
 function saysHybrid(app: App): boolean {

@@ -103,6 +103,9 @@ export class Faces implements AsyncDisposable {
   }
 
   #endRevoked(): void {
+    const { person: { hash, path } } = this.#options.app.loaded();
+    // A slip in the file revokes nobody. Nobody comes in meanwhile, and what runs goes on.
+    if (!hash && stampAt(path)) return;
     const identities = this.#identities();
     for (const [name, opened] of this.#own) {
       opened.then(async (own) => {

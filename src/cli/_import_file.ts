@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
-import { objectOf } from "../core/json.ts";
+import { defined, objectOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readPlain, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
@@ -109,7 +109,7 @@ export async function editFile(
     try {
       await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
-      else await make(app, { path, text, ...(mode !== undefined && { mode }) });
+      else await make(app, { path, text, ...defined({ mode }) });
     } catch (error) {
       // Nothing was written, so there is nothing to undo. On a full disk the record stays as it is,
       // and needs its copy if it is a new one.

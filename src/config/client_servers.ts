@@ -7,7 +7,7 @@
 
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { isObject, textOf } from "../core/json.ts";
+import { defined, isObject, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
@@ -97,7 +97,7 @@ export function pickServers(
 export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
   const { command, args = [], env = {}, cwd, url = "", headers = {}, oauth } = definition;
   if (command === undefined) return { kind: "http", name, url, headers, oauth };
-  return { kind: "stdio", name, command, args, env, ...(cwd === undefined ? {} : { cwd }) };
+  return { kind: "stdio", name, command, args, env, ...defined({ cwd }) };
 }
 
 function candidateOf(

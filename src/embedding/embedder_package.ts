@@ -191,7 +191,7 @@ function filesFor(environment: Readonly<Record<string, string>>): Readonly<Recor
     // An own file, so that none of a folder above is used.
     "deno.json": "{}",
     // Deno reads npm settings only beside the package and in the home folder.
-    ...(settings === undefined ? {} : { ".npmrc": readRegularText(settings, { links: true }) }),
+    ...settings !== undefined && { ".npmrc": readRegularText(settings, { links: true }) },
   };
 }
 

@@ -6,7 +6,7 @@
 
 import type { Call, FixedArguments } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { defined, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { settingOf, type ToolSetting, type ToolSettings } from "../core/tool_settings.ts";
 
@@ -54,7 +54,7 @@ function shownAs(tool: ToolDefinition, setting: ToolSetting): ToolDefinition {
   return {
     ...tool,
     name: rename,
-    ...(description !== undefined && { description }),
+    ...defined({ description }),
     inputSchema: withoutNames(inputSchema, Object.keys(fixed)),
     ...(isRenamed && { _meta: { "pml/name": name, ...objectOf(_meta) } }),
   };

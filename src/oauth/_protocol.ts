@@ -67,8 +67,10 @@ export class Protocol {
         readonly headers: Record<string, string>;
         readonly body?: unknown;
       }) => {
-        const sent = body === undefined ? {} : { body: `${body}` };
-        const response = await this.ask(url, { method: `${method}`, headers, ...sent, signal });
+        const response = await this.ask(url, {
+          ...{ method: `${method}`, headers, signal },
+          ...body !== undefined && { body: `${body}` },
+        });
         const { status } = response;
         if (status >= 500 || status === 429) {
           const why = `${quoted(new URL(url).host)} answered with the status ${status}`;

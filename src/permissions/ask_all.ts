@@ -6,6 +6,7 @@
  */
 
 import type { Answer, Call, Question } from "../core/call.ts";
+import { defined } from "../core/json.ts";
 import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import { paced } from "../io/paced.ts";
@@ -138,10 +139,8 @@ export async function askPerson(
     const asked = await askAbout([first, ...others], { ...options, subjects });
     if (asked.kind !== "ask") return;
     const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
-    const question = { ...asked.question, ...(otherwise !== undefined && { otherwise }) };
-    const { answer: _, ...unanswered } = first;
-    const answer = await options.ask(question);
-    first = { ...unanswered, ...(answer !== undefined && { answer }) };
+    const answer = await options.ask(defined({ ...asked.question, otherwise }));
+    first = defined({ ...first, answer });
   }
   if (first !== undefined) throw restless(first);
 }

@@ -188,7 +188,7 @@ export class Policy {
     };
     const unapproved = await this.trust.unapproved(await this.#shown(), {
       again,
-      ...(server === undefined ? {} : { server }),
+      ...server !== undefined && { server },
     });
     if (unapproved === undefined) {
       // Another process may have added trust meanwhile.

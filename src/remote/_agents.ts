@@ -59,7 +59,7 @@ export class Agents implements Disposable {
       // No environment variable changes these, because a proxy would resolve names again.
       rejectUnauthorized: true,
       proxyEnv: {},
-      ...(this.#ca === undefined ? {} : { ca: this.#ca }),
+      ...this.#ca !== undefined && { ca: this.#ca },
       ...own?.readCertificates(own.certificates),
     };
     const agent = new Agent(settings);

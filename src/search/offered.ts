@@ -4,6 +4,7 @@
  * @module
  */
 
+import { defined } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog, WHOLE_SERVER } from "./catalog.ts";
 
@@ -30,7 +31,7 @@ export function offeredCatalog(servers: readonly OfferedServer[]): Catalog {
   const catalog = new Catalog();
   for (const [name, all] of Map.groupBy(servers, (one) => one.name)) {
     const own = all.find(({ fqdn = name }) => fqdn === name);
-    const about = own?.description === undefined ? {} : { description: own.description };
+    const about = defined({ description: own?.description });
     const tools = own === undefined ? [] : definitionsOf(own.tools, about);
     const actions = all.flatMap((one) => actionOf(one) ?? []);
     const names = new Set(tools.map((tool) => tool.name));
@@ -46,9 +47,8 @@ function actionOf(
 ): ToolDefinition | undefined {
   if (fqdn === name) return undefined;
   const action = fqdn.slice(name.length + 1);
-  const about = description === undefined ? {} : { description };
   const said = tools.find((tool) => tool.name === action)?.definition;
-  return { ...about, inputSchema: { type: "object" }, ...said, name: action };
+  return { ...defined({ description }), inputSchema: { type: "object" }, ...said, name: action };
 }
 
 function definitionsOf(

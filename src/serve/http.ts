@@ -11,7 +11,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { objectOf } from "../core/json.ts";
 import { JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
-import { after } from "../io/waiting.ts";
+import { after, onAbort } from "../io/waiting.ts";
 import {
   Answers,
   frameOf,
@@ -79,8 +79,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
-  /** The bodies of the requests without an answer. */
-  readonly #open = new Map<ServerResponse, unknown>();
+  /** The bodies of the requests without an answer, and who answers them. */
+  readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
+  /** Those whose end is waited for. */
+  readonly #faces = new WeakSet<HttpFace>();
 
   constructor(options: HttpOptions) {
     this.#answers = new Answers(options);
@@ -101,17 +103,28 @@ class Door {
 
   /** Answers what has no answer: the process ends. */
   end(): void {
-    for (const [response, body] of this.#open) {
-      if (response.writableEnded) continue;
-      const isStream = response.headersSent;
-      // Several answers are always on a stream.
-      if (!isStream) response.setHeader("content-type", JSON_TYPE);
-      for (const one of [body].flat().map(objectOf)) {
-        const text = JSON.stringify(unknownEnd(one));
-        if ("id" in one) response.write(isStream ? frameOf(text) : text);
-      }
-      response.end();
+    for (const response of this.#open.keys()) this.#end(response);
+  }
+
+  /** Answers what has no answer of somebody that ends. */
+  #follow(face: HttpFace): void {
+    if (this.#faces.has(face)) return;
+    this.#faces.add(face);
+    onAbort(face.ending.signal, () => {
+      for (const [response, one] of this.#open) if (one.face === face) this.#end(response);
+    });
+  }
+
+  #end(response: ServerResponse): void {
+    if (response.writableEnded) return;
+    const isStream = response.headersSent;
+    // Several answers are always on a stream.
+    if (!isStream) response.setHeader("content-type", JSON_TYPE);
+    for (const one of [this.#open.get(response)?.body].flat().map(objectOf)) {
+      const text = JSON.stringify(unknownEnd(one));
+      if ("id" in one) response.write(isStream ? frameOf(text) : text);
     }
+    response.end();
   }
 
   /** Returns the refusal of a request whose body is not read. */
@@ -159,15 +172,15 @@ class Door {
       : {};
     if (read.refused !== undefined) return this.#refuse(...read.refused);
     // It may have come slowly.
-    if (face.isOver) return this.#refuse(401, "its token counts no more");
-    this.#open.set(response, read.json);
+    const { signal: over } = face.ending;
+    if (over.aborted) return this.#refuse(401, "its token counts no more");
+    this.#follow(face);
+    this.#open.set(response, { face, body: read.json });
     const web = () => webOf(request, signal);
-    const direct = method === "POST"
-      ? face.direct({ headers: request.headers, signal, web }, read.json)
-      : undefined;
-    const made = await (direct ?? this.#options.answer(face, web(), read.json));
+    const made = await (face.direct({ headers: request.headers, signal, web }, read.json) ??
+      this.#options.answer(face, web(), read.json));
     // What was given up was not refused.
-    if (made.status >= 400 && !signal.aborted && !face.isOver) {
+    if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
       this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
     }

@@ -53,12 +53,13 @@ export class HttpFace implements AsyncDisposable {
   readonly coming: Coming = { bodies: 0, bytes: 0 };
   /** How many of its requests have no whole answer, and so keep their connections. */
   open = 0;
+  /** Aborts when it ends, and answers nothing more. */
+  readonly ending = new AbortController();
   readonly #options: FaceOptions & FaceLimits;
   readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;
   readonly #direct: HttpDirect;
   readonly #together: Able;
-  #isOver = false;
 
   /** Takes what answers, and the limits. */
   constructor(options: FaceOptions & FaceLimits) {
@@ -73,11 +74,6 @@ export class HttpFace implements AsyncDisposable {
     this.#sessions = new Sessions({ ...options, most: connections });
     this.#direct = new HttpDirect({ ...options, declares: (able) => this.declares(able) });
     this.#together = new Able(options.onAble);
-  }
-
-  /** Whether it has ended, and answers nothing more. */
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   /** Tells the clients of the newest revision which listen for it what has changed. */
@@ -116,7 +112,7 @@ export class HttpFace implements AsyncDisposable {
 
   /** Ends all sessions and streams. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isOver = true;
+    this.ending.abort();
     this.#direct[Symbol.dispose]();
     await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
   }

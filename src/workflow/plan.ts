@@ -6,7 +6,7 @@
 
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { canonical, type Json, type JsonObject, quoted } from "../core/json.ts";
+import { canonical, defined, type Json, type JsonObject, quoted } from "../core/json.ts";
 import { paced } from "../io/paced.ts";
 import { bad, filled, isList, partAt, type Ref, refsIn, type Take } from "./_refs.ts";
 import { holds } from "./_when.ts";
@@ -166,7 +166,7 @@ export function stepOf(task: Task, known: Known, at?: { item: Json; index: numbe
     task,
     arguments: Object.fromEntries(args),
     open,
-    ...(at !== undefined && { index: at.index }),
+    ...defined({ index: at?.index }),
   };
 }
 
@@ -237,8 +237,7 @@ function taskOf(
     needs: [...new Set([...named, ...sources])],
     takes: sources,
     hash: sha256(canonical([tool, args, [...named], when ?? null, forEach ?? null])),
-    ...(when !== undefined && { when }),
-    ...(forEach !== undefined && { forEach }),
+    ...defined({ when, forEach }),
   };
 }
 

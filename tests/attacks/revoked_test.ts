@@ -8,25 +8,31 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { openApp } from "../../src/app/app.ts";
+import { environmentOf } from "../../src/config/env.ts";
+import { DoorClient, type Reading } from "../kit/door_client.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { scriptServer } from "../quick_scene.ts";
-import { journalOf, ofKind } from "./oracles.ts";
+import { ASK, type Said, scriptServer } from "../quick_scene.ts";
+import { codeOf, journalOf, ofKind, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
 const [FIRST, SECOND] = ["token-of-the-ci-0001", "token-of-the-ci-0002"];
+const BOT = "token-of-the-bot-0003";
 const INFO = { name: "t", version: "1" };
 
-async function give(ws: Workspace, token: string): Promise<void> {
-  const hash = createHash("sha256").update(token).digest("hex");
+async function give(ws: Workspace, token: string, more: object = {}): Promise<void> {
+  const hash = (text: string) => createHash("sha256").update(text).digest("hex");
   const permissions = { allow: ["s:*", "filesystem:read_file"] };
-  const config = {
-    limits: { inline_bytes: 2_000 },
-    identities: { ci: { token: hash, permissions } },
+  const identities = {
+    ci: { token: hash(token), permissions },
+    bot: { token: hash(BOT), permissions },
   };
+  const config = { limits: { inline_bytes: 2_000 }, identities, ...more };
   await Deno.writeTextFile(`${ws.home}/config.yaml`, JSON.stringify(config));
 }
 
@@ -35,7 +41,7 @@ async function scenery(): Promise<Workspace> {
     files: { ledger: "", "large.txt": "x".repeat(9_000) },
     pml: {
       version: 1,
-      permissions: { allow: ["filesystem:read_file"] },
+      permissions: { allow: ["filesystem:read_file", "s:*"] },
       mcpServers: { s: scriptServer() },
     },
   });
@@ -143,7 +149,7 @@ for (const era of ERAS) {
     const { code: exit, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
     assert.equal(exit, 0, stderr);
     const said = await Promise.all(working.map((one) => one.catch(String)));
-    for (const one of said) assert.doesNotMatch(one, /"isError":false|done/);
+    for (const one of said) assert.doesNotMatch(one, /"isError":false|"done"/);
     const before = await ledger();
     await delay(400);
     assert.deepEqual(await ledger(), before, "its calls went on");
@@ -178,4 +184,105 @@ Deno.test("What a person approved for a token that is revoked runs for no other 
   await until(async () => (await ci.post("tools/list", {})).status !== 401);
   assert.match(await ci.call("call", write), /APPROVAL_REQUIRED/);
   await assert.rejects(Deno.stat(ws.file("b.txt")), "the call of the other token ran");
+});
+
+/** Makes a call of a client. */
+function script(client: DoorClient, said: Said): Promise<Reading> {
+  return client.begin("tools/call", { name: "s__run", arguments: said });
+}
+
+/** Waits until a server noted something so many times. */
+async function noted(ws: Workspace, what: string, times = 1): Promise<void> {
+  await until(async () => (await Deno.readTextFile(ws.file("ledger"))).split(what).length > times);
+}
+
+for (const era of ERAS) {
+  Deno.test(`Each request of a revoked identity is answered, and nothing of others ends, on ${era}`, async () => {
+    await using ws = await scenery();
+    await using served = await servePml(ws);
+    await using own = new RawStdio(ws, { era });
+    await own.open();
+    const capabilities = { elicitation: { form: {} } };
+    await using ci = await DoorClient.open(served, { era, token: FIRST, capabilities });
+    await using bot = await DoorClient.open(served, { era, token: BOT, capabilities });
+    const isOlder = era === "2025-11-25";
+    const listen = (client: DoorClient) =>
+      isOlder
+        ? client.listen()
+        : client.begin("subscriptions/listen", { notifications: { toolsListChanged: true } });
+    const all = [];
+    const steps = [{ until: ws.file("go") }];
+    for (const [at, client] of [ci, bot].entries()) {
+      const stream = await listen(client);
+      const asking = await script(client, ASK);
+      // In the newest revision the question is the answer.
+      const { result } = await asking.message(({ method, result }) =>
+        method === "elicitation/create" || result !== undefined
+      );
+      const long = script(client, { steps, long: 1 });
+      await noted(ws, '"long":1', at + 1);
+      all.push({ stream, asking, long, state: result?.requestState, asked: result?.inputRequests });
+    }
+    const [gone, stays] = all as [typeof all[number], typeof all[number]];
+    const window = own.callTool("s__run", { steps, own: 1 });
+    await noted(ws, '"own":1');
+    const { code, stderr } = await runPml(ws, ["token", "revoke", "ci"]);
+    assert.equal(code, 0, stderr);
+    for (const reading of [await gone.long, gone.stream, gone.asking]) await reading.over;
+    const ends = [await gone.long, ...isOlder ? [gone.asking] : []];
+    for (const { messages, text } of ends) {
+      const answers = messages.filter(({ method }) => method === undefined);
+      assert.deepEqual(answers.map(codeOf), ["UPSTREAM_DOWN"], text);
+    }
+    const again = (one: typeof gone) => ({
+      ...{ name: "s__run", arguments: ASK, requestState: one.state },
+      inputResponses: Object.fromEntries(
+        Object.keys(one.asked ?? {}).map((key) => [key, { action: "accept", content: {} }]),
+      ),
+    });
+    assert.equal((await ci.begin("tools/call", again(gone))).status, 401);
+    await Deno.writeTextFile(ws.file("go"), "");
+    assert.equal(textOf(await window), "done");
+    const answer = await (await stays.long).message(({ method }) => method === undefined);
+    assert.equal(textOf(answer), "done");
+    if (!isOlder) {
+      assert.match(textOf(await bot.request("tools/call", again(stays))), /accept/);
+    }
+    let isOver = false;
+    void stays.stream.over.then(() => isOver = true);
+    await script(bot, {}).then(({ over }) => over);
+    assert.ok(!isOver, "the stream of another ended");
+    assert.doesNotMatch(served.stderr, / (?:warn|error) /);
+  });
+}
+
+Deno.test("The PML of an identity that is gone does not call the configuration broken", async () => {
+  await using ws = await scenery();
+  const lines: string[] = [];
+  await using app = await openApp({
+    ...{ cwd: ws.path, identity: "ci", environment: environmentOf(ws.env) },
+    write: (line) => void lines.push(line),
+  });
+  await Deno.writeTextFile(`${ws.home}/config.yaml`, "{}");
+  await app.policy.reload();
+  assert.match(app.config().problem?.message ?? "", /identities\.ci/);
+  assert.deepEqual(lines, []);
+});
+
+Deno.test("A slip in config.yaml ends nothing of an identity, and lets nobody in", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  await using ci = await DoorClient.open(served, { token: FIRST });
+  const long = script(ci, { steps: [{ until: ws.file("go") }], long: 1 });
+  await noted(ws, '"long":1');
+  await give(ws, FIRST, { limits: { inline_bytes: "many" } });
+  await until(() => served.stderr.includes("Cannot use the configuration"));
+  assert.equal((await ci.begin("tools/list")).status, 401);
+  await Deno.writeTextFile(ws.file("go"), "");
+  const answer = await (await long).message(({ method }) => method === undefined);
+  assert.equal(textOf(answer), "done");
+  await give(ws, FIRST);
+  await until(async () => (await ci.begin("tools/list")).status === 200);
+  await give(ws, SECOND);
+  await until(async () => (await ci.begin("tools/list")).status === 401);
 });

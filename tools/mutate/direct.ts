@@ -184,7 +184,7 @@ export const DIRECT: readonly Mutant[] = [
     name: "direct-http-revoked",
     guard: "A token that counts no more when the body of its request is there has nothing answered",
     file: "http.ts",
-    find: 'if (face.isOver) return this.#refuse(401, "its token counts no more");',
+    find: 'if (over.aborted) return this.#refuse(401, "its token counts no more");',
     put: "",
     test: "tests/attacks/ht_direct_test.ts",
     filter: "A token that is revoked while the body of its request comes lets nothing be answered",

@@ -9,6 +9,7 @@ import type { Mutant } from "./mutant.ts";
 const DOOR = "tests/attacks/ht_test.ts";
 const CLIENTS = "tests/client_tool_sets_test.ts";
 const IDENTITIES = "tests/identities_test.ts";
+const REVOKED = "tests/attacks/revoked_test.ts";
 const SERVE = "tests/serve_test.ts";
 
 /** The guards. */
@@ -193,7 +194,44 @@ export const SERVING: readonly Mutant[] = [
     file: "src/app/call_path.ts",
     find: '+ (config.narrowing?.identity?.token ?? "")',
     put: "",
-    test: "tests/attacks/revoked_test.ts",
+    test: REVOKED,
     filter: "What a person approved for a token that is revoked runs for no other token",
+  },
+  {
+    name: "revoked-answered",
+    guard: "Each request of an identity that is revoked has an answer",
+    file: "src/serve/http.ts",
+    find: "if (one.face === face) this.#end(response);",
+    put: "void one;",
+    test: REVOKED,
+    filter:
+      "Each request of a revoked identity is answered, and nothing of others ends, on 2025-11-25",
+  },
+  {
+    name: "revoked-told",
+    guard: "An identity that is gone is no broken configuration",
+    file: "src/app/app.ts",
+    find: "isNew && !loaded.identity",
+    put: "isNew",
+    test: REVOKED,
+    filter: "The PML of an identity that is gone does not call the configuration broken",
+  },
+  {
+    name: "revoked-slip",
+    guard: "A file that cannot be read revokes nobody",
+    file: "src/cli/_faces.ts",
+    find: "if (!hash && stampAt(path)) return;",
+    put: "",
+    test: REVOKED,
+    filter: "A slip in config.yaml ends nothing of an identity, and lets nobody in",
+  },
+  {
+    name: "remove-missing",
+    guard: "What is not in a file is removed without another change, and without an error",
+    file: "src/cli/_client_file.ts",
+    find: "return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;",
+    put: "return jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {}));",
+    test: "src/cli/_client_file_test.ts",
+    filter: "withValue() removes what is there, and leaves a text as it is that does not have it",
   },
 ];
