@@ -52,7 +52,10 @@ export interface HttpDoor extends Listener {
 }
 
 const PATH = "/mcp";
-/** The part of the connections that one token may keep with requests and streams. */
+/**
+ * The part of the connections that one token may keep with requests and streams, of those that no
+ * other keeps: however many fill the door, another one comes in.
+ */
 const SHARE = 3 / 4;
 /** How long clients have to read the last answers, in milliseconds. */
 const LAST_MS = 500;
@@ -81,6 +84,8 @@ class Door {
   readonly #answers: Answers;
   /** The bodies of the requests without an answer, and who answers them. */
   readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
+  /** How many requests of all have no whole answer. */
+  #kept = 0;
   /** Those whose end is waited for. */
   readonly #faces = new WeakSet<HttpFace>();
 
@@ -160,13 +165,17 @@ class Door {
         headers: { "www-authenticate": "Bearer" },
       });
     }
-    if (face.open >= this.#options.connections * SHARE) {
+    if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
       return this.#refuse(503, "too many others with its token are open");
     }
     // Whoever went while the identity was opened would be counted for ever.
     if (signal.aborted) return new Response();
     face.open++;
-    response.once("close", () => face.open--);
+    this.#kept++;
+    response.once("close", () => {
+      face.open--;
+      this.#kept--;
+    });
     const read: Body = method === "POST"
       ? await readBody(request, { ...this.#options, coming: face.coming })
       : {};

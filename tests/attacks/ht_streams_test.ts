@@ -16,10 +16,15 @@ const TOKEN = "token-of-one-that-is-not-trusted";
 const INFO = { name: "t", version: "1" };
 
 /** Opens a stream to listen on, on a connection of its own. */
-async function stream({ url }: Served, era: Era, signal: AbortSignal): Promise<number> {
+async function stream(
+  { url }: Served,
+  era: Era,
+  signal: AbortSignal,
+  token = TOKEN,
+): Promise<number> {
   using http = Deno.createHttpClient({ poolMaxIdlePerHost: 0 });
   const headers = {
-    authorization: `Bearer ${TOKEN}`,
+    authorization: `Bearer ${token}`,
     "mcp-protocol-version": era,
     accept: "application/json, text/event-stream",
     "content-type": "application/json",
@@ -74,6 +79,32 @@ for (const era of ERAS) {
     }
   });
 }
+
+Deno.test("However many tokens keep what they can, another one comes in (HT11)", async () => {
+  await using ws = await makeScenery();
+  const names = ["first", "second"];
+  const hashed = names.map((name) => [
+    name,
+    { token: createHash("sha256").update(`${TOKEN}-${name}`).digest("hex") },
+  ]);
+  const identities = Object.fromEntries(hashed);
+  await writeConfig(ws, { limits: { connections: MOST }, identities });
+  await using served = await servePml(ws);
+  const gone = new AbortController();
+  const opened: number[] = [];
+  const of = (token: string) => stream(served, "2025-11-25", gone.signal, token).catch(() => 0); // it was closed
+  try {
+    for (const name of names) {
+      let count = 0;
+      while (await of(`${TOKEN}-${name}`) === 200) count++;
+      opened.push(count);
+    }
+    assert.deepEqual(opened, [12, 3]);
+    assert.equal(await of(served.token), 200);
+  } finally {
+    gone.abort();
+  }
+});
 
 Deno.test("Whoever goes while the identity is opened keeps no place of its token", async () => {
   await using ws = await makeScenery();
