@@ -9,20 +9,15 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { PmlError } from "../core/errors.ts";
-import { isObject, visible } from "../core/json.ts";
+import { isObject, objectOf, visible } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { eachPiece, endsOf, LineReader } from "../io/lines.ts";
 import { after } from "../io/waiting.ts";
+import { AnsweringProcess } from "../sandbox/answering.ts";
 import { DENO_ALONE, DENO_QUIET, programUrl } from "../sandbox/alone.ts";
 import { embedderCode } from "../sandbox/embedder_program.ts";
 import type { EmbedderRequest, EmbedderStart } from "../sandbox/boot/embedder.ts";
-import {
-  killGroup,
-  type Process,
-  type Program,
-  residentBytes,
-  startProcess,
-} from "../sandbox/process.ts";
+import type { Program } from "../sandbox/process.ts";
 import type { EmbeddingModel } from "./embedding_model.ts";
 
 /** The options of a child. */
@@ -45,13 +40,6 @@ export interface EmbedderChildOptions {
 /** A vector for each text; undefined for a text that the model gives no vector for. */
 export type TextVectors = readonly (Float32Array | undefined)[];
 
-/** A request without an answer yet. `count` is the number of its texts. */
-interface PendingAnswer {
-  readonly count: number;
-  readonly resolve: (vectors: TextVectors) => void;
-  readonly reject: (error: PmlError) => void;
-}
-
 const HEAP_MB = 1_024;
 const SPARE_BYTES = 768 << 20;
 const MODEL_TIMES = 6;
@@ -65,12 +53,8 @@ const RUNTIME = "ort.wasm.bundle.min.mjs";
 /** A running child. */
 export class EmbedderChild implements AsyncDisposable {
   readonly #options: EmbedderChildOptions;
-  readonly #process: Process;
-  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #waiting = new Map<number, PendingAnswer>();
-  readonly #ended: Promise<void>;
+  readonly #process: AnsweringProcess;
   #next = 0;
-  #broken: PmlError | undefined;
   #watch: ReturnType<typeof setInterval> | undefined;
   #stderr = "";
 
@@ -78,10 +62,12 @@ export class EmbedderChild implements AsyncDisposable {
   constructor(options: EmbedderChildOptions) {
     const { groups, library, model } = options;
     this.#options = options;
-    this.#process = startProcess(programOf(options));
-    groups.add(this.#process.pid);
-    this.#stdin = this.#process.stdin.getWriter();
-    this.#ended = this.#follow();
+    this.#process = new AnsweringProcess(programOf(options), {
+      groups,
+      read: (stdout) => this.#read(stdout).catch(() => {}), // its end says why
+      hear: (stderr) => this.#hear(stderr).catch(() => {}),
+      ended: (how) => down(`its process ended with ${how}`, { said: this.#stderr }),
+    });
     const start: EmbedderStart = {
       library: addressOf(library, "transformers.web.min.js"),
       wasm: addressOf(library, "ort-wasm-simd-threaded.wasm"),
@@ -98,7 +84,7 @@ export class EmbedderChild implements AsyncDisposable {
 
   /** Whether it can take no more requests. */
   get isOver(): boolean {
-    return this.#broken !== undefined;
+    return this.#process.isOver;
   }
 
   /** Returns a vector for each text. All have the same length. */
@@ -111,27 +97,26 @@ export class EmbedderChild implements AsyncDisposable {
 
   /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#fail(new PmlError("CANCELLED", "Cannot embed: the embedder was ended"));
-    await this.#ended;
+    await this.#process.close(new PmlError("CANCELLED", "Cannot embed: the embedder was ended"));
   }
 
   #write(line: EmbedderStart | EmbedderRequest): void {
-    // A broken pipe is reported by the end of the process.
-    this.#stdin.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`)).catch(() => {});
+    this.#process.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`));
   }
 
   /** Waits for the answer to the last request. Answers come in the order of the requests. */
   async #answer(count: number, ms: number): Promise<TextVectors> {
-    if (this.#broken !== undefined) throw this.#broken;
-    const { promise, resolve, reject } = Promise.withResolvers<TextVectors>();
-    this.#waiting.set(this.#next, { count, resolve, reject });
-    const late = () => this.#fail(down(`it did not answer in ${ms} ms`, { code: "TIMED_OUT" }));
+    const late = () => this.#fail(`it did not answer in ${ms} ms`, "TIMED_OUT");
     using _ = after(ms, late);
     this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
     try {
-      return await promise;
+      const { error, vectors } = objectOf(await this.#process.answer(this.#next));
+      if (typeof error === "string") throw this.#fail(`it says ${visible(error, 400)}`);
+      const found = vectorsOf(vectors, count);
+      if (found === undefined) throw this.#fail("its answer does not hold the vectors");
+      return found;
     } finally {
-      if (this.#waiting.size === 0) {
+      if (this.#process.isIdle) {
         clearInterval(this.#watch);
         this.#watch = undefined;
       }
@@ -141,23 +126,8 @@ export class EmbedderChild implements AsyncDisposable {
   #weigh(): void {
     const { model, spareBytes = SPARE_BYTES } = this.#options;
     const most = spareBytes + MODEL_TIMES * model.bytes;
-    const now = residentBytes(this.#process.pid);
-    if (now > most) this.#fail(down(`it took ${now >> 20} MB of memory, over ${most >> 20}`));
-  }
-
-  async #follow(): Promise<void> {
-    const { stdout, stderr, status, pid } = this.#process;
-    const heard = Promise.all([this.#read(stdout), this.#hear(stderr)]);
-    heard.catch(() => {}); // handled when the process has ended
-    const { code, signal } = await status;
-    // Processes that it started would keep its output open.
-    killGroup(pid);
-    this.#options.groups.remove(pid);
-    await heard.catch(() => {});
-    this.#fail(down(`its process ended with ${signal ?? `exit code ${code}`}`, {
-      said: this.#stderr,
-    }));
-    await this.#stdin.close().catch(() => {}); // broken by its end
+    const now = this.#process.bytes();
+    if (now > most) this.#fail(`it took ${now >> 20} MB of memory, over ${most >> 20}`);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -165,7 +135,7 @@ export class EmbedderChild implements AsyncDisposable {
     await eachPiece(stream, (piece) => {
       for (const line of reader.push(piece)) {
         if (line.kind === "line") this.#take(line.bytes);
-        else this.#fail(down("it wrote a line that is too long"));
+        else this.#fail("it wrote a line that is too long");
       }
     });
   }
@@ -179,32 +149,17 @@ export class EmbedderChild implements AsyncDisposable {
 
   #take(line: Uint8Array): void {
     const said = boundedJson(line);
-    const waiting = isObject(said) ? this.#waiting.get(Number(said.id)) : undefined;
-    if (waiting === undefined || !isObject(said)) {
-      return this.#fail(
-        down(
-          `it wrote something that is not an answer: ${
-            visible(new TextDecoder().decode(endsOf(line)), 200)
-          }`,
-        ),
-      );
-    }
-    if (typeof said.error === "string") {
-      return this.#fail(down(`it says ${visible(said.error, 400)}`));
-    }
-    const vectors = vectorsOf(said.vectors, waiting.count);
-    if (vectors === undefined) {
-      return this.#fail(down("its answer does not hold the vectors"));
-    }
-    this.#waiting.delete(Number(said.id));
-    waiting.resolve(vectors);
+    const waiting = isObject(said) ? this.#process.take(Number(said.id)) : undefined;
+    if (waiting !== undefined) return waiting.resolve(said);
+    const text = visible(new TextDecoder().decode(endsOf(line)), 200);
+    this.#fail(`it wrote something that is not an answer: ${text}`);
   }
 
-  #fail(why: PmlError): void {
-    this.#broken ??= why;
-    killGroup(this.#process.pid);
-    for (const { reject } of this.#waiting.values()) reject(this.#broken);
-    this.#waiting.clear();
+  /** Ends the process, and returns why. */
+  #fail(why: string, code?: "TIMED_OUT"): PmlError {
+    const error = down(why, { code });
+    this.#process.end(error);
+    return error;
   }
 }
 
@@ -264,12 +219,12 @@ function numbersOf(said: unknown): Float32Array | undefined {
 
 function down(
   why: string,
-  { code = "UPSTREAM_DOWN", said = "" }: {
-    readonly code?: "UPSTREAM_DOWN" | "TIMED_OUT";
+  { code, said = "" }: {
+    readonly code?: "TIMED_OUT" | undefined;
     readonly said?: string;
   } = {},
 ): PmlError {
-  return new PmlError(code, `Cannot embed with the model: ${why}`, {
+  return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
     hint: "Search stays lexical; `pml doctor` tries it again at once",
     ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
   });

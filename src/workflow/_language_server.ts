@@ -12,8 +12,8 @@ import { boundedJson } from "../core/json_bounds.ts";
 import { keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { privateFolder } from "../io/private_files.ts";
+import { AnsweringProcess } from "../sandbox/answering.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
-import { killGroup, type Process, residentBytes, startProcess } from "../sandbox/process.ts";
 
 /** The options of a language server. */
 export interface LanguageServerOptions {
@@ -43,42 +43,41 @@ const NOWHERE = "http://127.0.0.1:1/";
 
 /** A running language server. */
 export class LanguageServer implements AsyncDisposable {
-  readonly #process: Process;
-  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
-  readonly #ended: Promise<void>;
+  readonly #process: AnsweringProcess;
   readonly #folder: string;
   readonly #ready: Promise<unknown>;
   #next = 0;
   #isOpen = false;
-  #broken: Error | undefined;
 
   /** Starts the process. */
   constructor({ folder, groups }: LanguageServerOptions) {
     this.#folder = folder;
     privateFolder(folder);
     keepFile(join(folder, "deno.json"), settingsIn(folder), { by: folder });
-    this.#process = startProcess({
+    const program = {
       file: Deno.execPath(),
       args: ["lsp", "--quiet"],
       cwd: folder,
       env: environmentIn(folder, groups.mark),
+    };
+    this.#process = new AnsweringProcess(program, {
+      groups,
+      read: (stdout) => this.#read(stdout),
+      hear: (stderr) => stderr.pipeTo(new WritableStream()), // it tells nothing that is needed
+      ended: (how) => new Error(`it ended with ${how}`),
     });
-    groups.add(this.#process.pid);
-    this.#stdin = this.#process.stdin.getWriter();
-    this.#ended = this.#follow(groups);
     this.#ready = this.#begin();
     this.#ready.catch(() => {}); // told by the first check
   }
 
   /** Whether it can check nothing more. */
   get isOver(): boolean {
-    return this.#broken !== undefined;
+    return this.#process.isOver;
   }
 
   /** Returns the memory of the process. */
   bytes(): number {
-    return residentBytes(this.#process.pid);
+    return this.#process.bytes();
   }
 
   /** Returns the errors in a text. Only one check may run at a time. */
@@ -105,16 +104,12 @@ export class LanguageServer implements AsyncDisposable {
 
   /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.end("it was ended");
-    await this.#ended;
+    await this.#process.close(new Error("it was ended"));
   }
 
   /** Ends the process at once. What waits for it fails with this reason. */
   end(why: string): void {
-    this.#broken ??= new Error(why);
-    killGroup(this.#process.pid);
-    for (const { reject } of this.#waiting.values()) reject(this.#broken);
-    this.#waiting.clear();
+    this.#process.end(new Error(why));
   }
 
   async #begin(): Promise<void> {
@@ -140,31 +135,16 @@ export class LanguageServer implements AsyncDisposable {
   }
 
   async #ask(method: string, params: unknown): Promise<unknown> {
-    if (this.#broken !== undefined) throw this.#broken;
     const id = ++this.#next;
-    const waiting = Promise.withResolvers<unknown>();
-    this.#waiting.set(id, waiting);
+    const answer = this.#process.answer(id);
     this.#write({ id, method, params });
-    return await waiting.promise;
+    return await answer;
   }
 
   #write(message: Readonly<Record<string, unknown>>): void {
     const body = new TextEncoder().encode(JSON.stringify({ jsonrpc: "2.0", ...message }));
     const head = new TextEncoder().encode(`Content-Length: ${body.length}\r\n\r\n`);
-    // A broken pipe is reported by the end of the process.
-    for (const part of [head, body]) this.#stdin.write(part).catch(() => {});
-  }
-
-  async #follow(groups: LanguageServerOptions["groups"]): Promise<void> {
-    const { stdout, stderr, status, pid } = this.#process;
-    stderr.pipeTo(new WritableStream()).catch(() => {}); // it tells nothing that is needed
-    const read = this.#read(stdout).catch((error) => this.end(Object(error).message));
-    const { signal, code } = await status;
-    killGroup(pid);
-    groups.remove(pid);
-    await read;
-    this.end(`it ended with ${signal ?? `exit code ${code}`}`);
-    await this.#stdin.close().catch(() => {}); // broken by its end
+    this.#process.write(joined([head, body]));
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -178,8 +158,7 @@ export class LanguageServer implements AsyncDisposable {
     if (!isObject(said) || typeof said.id !== "number") return;
     // Its own requests have ids, too. None of them needs an answer but this.
     if (said.method !== undefined) return this.#write({ id: said.id, result: null });
-    const waiting = this.#waiting.get(said.id);
-    this.#waiting.delete(said.id);
+    const waiting = this.#process.take(said.id);
     if (said.error === undefined) return waiting?.resolve(said.result);
     waiting?.reject(new Error("it could not check the code"));
   }
