@@ -70,7 +70,7 @@ export async function serve(typed: Typed): Promise<number> {
     await faces.hush();
     await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));
   } catch (error) {
-    return report(error, []);
+    return report(error, typed.json ? ["--json"] : []);
   }
   return signals.exitCode === 143 ? 0 : signals.exitCode ?? 0;
 }

@@ -83,6 +83,8 @@ Deno.test("HT6: a port or an address that cannot be had ends the start, and no o
     assert.match(stderr, /Cannot serve|not a number|--port/, args.join(" "));
     assert.doesNotMatch(stderr, /\bat .+:\d+:\d+/, "no stack");
   }
+  const told = await runPml(ws, ["serve", "--port", port, "--json"]);
+  assert.deepEqual([told.code, JSON.parse(told.stdout).error.code], [2, "USAGE"], told.stderr);
   // The first one is still there, and 0 gives each another port.
   assert.equal((await posted(served, usual(served))).status, 200);
   await using another = await servePml(ws);
