@@ -118,8 +118,8 @@ export async function search(
 }
 
 /**
- * Shows whether the rules allow a tool or a call, and which rule decides. The server does not have
- * to exist.
+ * Shows whether the rules allow a tool or a call, and which rule decides. Fails for one that is not
+ * there, and shows all the same what the rules say of it.
  */
 export async function why(
   at: CommandContext,
@@ -143,7 +143,11 @@ export async function why(
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
+  const note = forbidden || tool || own.startsWith("@")
+    ? ""
+    : await missingText(at, { server, own, state });
   return {
+    code: note ? 1 : 0,
     value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
     text: [
       `${id}: ${verdict}`,
@@ -156,23 +160,27 @@ export async function why(
       ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
       ...(tokens === undefined ? [] : [`about ${tokens} tokens where a client lists it`]),
     ].join("\n  "),
-    note: forbidden || tool || own.startsWith("@") ? "" : missingText(app, { server, own, state }),
+    note,
   };
 }
 
-/** Says that a server is not here, or lists no such tool. */
-function missingText(
-  app: App,
+/** Says that a server is neither here nor offered by a registry, or lists no such tool. */
+async function missingText(
+  at: CommandContext,
   { server, own, state }: {
     readonly server: string;
     readonly own: string;
     readonly state: { readonly state: string } | undefined;
   },
-): string {
-  if (state === undefined) return `There is no server ${quoted(server)} here`;
-  const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
-  const before = `${quoted(server)} lists no tool ${quoted(own)}`;
-  return state.state === "ready" ? meant(own, { known, before }) : "";
+): Promise<string> {
+  const { app } = at;
+  const listed = state ? app.catalog.toolsOf(server) : await (await app.finder()).offered(server);
+  const known = listed.map(({ tool: { name } }) => name);
+  // A registry that does not know the tools of a server offers "@tools" of it.
+  if (state ? state.state !== "ready" : known.includes(own) || known[0] === "@tools") return "";
+  return state ?? known[0]
+    ? meant(own, { known, before: `${quoted(server)} lists no tool ${quoted(own)}` })
+    : await prepare(at, server).then(() => "", ({ message }) => message);
 }
 
 /** Returns what of a server and a tool the person approved, or what was pinned at first sight. */

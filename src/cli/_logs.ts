@@ -12,16 +12,14 @@ import { asItIs } from "./out.ts";
 
 /** Shows the last lines of a server, from all its runs. */
 export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
-  const names = app.servers.states().map((state) => state.name);
-  const { path, text } = names.includes(name)
-    ? serverLog(app.config().home, name)
-    : { path: "", text: undefined };
-  if (text === undefined && !names.includes(name)) {
+  const known = app.servers.states().map((state) => state.name);
+  if (!known.includes(name)) {
     throw usage(
       `Cannot show the log of ${quoted(name)}: there is no such server`,
-      meant(name, { known: names, otherwise: "See `pml list`" }),
+      meant(name, { known, otherwise: "See `pml list`" }),
     );
   }
+  const { path, text } = serverLog(app.config().home, name);
   return Promise.resolve({
     value: { server: name, path, text: text ?? null },
     text: visibleLines((text ?? "").trimEnd(), Infinity),
