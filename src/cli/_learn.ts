@@ -204,12 +204,11 @@ function linesOf(grants: Grants): readonly string[] {
 
 function told(round: TrialRound): string {
   const { failures, missing, left, variables, env } = round;
-  const section = (title: string, all: readonly string[]) => {
+  const section = (title: string, all: readonly (string | 0)[]) => {
     const lines = all.filter(Boolean);
     return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   };
   const worked = failures.length === 0;
-  const own = JSON.stringify(env);
   return [
     ...(worked ? [toldTried(round)] : section("What failed:", failures)),
     ...section(worked ? "It worked without:" : "It was denied:", linesOf(missing)),
@@ -220,7 +219,7 @@ function told(round: TrialRound): string {
     ),
     ...section(
       "It writes into its package folder. This gives it a folder of its own:",
-      [own === "{}" ? "" : `"env": ${visible(own, 1_000)}`],
+      [Object.keys(env).length && `"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");
 }

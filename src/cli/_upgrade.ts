@@ -31,7 +31,7 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
       const now = found.named ?? await machine.packages.presentVersion(own) ?? null;
       return [{ name, package: found.name, now, newest: found.newest }];
     } catch (error) {
-      const why = asPmlError(error).message;
+      const { message: why } = asPmlError(error);
       return [{ name, package: null, now: null, newest: null, why }];
     }
   }));
