@@ -263,6 +263,6 @@ Deno.test("pml search and pml why answer a person and a script", async () => {
   const unknown = await runPml(ws, ["why", "a:b"]);
   assert.equal(unknown.stdout, "a:b: asks\n  by default: no rule\n");
   assert.equal(unknown.code, 1);
-  assert.match(unknown.stderr, /^Cannot find the server "a": it is not among filesystem, git/m);
+  assert.match(unknown.stderr, /^There is no server "a" here$/m);
   assert.equal(JSON.parse((await runPml(ws, ["why", "a:b", "--json"])).stdout).verdict, "asks");
 });

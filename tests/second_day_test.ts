@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf } from "./attacks/questions.ts";
 import { makeScene } from "./attacks/stage.ts";
-import { runPml, runPmlOnTerminal } from "./kit/run.ts";
+import { runPml } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const ALLOWED = { permissions: { allow: ["filesystem:*"] } };
@@ -125,14 +125,4 @@ Deno.test("pml upgrade and pml learn say of a server that there is none, or that
     assert.equal(ran.code, 2, line);
     assert.match(ran.stderr, says, line);
   }
-});
-
-Deno.test("pml add of a name that is taken says where to look", async () => {
-  await using ws = await makeWorkspace({
-    pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp" } } },
-  });
-  const ran = await runPmlOnTerminal(ws, [
-    ..."add far --workspace --url http://127.0.0.1:8/mcp".split(" "),
-  ]);
-  assert.match(ran.stdout, /there is a server "far" already[^]*`pml list`/);
 });

@@ -83,7 +83,7 @@ async function additionOf(
   });
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
-    throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml list` and `pml add --help`");
+    throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");
   }
   const settings = [{ at: ["mcpServers", name] as const, entry: taken.definition }];
   const change = await changeOf(app, { workspace, settings });

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { ownerOf } from "../app/capability_words.ts";
 import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
@@ -145,7 +146,7 @@ export async function why(
   const tokens = tool && tokensOf(JSON.stringify(tool));
   const note = forbidden || tool || own.startsWith("@")
     ? ""
-    : await missingText(at, { server, own, state });
+    : await missingText(app, { server, own, state });
   return {
     code: note ? 1 : 0,
     value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
@@ -164,23 +165,23 @@ export async function why(
   };
 }
 
-/** Says that a server is neither here nor offered by a registry, or lists no such tool. */
+/** Says that nobody has a server, or that it lists no such tool. */
 async function missingText(
-  at: CommandContext,
+  app: App,
   { server, own, state }: {
     readonly server: string;
     readonly own: string;
     readonly state: { readonly state: string } | undefined;
   },
 ): Promise<string> {
-  const { app } = at;
-  const listed = state ? app.catalog.toolsOf(server) : await (await app.finder()).offered(server);
-  const known = listed.map(({ tool: { name } }) => name);
-  // A registry that does not know the tools of a server offers "@tools" of it.
-  if (state ? state.state !== "ready" : known.includes(own) || known[0] === "@tools") return "";
-  return state ?? known[0]
-    ? meant(own, { known, before: `${quoted(server)} lists no tool ${quoted(own)}` })
-    : await prepare(at, server).then(() => "", ({ message }) => message);
+  if (state === undefined) {
+    // Who has the name is known once the registries were asked for what they offer.
+    await (await app.finder()).offered(server);
+    return ownerOf(app, server) ? "" : `There is no server ${quoted(server)} here`;
+  }
+  const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
+  const before = `${quoted(server)} lists no tool ${quoted(own)}`;
+  return state.state === "ready" ? meant(own, { known, before }) : "";
 }
 
 /** Returns what of a server and a tool the person approved, or what was pinned at first sight. */

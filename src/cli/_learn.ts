@@ -177,16 +177,18 @@ function readCalls(
   words: readonly string[],
   { name, servers }: { readonly name: string; readonly servers: App["servers"] },
 ): readonly TrialCall[] {
-  const toolOf = (word: string) => {
-    const id = parseId(word, servers);
-    if (splitToolId(id).server === name) return id;
-    throw usage(`Cannot try ${quoted(id)}: it is not a tool of ${quoted(name)}`, "Leave it out");
-  };
   const calls: TrialCall[] = [];
   for (const word of words) {
     const last = calls.at(-1);
-    if (word.startsWith("{") && last) last.arguments = parseObject(word);
-    else calls.push({ id: toolOf(word), arguments: {} });
+    if (last && word.startsWith("{")) {
+      last.arguments = parseObject(word);
+      continue;
+    }
+    const id = parseId(word, servers);
+    if (splitToolId(id).server !== name) {
+      throw usage(`Cannot try ${quoted(id)}: it is not a tool of ${quoted(name)}`, "Leave it out");
+    }
+    calls.push({ id, arguments: {} });
   }
   return calls;
 }

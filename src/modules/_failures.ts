@@ -23,7 +23,7 @@ export function withGrant(error: unknown, { id }: Call): unknown {
   if (!path || code !== "PATH_PROTECTED" && !/ "(\.\.|\/).*is outside/.test(message)) return error;
   const kind = /read|open|list|look|run/.test(op) ? "read" : "write";
   // A file is first written beside the old one, by a name that nobody knows before.
-  const granted = path.replace(/\/\.[\da-f]{8}\..*tmp"/, '"');
+  const granted = path.replace(/\/\.[^/]*\.tmp"/, '"');
   return new PmlError(code, message, {
     hint: `${hint}, with this in a trusted .pml.json: ` +
       `"grants": { "${splitToolId(id).server}": { "${kind}": [${granted}] } }`,
