@@ -18,7 +18,7 @@ export function placed({ name, message, at }: ModuleFailure, file: string | unde
 export function withGrant(error: unknown, { id }: Call): unknown {
   if (!(error instanceof PmlError)) return error;
   const { code, message, hint } = error;
-  const [, op = "", path = ""] = /^Cannot ([\w ]+) ("(?:[^"\\]|\\.)*")/.exec(message) ?? [];
+  const [, op = "", path = ""] = /^Cannot ([\w ]+) ("[^"]*")/.exec(message) ?? [];
   // What lies behind a link is granted by its own name, which is not known here.
   if (!path || code !== "PATH_PROTECTED" && !/ "(\.\.|\/).*is outside/.test(message)) return error;
   const kind = /read|open|list|look|run/.test(op) ? "read" : "write";
