@@ -262,6 +262,7 @@ Deno.test("pml search and pml why answer a person and a script", async () => {
   );
   const unknown = await runPml(ws, ["why", "a:b"]);
   assert.equal(unknown.stdout, "a:b: asks\n  by default: no rule\n");
+  assert.equal(unknown.code, 1);
   assert.match(unknown.stderr, /^There is no server "a" here$/m);
   assert.equal(JSON.parse((await runPml(ws, ["why", "a:b", "--json"])).stdout).verdict, "asks");
 });

@@ -94,7 +94,7 @@ Deno.test("A mistyped command line names the command whose help there is, or the
     ["add https://example.com/mcp", /Write `pml add NAME --url https:\/\/example\.com\/mcp`/],
     ["remove git", /It comes with PML; `pml deny git`/],
     ["upgrade git", /Cannot upgrade "git".*\n.*`pml outdated`/],
-    ["learn git", /Cannot try "git": it is no package of npm\n.*`pml list`/],
+    ["learn git", /Cannot try "git": it is no package of npm\n.*`pml outdated`/],
     ["logout git", /sign in or out at "git".*\n.*`pml list`/],
     ["call weather:today", /No server here has this name/],
   ];

@@ -51,7 +51,7 @@ export class Redactor {
   cleaned(error: unknown): unknown {
     if (!(error instanceof PmlError)) return error;
     const { code, message, hint, detail } = error;
-    const kept = defined({ hint, detail: detail && this.clean(detail) });
+    const kept = this.clean(defined({ hint, detail }));
     return new PmlError(code, this.redact(message), { ...kept, cause: error });
   }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import { PmlError } from "../core/errors.ts";
 import { Redactor } from "./redact.ts";
 
 const REDACTED = "[redacted]";
@@ -192,4 +193,14 @@ Deno.test("redact() takes no long for a text that nearly has a value of one sign
       assert.ok(ms < 1_000, `${ms} ms for ${sign}`);
     }
   }
+});
+
+Deno.test("Redactor.cleaned() takes a value out of all texts of an error, its hint among them", () => {
+  const redactor = new Redactor();
+  redactor.register("sesame-of-the-cave");
+  const said = "open sesame-of-the-cave";
+  const error = new PmlError("PATH_PROTECTED", said, { hint: said, detail: { said } });
+  const { message, hint, detail } = redactor.cleaned(error) as PmlError;
+  assert.doesNotMatch(JSON.stringify([message, hint, detail]), /sesame/);
+  assert.match(hint ?? "", /^open /);
 });

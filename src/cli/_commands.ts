@@ -112,7 +112,7 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       ],
     },
     {
-      usage: "publish [words...]",
+      usage: "publish <file...>",
       does: "publish a module, a manifest or a capability to a hub; runs `pml-hub publish`",
       passesOn: true,
       examples: [

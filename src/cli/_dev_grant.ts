@@ -40,7 +40,7 @@ export interface GrantAdvice {
   readonly config?: unknown;
 }
 
-const READS = /read|open|stat|run/i;
+const READS = /read|open|stat|run|list|look/i;
 const DENIED =
   /Cannot ([\w .]+) "((?:[^"\\]|\\.)*)": (?:th\w+ module has no (\w+) grant for (\S+)|it is (?:outside|(protected)))/;
 

@@ -7,6 +7,8 @@ const SAID: readonly (readonly [message: string, kind: string, item: string])[] 
   ['Cannot readDir "x": the module has no write grant for it', "write", "x"],
   ['Cannot open "../x": it is outside the workspace', "read", "../x"],
   ['Cannot make a temporary file in "/x": it is outside the workspace', "write", "/x"],
+  ['Cannot list "../x": it is outside the workspace', "read", "../x"],
+  ['Cannot look at "../x": it is outside the workspace', "read", "../x"],
   ['Cannot remove ".env": it is protected', "write", ".env"],
   ['Cannot run "git": this module has no run grant for it', "run", "git"],
   ['Cannot read the variable "TOKEN": this module has no env grant for it', "env", "TOKEN"],

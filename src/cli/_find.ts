@@ -5,6 +5,7 @@
  * @module
  */
 
+import { ownerOf } from "../app/capability_words.ts";
 import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
@@ -118,8 +119,8 @@ export async function search(
 }
 
 /**
- * Shows whether the rules allow a tool or a call, and which rule decides. The server does not have
- * to exist.
+ * Shows whether the rules allow a tool or a call, and which rule decides. Fails for one that is not
+ * there, and shows all the same what the rules say of it.
  */
 export async function why(
   at: CommandContext,
@@ -143,7 +144,11 @@ export async function why(
   const state = app.servers.states().find(({ name }) => name === server);
   const approved = await approvedOf(app, id);
   const tokens = tool && tokensOf(JSON.stringify(tool));
+  const note = forbidden || tool || own.startsWith("@")
+    ? ""
+    : await missingText(app, { server, own, state });
   return {
+    code: note ? 1 : 0,
     value: { tool: id, verdict, rule, source, depends, state: state?.state, approved, tokens },
     text: [
       `${id}: ${verdict}`,
@@ -156,20 +161,24 @@ export async function why(
       ...Object.entries(approved).map(([what, said]) => `approved ${what}: ${visible(said, 400)}`),
       ...(tokens === undefined ? [] : [tokensLine(tokens)]),
     ].join("\n  "),
-    note: forbidden || tool || own.startsWith("@") ? "" : missingText(app, { server, own, state }),
+    note,
   };
 }
 
-/** Says that a server is not here, or lists no such tool. */
-function missingText(
+/** Says that nobody has a server, or that it lists no such tool. */
+async function missingText(
   app: App,
   { server, own, state }: {
     readonly server: string;
     readonly own: string;
     readonly state: { readonly state: string } | undefined;
   },
-): string {
-  if (state === undefined) return `There is no server ${quoted(server)} here`;
+): Promise<string> {
+  if (state === undefined) {
+    // Who has the name is known once the registries were asked for what they offer.
+    await (await app.finder()).offered(server);
+    return ownerOf(app, server) ? "" : `There is no server ${quoted(server)} here`;
+  }
   const known = app.catalog.toolsOf(server).map(({ tool: { name } }) => name);
   const before = `${quoted(server)} lists no tool ${quoted(own)}`;
   return state.state === "ready" ? meant(own, { known, before }) : "";

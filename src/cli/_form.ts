@@ -101,7 +101,7 @@ function valueOf(
   choices: readonly string[],
 ): JsonObject[string] | undefined {
   if (type === "array") {
-    const all = typed.split(",").map((one) => one.trim()).filter((one) => one !== "");
+    const all = typed.split(",").map((one) => one.trim()).filter(Boolean);
     return all.every((one) => choices.includes(one)) ? all : undefined;
   }
   if (choices.length > 0) return choices.includes(typed) ? typed : undefined;

@@ -124,15 +124,14 @@ async function planOf(
 }
 
 function filesOf(from: string | undefined, place: ClientPlace): readonly ClientFile[] {
-  const client = CLIENTS.find((each) => each === from);
-  const known = (from === undefined ? CLIENTS : client === undefined ? [] : [client])
-    .flatMap((each: ClientName) => clientFiles(each, place));
-  if (from === undefined) return known.filter(isThere);
-  const files = client === undefined ? [{ client, path: resolve(from) }] : known.filter(isThere);
-  if (files.some(isThere)) return files;
-  const looked = client === undefined ? [from] : known.map(({ path }) => path);
+  const named = CLIENTS.filter((each) => from === undefined || each === from);
+  const files = from === undefined || named.length > 0
+    ? named.flatMap((each: ClientName) => clientFiles(each, place))
+    : [{ client: undefined, path: resolve(from) }];
+  const there = files.filter(isThere);
+  if (from === undefined || there.length > 0) return there;
   throw usage(
-    `Cannot import: there is no file ${looked.join(", ")}`,
+    `Cannot import: there is no file ${files.map(({ path }) => path).join(", ")}`,
     `Name a file, or one of ${CLIENTS.join(", ")}`,
   );
 }

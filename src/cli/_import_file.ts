@@ -182,6 +182,9 @@ async function putBack(app: App, { path, found, copy, last }: {
   if (again?.text !== found.text) throw refused(path, "it was changed meanwhile");
   await app.policy.store.move(path, { from: last.after, to: [] });
   await Deno.remove(path);
+  // The folder of a client, which was made for the file. One that is not empty stays.
+  const folder = dirname(path);
+  if (folder !== app.config().workspace) await Deno.remove(folder).catch(() => {});
 }
 
 /** Makes a file that does not exist. A workspace file that PML makes is trusted. */

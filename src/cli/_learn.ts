@@ -14,12 +14,13 @@ import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
-import { misnamed, usage } from "./_failure.ts";
+import { usage } from "./_failure.ts";
 import { type CommandContext, type Typed, unchanged } from "./_command_context.ts";
 import { proposal } from "./_learn_file.ts";
 import { askUntrusted } from "./_trust.ts";
 import { textOf } from "./_result.ts";
 import { agrees, isTerminal } from "./_terminal.ts";
+import { noPackage } from "./_upgrade.ts";
 import { tell } from "./out.ts";
 
 type Trial = Awaited<ReturnType<Awaited<ReturnType<App["callPath"]>>["machine"]["tryOut"]>>;
@@ -29,7 +30,7 @@ type Lesson = ReturnType<Trial["lesson"]>;
 /** A call to try. */
 interface TrialCall {
   readonly id: ToolId;
-  readonly arguments: JsonObject;
+  arguments: JsonObject;
 }
 
 /** The grants and variables that a server runs with. */
@@ -117,7 +118,9 @@ async function oneRound(
   let tools: readonly ListItem[] = [];
   const attempt = async (what: string, work: () => Promise<string | undefined>) => {
     const failure = await work().catch((error) => failureOf(error, trial));
-    if (failure !== undefined) failures.push(`${what}: ${visible(failure, 1_200)}`);
+    if (failure !== undefined) {
+      failures.push(`${what}: ${visible(failure.replaceAll("\n", " "), 1_200)}`);
+    }
     return failure === undefined;
   };
   await attempt("its start", async () => {
@@ -158,18 +161,15 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
   const open = await app.policy.unapproved(name);
   if (open !== undefined) {
     tell(`This trial runs ${quoted(name)} confined. It needs trust in the whole file:`);
+    if (!isTerminal() || !await askUntrusted(open, signal)) {
+      const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
+      throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
+    }
   }
-  if (open !== undefined && !(isTerminal() && await askUntrusted(open, signal))) {
-    const message = `Cannot try ${quoted(name)}: the workspace file is not trusted`;
-    throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
-  }
-  const { servers } = app.config();
-  const server = servers.find((one) => one.name === name);
+  const server = app.config().servers.find((one) => one.name === name);
   if (server?.kind === "stdio") return server;
-  const isHere = server !== undefined || app.builtins.has(name);
-  const why = isHere ? "it is no package of npm" : "you have no server of that name";
-  const known = isHere ? [] : servers.map((one) => one.name);
-  throw app.policy.forbidden(name)?.error ?? misnamed("try", name, { why, known });
+  throw app.policy.forbidden(name)?.error ??
+    noPackage(name, { app, what: "try" });
 }
 
 /** Reads the calls to try: each is a tool, and behind it the arguments as JSON if it needs any. */
@@ -180,8 +180,8 @@ function readCalls(
   const calls: TrialCall[] = [];
   for (const word of words) {
     const last = calls.at(-1);
-    if (word.startsWith("{") && last !== undefined) {
-      calls.splice(-1, 1, { ...last, arguments: parseObject(word) });
+    if (last && word.startsWith("{")) {
+      last.arguments = parseObject(word);
       continue;
     }
     const id = parseId(word, servers);
@@ -206,8 +206,10 @@ function linesOf(grants: Grants): readonly string[] {
 
 function told(round: TrialRound): string {
   const { failures, missing, left, variables, env } = round;
-  const section = (title: string, lines: readonly string[]) =>
-    lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+  const section = (title: string, all: readonly (string | 0)[]) => {
+    const lines = all.filter(Boolean);
+    return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
+  };
   const worked = failures.length === 0;
   return [
     ...(worked ? [toldTried(round)] : section("What failed:", failures)),
@@ -215,11 +217,11 @@ function told(round: TrialRound): string {
     ...section("Left out:", left),
     ...section(
       'It read variables that are not set for it (set them under "env" of its definition):',
-      variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
+      [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
       "It writes into its package folder. This gives it a folder of its own:",
-      Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
+      [Object.keys(env).length && `"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");
 }

@@ -12,13 +12,11 @@ import { asItIs } from "./out.ts";
 
 /** Shows the last lines of a server, from all its runs. */
 export function logs({ app }: CommandContext, { words: [name = ""] }: Typed): Promise<Shown> {
-  const names = app.servers.states().map((state) => state.name);
-  const { path, text } = names.includes(name)
-    ? serverLog(app.config().home, name)
-    : { path: "", text: undefined };
-  if (text === undefined && !names.includes(name)) {
-    throw misnamed("show the log of", name, { why: "there is no such server", known: names });
+  const known = app.servers.states().map((state) => state.name);
+  if (!known.includes(name)) {
+    throw misnamed("show the log of", name, { why: "there is no such server", known });
   }
+  const { path, text } = serverLog(app.config().home, name);
   return Promise.resolve({
     value: { server: name, path, text: text ?? null },
     text: visibleLines((text ?? "").trimEnd(), Infinity),

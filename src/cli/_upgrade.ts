@@ -4,9 +4,10 @@
  * @module
  */
 
+import type { App } from "../app/app.ts";
 import type { Machine } from "../app/machine.ts";
 import type { StdioDefinition } from "../config/servers.ts";
-import { asPmlError } from "../core/errors.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
@@ -30,8 +31,8 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
       const now = found.named ?? await machine.packages.presentVersion(own) ?? null;
       return [{ name, package: found.name, now, newest: found.newest }];
     } catch (error) {
-      const { message } = asPmlError(error);
-      return [{ name, package: null, now: null, newest: null, why: message }];
+      const { message: why } = asPmlError(error);
+      return [{ name, package: null, now: null, newest: null, why }];
     }
   }));
   const servers = rows.flat();
@@ -40,18 +41,15 @@ export async function outdated({ app }: CommandContext): Promise<Shown> {
     const said = now === null ? "not installed yet" : now === newest ? "newest" : "upgrade it";
     return `${name.padEnd(20)} ${(now ?? "-").padEnd(12)} ${newest.padEnd(12)} ${said}`;
   });
-  const old = servers.filter(({ now, newest }) =>
-    newest !== null && now !== null && now !== newest
-  );
+  // One that failed has neither version.
+  const old = servers.find(({ now, newest }) => now !== null && now !== newest);
   return {
     value: { servers },
     text: lines.join("\n"),
     code: servers.some(({ newest }) => newest === null) ? 1 : 0,
     note: servers.length === 0
       ? "No server of yours is a package of npm"
-      : old.length === 0
-      ? ""
-      : `\`pml upgrade ${old[0]?.name}\` shows what changes, and asks`,
+      : old && `\`pml upgrade ${old.name}\` shows what changes, and asks`,
   };
 }
 
@@ -63,13 +61,9 @@ export async function upgrade(
   const { app } = at;
   const { machine } = await app.callPath();
   const own = app.config().servers.find(({ name }) => name === server);
-  const found = own && await machine.newestOf(server);
+  const found = own?.kind === "stdio" ? await machine.newestOf(server) : undefined;
   if (found === undefined || own?.kind !== "stdio") {
-    throw misnamed("upgrade", server, {
-      why: "it is no package of npm",
-      known: app.config().servers.map(({ name }) => name),
-      otherwise: "See `pml outdated`",
-    });
+    throw noPackage(server, { app, what: "upgrade" });
   }
   const { named, newest } = found;
   const now = named ?? await machine.packages.presentVersion(own);
@@ -80,6 +74,18 @@ export async function upgrade(
   return named === undefined
     ? await repinned(at, { own, found, value })
     : await rewritten(at, { own, found, value });
+}
+
+/** Returns the error for a server that is not there, or that is no package of npm. */
+export function noPackage(
+  name: string,
+  { app, what }: { readonly app: App; readonly what: string },
+): PmlError {
+  const known = app.config().servers.map((one) => one.name);
+  const why = known.includes(name) || app.builtins.has(name)
+    ? "it is no package of npm"
+    : "there is no such server";
+  return misnamed(what, name, { why, known, otherwise: "See `pml outdated`" });
 }
 
 /** What is upgraded. */
@@ -124,8 +130,9 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
     );
   }
   const args = own.args.map((one) => one === found.spec ? spec : one);
-  const settings = [{ at: [section, title, "args"] as const, entry: args }];
-  const change = await changeOf(app, { workspace, settings });
+  const changeTo = (entry: readonly string[]) =>
+    changeOf(app, { workspace, settings: [{ at: [section, title, "args"], entry }] });
+  const change = await changeTo(args);
   if (change.diff === "") {
     throw usage(
       `Cannot upgrade ${quoted(own.name)}: ${quoted(found.spec)} is no argument of its own`,
@@ -138,8 +145,7 @@ async function rewritten(at: CommandContext, { own, found, value }: Upgrade): Pr
   await app.policy.reload();
   const done = await compared(at, { own, found, value });
   if (done !== undefined) return done;
-  const back = [{ at: [section, title, "args"] as const, entry: own.args }];
-  await (await changeOf(app, { workspace, settings: back })).write();
+  await (await changeTo(own.args)).write();
   return { ...unchanged(), text: `${own.name} stays at ${found.named}` };
 }
 

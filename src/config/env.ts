@@ -127,11 +127,11 @@ function accountHome(): string | undefined {
 }
 
 function pathsOf(list: string | undefined): readonly string[] {
-  return (list ?? "").split(delimiter).filter((path) => path !== "").map((path) => resolve(path));
+  return (list ?? "").split(delimiter).filter(Boolean).map((path) => resolve(path));
 }
 
 function addressesOf(list: string | undefined): readonly string[] | undefined {
-  return list === "none" ? [] : list?.split(/[\s,]+/).filter((address) => address !== "");
+  return list === "none" ? [] : list?.split(/[\s,]+/).filter(Boolean);
 }
 
 function levelOf(said: string | undefined, warnings: string[]): LogLevel {

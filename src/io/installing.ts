@@ -72,7 +72,7 @@ export class Installing implements Disposable {
     const seconds = Math.round((Date.now() - this.#since) / 1_000);
     const count = this.#fetched === 0 ? [] : [`${this.#fetched} fetched`];
     const facts = [...(seconds === 0 ? [] : [`${seconds} s`]), ...count, visible(this.#now, 100)];
-    const details = facts.filter((fact) => fact !== "").join(", ");
+    const details = facts.filter(Boolean).join(", ");
     return details === "" ? this.#title : `${this.#title}: ${details}`;
   }
 }

@@ -189,7 +189,7 @@ function scopesFor(
   const granted = wanted.length > 0 ? kept?.scopes ?? [] : [];
   const said = challenged(challenge, "scope")?.split(" ");
   const own = server.oauth?.scopes ?? said ?? supported;
-  const scopes = new Set([...own, ...granted, ...wanted].filter((each) => each !== ""));
+  const scopes = new Set([...own, ...granted, ...wanted].filter(Boolean));
   const isOffline = server.oauth?.scopes === undefined && known?.includes("offline_access");
   if (isOffline && scopes.size > 0) scopes.add("offline_access");
   return [...scopes];

@@ -30,7 +30,7 @@ export function tokensOf(
   return {
     accessToken: access_token,
     refreshToken: refresh_token ?? before.refreshToken,
-    scopes: scope?.split(" ").filter((each) => each !== "") ?? before.scopes,
+    scopes: scope?.split(" ").filter(Boolean) ?? before.scopes,
     since,
     until: expires_in === undefined ? undefined : since + Math.min(expires_in, LONGEST_S) * 1_000,
   };

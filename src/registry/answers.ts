@@ -90,7 +90,7 @@ async function catalog(query: URLSearchParams, store: RegistryStore): Promise<Re
   if (!/^[1-9]\d{0,8}$/.test(limit)) {
     return failure(400, "bad_request", { message: "limit is no number above 0" });
   }
-  const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   const after = query.get("cursor") ?? "";
   const withTools = query.get("include")?.split(",").includes("tools") === true;
   const most = Math.min(Number(limit), PAGE_MAX);

@@ -77,7 +77,7 @@ export function promptOf(params: JsonObject): Prompt {
     ...(isObject(metadata) && { metadata }),
     messages: all,
     hints: (Array.isArray(hints) ? hints : []).map((hint) => textOf(objectOf(hint).name))
-      .filter((name) => name !== ""),
+      .filter(Boolean),
     patterns: patternsOf(params),
   } as unknown as Prompt;
 }

@@ -14,20 +14,21 @@ const PLACE = /^\d{1,7}:\d{1,7}$/;
 
 /** The codes that a module's error may keep when it leaves the sandbox, and the hint for each. */
 const HINTS = {
-  PATH_OUTSIDE_WORKSPACE: "Use a path inside the workspace, or grant the folder to the server",
-  PATH_PROTECTED: "Only the person can open a protected path, with a grant that names it",
+  PATH_OUTSIDE_WORKSPACE: "Use a path in the workspace, or have the person grant it",
+  PATH_PROTECTED: "Only the person can open it",
   SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
   RESULT_TOO_LARGE: ASK_FOR_LESS,
   OUTPUT_INVALID: "The module has to return plain JSON",
 };
 
+const FILES = "files this way: a module uses the functions of Deno";
 /** What to use instead of what Deno denied, by the kind of access. */
 const DENIALS: Readonly<Record<string, string>> = {
   env: "the environment: this module has no env grant (host.env)",
   net: `the network: ${NET}`,
   run: "other programs: this module has no run grant (host.exec)",
-  read: "files this way: a module uses the functions of Deno",
-  write: "files this way: a module uses the functions of Deno",
+  read: FILES,
+  write: FILES,
   import: "this import: a module is one file",
 };
 

@@ -56,7 +56,7 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
   const { read, write, net, run } = confinedAccess(confinement);
   const inside = (names: readonly string[]) =>
     names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
-      .filter((one) => one !== "").map((one) => join(workspace, one));
+      .filter(Boolean).map((one) => join(workspace, one));
   const { readProtected, writeProtected, paths = [] } = protection;
   const list = (flag: string, paths: readonly string[]) =>
     pathFlag(flag, paths, `Cannot confine ${quoted(name)} to`);

@@ -53,7 +53,7 @@ export async function judgePlan(
   plan: Plan,
   options: JudgeOptions,
 ): Promise<ReadonlyMap<string, Answer>> {
-  const problems: Problem[] = [];
+  const { problems } = plan;
   const all: Judged[] = [];
   for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, problems }));
   const { length: count } = all;

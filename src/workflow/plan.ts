@@ -37,6 +37,8 @@ export interface Plan {
   /** The plan as it was given. */
   readonly given: JsonObject;
   readonly params: JsonObject;
+  /** What is wrong with it; its tasks are those that could be read. */
+  readonly problems: Problem[];
 }
 
 /** One call that a task makes. */
@@ -62,6 +64,8 @@ export interface PlanOptions {
   readonly most: number;
   /** The values that `$params` stands for, in a plan that was saved. */
   readonly params?: JsonObject | undefined;
+  /** Whether what is wrong is left to `judgePlan`, which tells it with all else that is. */
+  readonly isJudged?: boolean;
 }
 
 /** Where references find their values. Undefined means that it is not known yet. */
@@ -93,7 +97,7 @@ interface GivenTask {
 }
 
 /** Reads a plan that fits its schema. Throws BAD_ARGUMENTS that names everything wrong with it. */
-export function parsePlan(given: JsonObject, { most, params }: PlanOptions): Plan {
+export function parsePlan(given: JsonObject, { most, params, isJudged }: PlanOptions): Plan {
   // The schema was checked.
   const { tasks } = given as unknown as { readonly tasks: readonly GivenTask[] };
   if (tasks.length > most) throw refused([{ error: tooManyTasks(tasks.length, most) }]);
@@ -115,10 +119,9 @@ export function parsePlan(given: JsonObject, { most, params }: PlanOptions): Pla
       return [];
     }
   });
-  const ordered = problems.length === 0 ? inOrder(read) : read;
-  if (!Array.isArray(ordered)) problems.push(ordered as Problem);
-  if (problems.length > 0) throw refused(problems);
-  return { tasks: ordered as readonly Task[], given, params: params ?? {} };
+  const ordered = problems.length === 0 ? inOrder(read, problems) : read;
+  if (!isJudged && problems.length > 0) throw refused(problems);
+  return { tasks: ordered, given, params: params ?? {}, problems };
 }
 
 /** Makes the error of a plan that does not run, with everything that is wrong with it. */
@@ -263,8 +266,8 @@ function unknownTask(name: string, ids: ReadonlySet<string>): PmlError {
   );
 }
 
-/** Puts tasks in an order in which each comes after those that it needs, or names a cycle. */
-function inOrder(tasks: readonly Task[]): Task[] | Problem {
+/** Puts tasks in an order in which each comes after those that it needs, or notes a cycle. */
+function inOrder(tasks: readonly Task[], problems: Problem[]): readonly Task[] {
   const waits = new Map(tasks.map(({ id, needs }) => [id, needs.length]));
   const needed = new Map<string, Task[]>();
   for (const task of tasks) {
@@ -284,7 +287,8 @@ function inOrder(tasks: readonly Task[]): Task[] | Problem {
     }
   }
   if (ordered.length === tasks.length) return ordered;
-  return { error: bad(`tasks need each other: ${cycleIn(tasks, waits)}`) };
+  problems.push({ error: bad(`tasks need each other: ${cycleIn(tasks, waits)}`) });
+  return tasks;
 }
 
 /** Names the tasks of one cycle, in order. */

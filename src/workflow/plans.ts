@@ -74,7 +74,7 @@ export class Plans {
     try {
       const given = request.plan ?? before?.plan;
       if (given === undefined) throw nothing();
-      const plan = parsePlan(given, { most, params });
+      const plan = parsePlan(given, { most, params, isJudged: true });
       if (before !== undefined) assertSame(plan, before);
       kept ??= results.begin(actor, plan.given);
       return await this.#judged(plan, { request, kept });

@@ -199,6 +199,8 @@ Deno.test("Plans.run() runs nothing of a plan that is refused, and asks about no
     [/task "x": .*`for_each` is no array/, task("x", "echo", { for_each: { $ref: "k.a" } })],
     [/task "x": Cannot run 21 tasks/, task("x", "echo", { for_each: Array(21).fill(1) })],
     [/Cannot run 21 tasks/, task("x", "echo", { for_each: Array(20).fill(1) })],
+    [/there is no task "q"/, task("x", "echo", { depends_on: ["q"] })],
+    [/tasks need each other/, task("x", "echo", { depends_on: ["x"] })],
   ];
   at.results.put("local", 1);
   for (const [wanted, wrong] of table) {

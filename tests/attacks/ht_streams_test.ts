@@ -19,8 +19,7 @@ const INFO = { name: "t", version: "1" };
 async function stream(
   { url }: Served,
   era: Era,
-  signal: AbortSignal,
-  token = TOKEN,
+  { signal, token = TOKEN }: { readonly signal: AbortSignal; readonly token?: string },
 ): Promise<number> {
   using http = Deno.createHttpClient({ poolMaxIdlePerHost: 0 });
   const headers = {
@@ -67,7 +66,7 @@ for (const era of ERAS) {
     const gone = new AbortController();
     const statuses: number[] = [];
     for (let at = 0; at < MOST; at++) {
-      statuses.push(await stream(served, era, gone.signal).catch(() => 0));
+      statuses.push(await stream(served, era, gone).catch(() => 0));
     }
     try {
       assert.equal(statuses.filter((status) => status === 200).length, MOST * 3 / 4, `${statuses}`);
@@ -92,7 +91,8 @@ Deno.test("However many tokens keep what they can, another one comes in (HT11)",
   await using served = await servePml(ws);
   const gone = new AbortController();
   const opened: number[] = [];
-  const of = (token: string) => stream(served, "2025-11-25", gone.signal, token).catch(() => 0); // it was closed
+  const of = (token: string) =>
+    stream(served, "2025-11-25", { signal: gone.signal, token }).catch(() => 0); // it was closed
   try {
     for (const name of names) {
       let count = 0;
@@ -119,6 +119,6 @@ Deno.test("Whoever goes while the identity is opened keeps no place of its token
   }));
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const gone = new AbortController();
-  assert.equal(await stream(served, "2025-11-25", gone.signal), 200);
+  assert.equal(await stream(served, "2025-11-25", gone), 200);
   gone.abort();
 });

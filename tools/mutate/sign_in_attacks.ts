@@ -24,6 +24,15 @@ export const SIGN_IN_ATTACKS: readonly Mutant[] = [
     filter: "A token that is one sign over and over holds nobody up (RX8)",
   },
   {
+    name: "hint-redacted",
+    guard: "No secret stands in the hint of an error",
+    file: "redact.ts",
+    find: "this.clean(defined({ hint, detail }))",
+    put: "defined({ hint, detail: this.clean(detail) })",
+    test: "src/audit/redact_test.ts",
+    filter: "Redactor.cleaned() takes a value out of all texts of an error, its hint among them",
+  },
+  {
     name: "token-of-words",
     guard: "A token that is a word of the journal is not taken out of it",
     file: "_authorization.ts",

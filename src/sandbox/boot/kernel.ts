@@ -57,10 +57,12 @@ export class Kernel implements Disposable {
     }
   }
 
-  /** Returns the version of Landlock, or the name of the error. */
+  /** Returns the version of Landlock, or why it cannot be used. */
   landlockVersion(): number | string {
     const version = this.#call(CREATE_RULESET, 0, 0, 1);
-    return version > 0 ? version : this.error();
+    if (version <= 0) return this.error();
+    // With version 1, nothing can be moved from folder to folder, whatever the rules are.
+    return version < 2 ? `version ${version} is too old` : version;
   }
 
   /** Makes a ruleset and returns its file descriptor. */

@@ -68,7 +68,7 @@ const RUNTIME = [
   ...["/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"],
 ];
 /** The devices that programs write to. */
-const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"].map((name) => `/dev/${name}`);
+const DEVICES = ["null", "zero", "full", "tty", "ptmx", "pts", "shm"];
 
 /**
  * Confines this thread, the threads that it starts and, if the kernel can, the whole process.
@@ -102,8 +102,6 @@ function lock(kernel: Kernel, keep: LandlockRules): string {
   if (keep.programs?.writesOnly === false) return "no landlock: it runs programs";
   const version = kernel.landlockVersion();
   if (typeof version === "string") return `no landlock: ${version}`;
-  // With version 1, nothing can be moved from folder to folder, whatever the rules are.
-  if (version < 2) return `no landlock: version ${version} is too old`;
   const handled = handledBy(version, keep);
   const ruleset = kernel.newRuleset(handled);
   for (const [opened, rights] of rulesOf(kernel, keep)) {
@@ -154,7 +152,9 @@ function rulesOf(kernel: Kernel, keep: LandlockRules): [number, number][] {
     ...known(RUNTIME, READ),
     // Resolving names connects to sockets of the system.
     ...known(keep.system, READ | (net ? RESOLVE_UNIX : 0)),
-    ...(programs ? known(DEVICES, READ | CHANGE) : known(["/dev/null"], WRITE_FILE)),
+    ...(programs
+      ? known(DEVICES.map((name) => `/dev/${name}`), READ | CHANGE)
+      : known(["/dev/null"], WRITE_FILE)),
   ];
 }
 

@@ -20,7 +20,7 @@ export function isWindowsTrick(name: string): boolean {
 
 /** Splits a path into its names. */
 export function namesOf(path: string): string[] {
-  return path.split("/").filter((name) => name !== "");
+  return path.split("/").filter(Boolean);
 }
 
 /** Returns whether a path is a folder or lies below it. It compares whole names. */

@@ -1,0 +1,128 @@
+/**
+ * What a newcomer does on the second day: an error has what to paste, an undo leaves nothing
+ * behind, and what was mistyped ends with a failure.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { codeOf, textOf } from "./attacks/oracles.ts";
+import { answerOf } from "./attacks/questions.ts";
+import { makeScene } from "./attacks/stage.ts";
+import { runPml } from "./kit/run.ts";
+import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
+
+const ALLOWED = { permissions: { allow: ["filesystem:*"] } };
+const GRANTS = /"grants": (\{.*\})$/m;
+
+/** Writes the grant that an error says into the workspace file. */
+async function paste(ws: Workspace, stderr: string): Promise<void> {
+  const [, grants = "{}"] = GRANTS.exec(stderr) ?? [];
+  await writeFile(
+    ws.file(".pml.json"),
+    JSON.stringify({ ...ALLOWED, grants: JSON.parse(grants) }),
+  );
+}
+
+Deno.test("A path outside the workspace is told with the grant that opens it", async () => {
+  await using ws = await makeWorkspace({ pml: ALLOWED });
+  const outside = join(ws.root, "notes");
+  await mkdir(outside);
+  await writeFile(join(outside, "a.txt"), "hello");
+  for (const path of ["../notes/a.txt", join(outside, "a.txt")]) {
+    const read = ["call", "filesystem:read_file", `path=${path}`];
+    await writeFile(ws.file(".pml.json"), JSON.stringify(ALLOWED));
+    const refused = await runPml(ws, read);
+    assert.match(
+      refused.stderr,
+      /PATH_OUTSIDE_WORKSPACE[^]*, with this in a trusted \.pml\.json: /,
+    );
+    await paste(ws, refused.stderr);
+    assert.equal((await runPml(ws, read)).stdout, "hello\n", path);
+  }
+});
+
+Deno.test("What leads outside behind a link is told without a grant, because none of that name opens it", async () => {
+  await using ws = await makeWorkspace({ pml: ALLOWED });
+  await Deno.symlink(ws.outside, ws.file("link"));
+  const { stderr } = await runPml(ws, ["call", "filesystem:read_file", "path=link"]);
+  assert.match(stderr, /PATH_OUTSIDE_WORKSPACE: .*is outside the workspace$/m);
+  assert.doesNotMatch(stderr, GRANTS);
+});
+
+Deno.test("A file that cannot be written in its folder is told with a grant that works", async () => {
+  await using ws = await makeWorkspace({ pml: ALLOWED, files: { ".husky/pre-commit": "old" } });
+  const write = ["call", "filesystem:write_file", "path=.husky/pre-commit", "content=new"];
+  const refused = await runPml(ws, write);
+  assert.match(refused.stderr, /PATH_PROTECTED/);
+  await paste(ws, refused.stderr);
+  const written = await runPml(ws, write);
+  assert.equal(written.code, 0, written.stderr);
+});
+
+Deno.test("A plan is told at once what of it cannot be read, and what of the rest cannot be called", async () => {
+  await using at = await makeScene({ pml: ALLOWED, era: "2025-11-25" });
+  const read = { tool: "filesystem:read_file", arguments: { path: "a.txt" } };
+  const tasks = [
+    { id: "lost", ...read, depends_on: ["q"] },
+    { id: "mistyped", ...read, tool: "filesystem:read_fil" },
+    { id: "lacking", ...read, arguments: {}, depends_on: ["lost"] },
+  ];
+  const plan = { name: "execute_workflow", arguments: { plan: { tasks } } };
+  const answer = await answerOf(at.pml, plan);
+  assert.equal(codeOf(answer), "BAD_ARGUMENTS");
+  const [, lost = "", mistyped = "", lacking = ""] = textOf(answer).split("\n");
+  assert.match(lost, /^task "lost": .*there is no task "q"/);
+  assert.match(mistyped, /^task "mistyped": .*Did you mean "filesystem:read_file"/);
+  assert.match(lacking, /^task "lacking": .*Missing argument: path/);
+});
+
+Deno.test("pml why ends with 1 for a server or a tool that is not there, and shows the rule all the same", async () => {
+  await using ws = await makeWorkspace({ pml: ALLOWED });
+  for (
+    const [id, says] of [["nosuch:tool", /nosuch/], ["filesystem:read_fle", /read_file/]] as const
+  ) {
+    const { code, stdout, stderr } = await runPml(ws, ["why", id]);
+    assert.equal(code, 1, id);
+    assert.match(stdout, /^\S+: (asks|runs)\n {2}by /);
+    assert.match(stderr, says);
+  }
+  assert.equal((await runPml(ws, ["why", "filesystem:read_file"])).code, 0);
+});
+
+Deno.test("pml init --undo leaves no empty folder of a client, and every one with something in it", async () => {
+  await using ws = await makeWorkspace({ files: { ".zed/tasks.json": "[]" } });
+  const set = await runPml(ws, ["init", "--client", "cursor,codex,zed", "--yes"]);
+  assert.equal(set.code, 0, set.stderr);
+  assert.equal((await runPml(ws, ["init", "--undo", "--yes"])).code, 0);
+  assert.deepEqual((await readdir(ws.path)).sort(), [".pml.json", ".zed"]);
+  assert.deepEqual(await readdir(ws.file(".zed")), ["tasks.json"]);
+});
+
+Deno.test("pml init --undo leaves the folder of the project, though nothing else is in it", async () => {
+  await using ws = await makeWorkspace();
+  assert.equal((await runPml(ws, ["init", "--yes"])).code, 0);
+  await Deno.remove(ws.file(".pml.json"));
+  const undone = await runPml(ws, ["init", "--undo", "--yes"]);
+  assert.equal(undone.code, 0, undone.stderr);
+  assert.deepEqual(await readdir(ws.path), []);
+});
+
+Deno.test("pml upgrade and pml learn say of a server that there is none, or that it is no package", async () => {
+  await using ws = await makeWorkspace({
+    pml: { mcpServers: { far: { url: "http://127.0.0.1:9/mcp" } } },
+  });
+  const table: readonly (readonly [line: string, says: RegExp])[] = [
+    ["upgrade nosuch", /Cannot upgrade "nosuch": there is no such server\n/],
+    ["upgrade far", /Cannot upgrade "far": it is no package of npm\n/],
+    ["learn far", /Cannot try "far": it is no package of npm\n/],
+    ["learn fra", /Cannot try "fra": there is no such server\n/],
+  ];
+  for (const [line, says] of table) {
+    const ran = await runPml(ws, line.split(" "));
+    assert.equal(ran.code, 2, line);
+    assert.match(ran.stderr, says, line);
+  }
+});
