@@ -48,20 +48,16 @@ export class Faces implements AsyncDisposable {
   }
 
   /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
-  async for(authorization: string): Promise<HttpFace | undefined> {
+  for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
-    if (sameHash(token, this.#options.token)) return await this.person;
-    return await this.of(token);
+    return this.of(sameHash(token, this.#options.token) ? null : token);
   }
 
   /** Returns what answers the person, or who has the token of this hash; undefined for nobody. */
   async of(token: string | null): Promise<HttpFace | undefined> {
     if (token === null) return await this.person;
     const identity = this.#identities().values().find((one) => sameHash(one.token, token));
-    if (identity === undefined) return undefined;
-    const own = this.#own.get(identity.name) ?? this.#open(identity);
-    this.#own.set(identity.name, own);
-    return (await own).face;
+    return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).face;
   }
 
   /** Ends the streams on which nothing is answered. */
@@ -87,6 +83,7 @@ export class Faces implements AsyncDisposable {
       app.watch();
       return { token, app, face: await faceOf(app, { identity: token, replica }) };
     });
+    this.#own.set(name, opened);
     opened.catch(() => this.#own.delete(name));
     return opened;
   }
