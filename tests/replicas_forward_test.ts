@@ -7,7 +7,10 @@
 
 import assert from "node:assert/strict";
 import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { type Head, send } from "../src/serve/_replica_link.ts";
+import { Sealer } from "../src/serve/_sealer.ts";
+import { tokenHash } from "../src/serve/token.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { ledgerOf } from "./full_scene.ts";
 import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";
@@ -19,6 +22,9 @@ import {
   type Answered,
   callAt,
   CI,
+  configure,
+  KEY,
+  META,
   openIn,
   ranIn,
   sceneryOf,
@@ -202,6 +208,33 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
   await writeFile(file, JSON.stringify({ address: `127.0.0.1:${liar.addr.port}` }));
   const lied = await callAt(two, "asks:ask_name", other);
   assert.match(lied.text, GONE);
+});
+
+Deno.test("What another process passes on goes by the token that was sent to it", async () => {
+  await using ws = await sceneryOf();
+  await using _ = await servePml(ws);
+  const file = await registered(ws);
+  const { address } = JSON.parse(await readFile(file, "utf8"));
+  const sealer = new Sealer(new TextEncoder().encode(KEY), "pml replicas");
+  const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: META } };
+  const headers: [string, string][] = [
+    ["content-type", "application/json"],
+    ["accept", "application/json, text/event-stream"],
+    ["mcp-protocol-version", "2026-07-28"],
+    ["mcp-method", "tools/list"],
+  ];
+  const passedOn = async (identity: string) => {
+    const { signal } = new AbortController();
+    const to = { to: basename(file), address, sealer, signal };
+    const [head] = await Array.fromAsync(send({ identity, method: "POST", headers, body }, to));
+    return (head as Head).status;
+  };
+  assert.equal(await passedOn(tokenHash(CI)), 200);
+  // The other process may not have seen yet that the identity has another token.
+  const token = tokenHash("token-of-the-ci-0002");
+  await configure(ws, { identities: { ci: { token } } });
+  await until(async () => await passedOn(tokenHash(CI)) === 401);
+  assert.equal(await passedOn(token), 200);
 });
 
 Deno.test("Nothing is kept of what somebody without the key sends to the address of a process", async () => {

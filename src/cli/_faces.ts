@@ -48,18 +48,16 @@ export class Faces implements AsyncDisposable {
   }
 
   /** Returns what answers requests with this header `Authorization`; undefined if nobody does. */
-  async for(authorization: string): Promise<HttpFace | undefined> {
+  for(authorization: string): Promise<HttpFace | undefined> {
     const token = tokenHash(tokenIn(authorization));
-    if (sameHash(token, this.#options.token)) return await this.person;
-    return await this.#faceOf(
-      this.#identities().values().find((one) => sameHash(one.token, token)),
-    );
+    return this.of(sameHash(token, this.#options.token) ? null : token);
   }
 
-  /** Returns what answers the person, or an identity; undefined for one that is gone. */
-  async named(name: string | null): Promise<HttpFace | undefined> {
-    if (name === null) return await this.person;
-    return await this.#faceOf(this.#identities().get(name));
+  /** Returns what answers the person, or who has the token of this hash; undefined for nobody. */
+  async of(token: string | null): Promise<HttpFace | undefined> {
+    if (token === null) return await this.person;
+    const identity = this.#identities().values().find((one) => sameHash(one.token, token));
+    return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).face;
   }
 
   /** Ends the streams on which nothing is answered. */
@@ -79,19 +77,13 @@ export class Faces implements AsyncDisposable {
     return this.#options.app.loaded().others?.identities ?? new Map();
   }
 
-  async #faceOf(identity: Identity | undefined): Promise<HttpFace | undefined> {
-    if (identity === undefined) return undefined;
-    const own = this.#own.get(identity.name) ?? this.#open(identity);
-    this.#own.set(identity.name, own);
-    return (await own).face;
-  }
-
   #open({ name, token }: Identity): Promise<Own> {
     const { open, replica } = this.#options;
     const opened = open(name).then(async (app) => {
       app.watch();
-      return { token, app, face: await faceOf(app, { identity: name, replica }) };
+      return { token, app, face: await faceOf(app, { identity: token, replica }) };
     });
+    this.#own.set(name, opened);
     opened.catch(() => this.#own.delete(name));
     return opened;
   }

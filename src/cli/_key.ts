@@ -106,9 +106,8 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
     await moveTo(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
   }
-  // A keyring that is locked keeps what it has: then nothing is written.
-  await setSource(at, name, undefined);
   const path = await edit(at, name, () => value);
+  await setSource(at, name, undefined);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 

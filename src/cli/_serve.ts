@@ -51,7 +51,7 @@ export async function serve(typed: Typed): Promise<number> {
     using refusals = new Refusals(app);
     const onRefused = (status: number, why: string) => refusals.add(status, why);
     const limits = { ...limitsOf(app), onRefused, unreadMs: app.config().limits.unreadMs };
-    const faceOf = (identity: string | null) => faces.named(identity);
+    const faceOf = (identity: string | null) => faces.of(identity);
     await using link = await replica?.listen({ ...limits, faceOf });
     await using door = await serveHttp({
       ...address,

@@ -5,7 +5,7 @@
  */
 
 import { META_TOOLS } from "../core/exposure.ts";
-import { canonical, isObject, type Json } from "../core/json.ts";
+import { canonical, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { withType } from "./_document.ts";
@@ -61,7 +61,8 @@ const price = leaf<number>(
 );
 const tool = text(TOOLS, { test: isToolsPattern });
 const filled = text("a string that is not empty", /\S/);
-const flag = leaf<boolean>("true or false", (value) => typeof value === "boolean");
+const isFlag = (value: unknown) => typeof value === "boolean";
+const flag = leaf<boolean>("true or false", isFlag);
 const variable = text("the name of a variable", /^[A-Za-z_][A-Za-z0-9_]*$/);
 const json = leaf<Json>("a JSON value", (value) => succeeds(() => canonical(value as Json)));
 const texts = list(text(), "strings");
@@ -78,6 +79,7 @@ const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
 const path = text("the path of a file", /^(?!-----|.*:\/\/)(?=.*\S)/s);
 const tools = list(tool, "names or patterns of tools");
 const registry = url(...REGISTRY_BEGINNINGS);
+const isRegistry = (value: string) => isAddress(value, REGISTRY_BEGINNINGS);
 const setting = object({}, {
   disabled: flag,
   rename: text("the name of a tool", { test: isToolName }),
@@ -114,9 +116,8 @@ const shared = {
   }),
   registries: list(
     either(
-      registry,
+      text("a URL, or an object with url, token_env and public_key", { test: isRegistry }),
       object({ url: registry }, { token_env: token, public_key: filled }),
-      "a URL, or an object with url, token_env and public_key",
     ),
     "registries",
   ),
@@ -176,7 +177,10 @@ export const personSchema = object({}, {
   ),
   approvals: object({}, { channel: oneOf(["client", "page", "terminal"]) }),
   journal: oneOf(["required", "best_effort"]),
-  memory: either(flag, object({}, { enabled: flag }), "true, false, or { enabled: false }"),
+  memory: either(
+    leaf<boolean>("true, false, or { enabled: false }", isFlag),
+    object({}, { enabled: flag }),
+  ),
   sandbox: object({}, {
     os_layer: oneOf<OsLayer>(["auto", "landlock", "bwrap", "off", "required"]),
   }),
@@ -221,11 +225,7 @@ export const { mcpServers: clientServersSchema } = serverSections(path);
  * servers are distinguished by `type`.
  */
 function serverSections(certificate: Wanted<string>) {
-  type Tools = Value<typeof settings> | string[];
-  const names = list(text(), "strings, or an object of tools");
-  // What is wrong is told of the one that is meant.
-  const tools: Wanted<Tools> = (value, place): value is Tools =>
-    (isObject(value) ? settings : names)(value, place);
+  const tools = either(list(text(), "strings, or an object of tools"), settings);
   const program = { command: filled };
   const given = { args: texts, env: record(variable, text()) };
   const running = { cwd: path, tools, confine: flag };

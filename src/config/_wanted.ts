@@ -91,10 +91,9 @@ export function list<T>(item: Wanted<T>, what: string): Wanted<T[]> {
       : told(place, `an array of ${what}`);
 }
 
-/** Wants what one of two parts wants. */
-export function either<T, U>(one: Wanted<T>, other: Wanted<U>, wanted: string): Wanted<T | U> {
-  const silent = { path: [], wrong: () => {} };
-  return leaf(wanted, (value) => one(value, silent) || other(value, silent));
+/** Wants what one part wants, or an object as another wants it. What is wrong is told of the meant one. */
+export function either<T, U>(part: Wanted<T>, objects: Wanted<U>): Wanted<T | U> {
+  return (value, place): value is T | U => (isObject(value) ? objects : part)(value, place);
 }
 
 /** Wants an object whose `type` says which. */

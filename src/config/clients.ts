@@ -200,10 +200,11 @@ function readText({ path, inside }: ClientFile): string {
 
 /** Parses the text of a client's JSON file, with comments. Throws as `readClientFile` does. */
 export async function parseJson(text: string, path: string): Promise<unknown> {
-  const syntax = await parseJsonc(text, (offset, { found, wanted }) => {
+  return (await parseJsonc(text, (offset, { found, wanted }) => {
     throw bad(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
-  });
-  return syntax?.value;
+  }).catch((error) => {
+    throw error instanceof PmlError ? error : bad(path, "it is too deep");
+  }))?.value;
 }
 
 /** Parses the text of a client's TOML file. Throws as `readClientFile` does. */

@@ -19,7 +19,7 @@ export interface Pass {
 
 /** A request of a client that another process answers. */
 export interface Forwarded {
-  /** The identity that sent it; null for the person. */
+  /** The hash of the token of the identity that sent it; null for the person. */
   readonly identity: string | null;
   readonly method: string;
   readonly headers: [string, string][];

@@ -31,7 +31,7 @@ export interface FaceOptions extends Face {
   readonly isTask: (id: string) => boolean;
   /** Is called with the capabilities of all clients together, when these change. */
   readonly onAble: (capabilities: JsonObject) => void;
-  /** The identity that it answers; null for the person. */
+  /** Whom it answers: the hash of the token of an identity; null for the person. */
   readonly identity: string | null;
   /** How the ids of sessions begin. */
   readonly prefix: string;
@@ -47,7 +47,7 @@ export interface FaceLimits {
 
 /** Answers messages. */
 export class HttpFace implements AsyncDisposable {
-  /** The identity that it answers; null for the person. */
+  /** Whom it answers: the hash of the token of an identity; null for the person. */
   readonly identity: string | null;
   /** What has come of its requests that are not whole. */
   readonly coming: Coming = { bodies: 0, bytes: 0 };

@@ -56,7 +56,7 @@ export interface LinkOptions extends FaceLimits {
   readonly unreadMs: number;
   /** Is called with each refused request: its status and why. */
   readonly onRefused: (status: number, why: string) => void;
-  /** Returns what answers an identity, or the person; undefined for one that is gone. */
+  /** Returns what answers who has a token of this hash, or the person; undefined for one that is gone. */
   readonly faceOf: (identity: string | null) => Promise<HttpFace | undefined>;
 }
 

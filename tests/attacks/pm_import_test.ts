@@ -15,3 +15,14 @@ Deno.test("pml import reads a client's file soon that opens variables and never 
   const ran = await runPml(ws, ["import", "claude-code", "--dry-run"], { ms: 20_000 });
   assert.match(ran.stdout, /take "endless"/);
 });
+
+Deno.test("pml import says of which file it is that nests too deep, and calls it no bug", async () => {
+  for (const [open, close] of [["[", "]"], ['{"a":', "}"]] as const) {
+    const deep = `${open.repeat(100_000)}1${close.repeat(100_000)}`;
+    const files = { ".mcp.json": `{"mcpServers": {"a": ${deep}}}` };
+    await using ws = await makeWorkspace({ files });
+    const { stdout, stderr } = await runPml(ws, ["import", ".mcp.json", "--dry-run"]);
+    assert.match(stdout, /FAIL Cannot read ".*\.mcp\.json": it is too deep/);
+    assert.doesNotMatch(stdout + stderr, /bug|stack/i);
+  }
+});

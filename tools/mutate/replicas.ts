@@ -177,4 +177,13 @@ export const REPLICAS: readonly Mutant[] = [
     filter: "A session goes on through another process, and ends with its own",
     fails: /error reading a body|connection/i,
   },
+  {
+    name: "passed-on-token",
+    guard: "What another process passes on goes by the token that was sent to it",
+    file: "src/cli/_faces.ts",
+    find: "(one) => sameHash(one.token, token)",
+    put: "(one) => sameHash(one.token, token) || one.name !== token",
+    test: "tests/replicas_forward_test.ts",
+    filter: "What another process passes on goes by the token that was sent to it",
+  },
 ];
