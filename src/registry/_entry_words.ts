@@ -5,7 +5,8 @@
  * @module
  */
 
-import { isObject } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
 import { isSteering } from "../core/steering.ts";
 
 /** The most tools, the most texts of one list, and the most warning lines of an entry. */
@@ -107,4 +108,21 @@ export function warningsOf(said: unknown): readonly string[] {
 /** Returns whether a text is the name of a program that is no shell. */
 export function isProgram(name: string): boolean {
   return PROGRAM.test(name) && !SHELL.test(name);
+}
+
+/** An entry, and what is wrong with it. */
+export interface BadEntry {
+  readonly name: string;
+  /** The URL of its registry. */
+  readonly url: string;
+  readonly why: string;
+  readonly hint?: string;
+}
+
+/** Makes the error for an entry that cannot be used. */
+export function badEntry(
+  { name, url, why, hint = "Tell the registry's owner; nothing of this entry was used" }: BadEntry,
+): PmlError {
+  const message = `Cannot use the entry ${quoted(name)} of ${quoted(url, 200)}: ${why}`;
+  return new PmlError("REGISTRY_BAD_RESPONSE", message, { hint });
 }

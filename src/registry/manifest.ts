@@ -9,9 +9,9 @@ import type { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { parseToolId } from "../core/tool_id.ts";
-import { badEntry } from "./signature.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
+  badEntry,
   isHeader,
   isPlain,
   isProgram,

@@ -11,6 +11,7 @@ import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
+import { badEntry } from "./_entry_words.ts";
 import { canonicalHash } from "./integrity.ts";
 
 /** The options of `signManifest`. */
@@ -108,21 +109,4 @@ function signedBytes(entry: JsonObject, registry: string): Uint8Array {
 /** The platform's module is loaded by the first signature, because most registries have no key. */
 function crypto() {
   return process.getBuiltinModule("node:crypto");
-}
-
-/** An entry, and what is wrong with it. */
-export interface BadEntry {
-  readonly name: string;
-  /** The URL of its registry. */
-  readonly url: string;
-  readonly why: string;
-  readonly hint?: string;
-}
-
-/** Makes the error for an entry that cannot be used. */
-export function badEntry(
-  { name, url, why, hint = "Tell the registry's owner; nothing of this entry was used" }: BadEntry,
-): PmlError {
-  const message = `Cannot use the entry ${quoted(name)} of ${quoted(url, 200)}: ${why}`;
-  return new PmlError("REGISTRY_BAD_RESPONSE", message, { hint });
 }

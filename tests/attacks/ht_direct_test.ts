@@ -129,14 +129,17 @@ Deno.test("HT12: clients that leave at any moment leave no call behind, and were
     if (at % 5 === 0) await line.read();
     else await new Promise((resolve) => setTimeout(resolve, at % 13));
   }
-  await until(async () => {
-    const lines = await journalOf(all.ws);
-    return ofKind(lines, "start").length === ofKind(lines, "end").length;
-  });
+  const noted = () =>
+    until(async () => {
+      const lines = await journalOf(all.ws);
+      return ofKind(lines, "start").length === ofKind(lines, "end").length;
+    });
+  await noted();
   // All places are free again.
   const wait = { steps: [{ wait: 50 }] };
   const answers = await Promise.all(Array.from({ length: 8 }, () => all.call(wait)));
   assert.ok(answers.every((one) => JSON.stringify(one).includes('"done"')));
+  await noted();
   const lines = await journalOf(all.ws);
   assertPaired(lines);
   // A body that broke off is another thing.
