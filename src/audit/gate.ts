@@ -26,10 +26,7 @@ export function auditGate<C extends Call>(
     const since = performance.now();
     try {
       const outcome = await next({ ...call, isLost });
-      journal.note(
-        endOf(call, { since, ...endOfOutcome(outcome) }),
-        isLost,
-      );
+      journal.note(endOf(call, { since, ...endOfOutcome(outcome) }), isLost);
       return isLost ? unrecorded(outcome, lost) : outcome;
     } catch (error) {
       journal.note(endOf(call, { since, ...endOfError(error) }), isLost);

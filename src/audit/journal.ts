@@ -73,7 +73,7 @@ export type JournalRecord = StartRecord | EndRecord | EventRecord;
 /** The options of a journal. */
 export interface JournalOptions {
   readonly redactor: Redactor;
-  /** Is called with what could not be written, once for all that was to be written at once. */
+  /** Is called with the error of a failed write, once for each write. */
   readonly onFailure: (error: PmlError) => void;
   /** The size in bytes after which the next file begins. */
   readonly fileBytes: number;
@@ -104,8 +104,6 @@ export class Journal implements Disposable {
   /** The records that wait, and who waits for them. */
   #lines = "";
   #waiting: Done[] = [];
-  /** When the first of what waits came. */
-  #at = new Date().toISOString();
   /** Why nothing that waits can be written. */
   #lost: unknown;
   /** Whether what waits is written by the next microtask. */
@@ -119,8 +117,9 @@ export class Journal implements Disposable {
     this.#options = options;
     // The random part makes the names of two journals in one process different, and prevents others
     // from creating the file first.
+    const started = new Date().toISOString().replaceAll(":", "-");
     const id = crypto.randomUUID().slice(0, 8);
-    this.#run = `${this.#at.replaceAll(":", "-")}-${Deno.pid}-${id}`;
+    this.#run = `${started}-${Deno.pid}-${id}`;
   }
 
   /**
@@ -183,7 +182,10 @@ export class Journal implements Disposable {
   }
 
   #place(record: JournalRecord, done?: Done): void {
-    if (this.#closed) return done?.(this.#fail(new Error("the journal is closed")));
+    if (this.#closed) {
+      const lost = this.#fail(new Error("the journal is closed"));
+      return done?.(lost);
+    }
     if (this.#lines === "") this.#look();
     this.#lines += this.#lineOf(record);
     if (done) this.#waiting.push(done);
@@ -193,8 +195,9 @@ export class Journal implements Disposable {
   /** Gives a record its place in the chain. */
   #lineOf(record: JournalRecord): string {
     const { seq, prev } = this.#chain;
+    const at = new Date().toISOString();
     const body = bodyOf(record, this.#options.redactor);
-    const line = `{"seq":${seq},"at":"${this.#at}","prev":"${prev}",${body}`;
+    const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
     // The hash covers everything before it.
     const own = hash("sha256", line, "hex");
     this.#chain = { seq: seq + 1, prev: own };
@@ -221,7 +224,6 @@ export class Journal implements Disposable {
   /** Has a file for what comes next. The records that meet its error fail, later ones look again. */
   #look(): void {
     const { fileBytes, filesKept } = this.#options;
-    this.#at = new Date().toISOString();
     try {
       this.#file?.lookAtPlace();
       if (this.#file && this.#file.size < fileBytes) return;

@@ -257,6 +257,9 @@ Deno.test("Journal writes nothing after its end", async () => {
   opened.journal.append(start("c1"));
   opened.journal[Symbol.dispose]();
   await assert.rejects(opened.journal.write(start("c2")), unavailable);
+  // Also what nobody waits for is not lost in silence.
+  opened.journal.append(start("c3"));
+  assert.equal(opened.failures.length, 2);
   assert.deepEqual(opened.records().map((record) => record.callId ?? record.event), [
     "journal opened",
     "c1",

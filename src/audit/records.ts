@@ -80,7 +80,13 @@ export class Records implements Disposable {
   }
 
   #catchUp(): void {
-    for (const work of this.#left.splice(0)) work();
+    for (const work of this.#left.splice(0)) {
+      try {
+        work();
+      } catch (error) {
+        this.#options.log.error(`Cannot finish the record of a call: ${error}`);
+      }
+    }
   }
 
   #opened(): Journal {

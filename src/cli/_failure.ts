@@ -86,7 +86,7 @@ export function meant(
   return `${before && `${before}. `}Did you mean ${quoted(near)}?`;
 }
 
-/** Returns a `USAGE` error for a name that is not the one of what it is to be. */
+/** Returns a `USAGE` error for a name that names no such thing. */
 export function misnamed(
   tried: string,
   name: string,

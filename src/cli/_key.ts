@@ -101,13 +101,14 @@ export async function keep(at: CommandContext, name: string, value: string): Pro
       "Paste only the key",
     );
   }
+  if (name !== CLOUD) placesIn(at.app.config().home);
   // A file of PML's own has the key of the cloud, which is read before anything else is loaded.
   if (name !== CLOUD && await systemKeyring(at.app)?.set(name, value)) {
     await moveTo(at, name, { keyring: true });
     return { value: { name, keyring: true }, text: `The keyring keeps ${name}` };
   }
   const path = await edit(at, name, () => value);
-  await setSource(at, name, undefined);
+  if (name !== CLOUD) await setSource(at, name, undefined);
   return { value: { name, path }, text: `${path}: keeps ${name}, readable for you alone` };
 }
 
@@ -147,17 +148,22 @@ async function setSource(
   const { home } = app.config();
   const path = join(home, SOURCES_FILE);
   return await app.policy.store.whileEditing(path, async () => {
-    const { [name]: before, ...others } = keySources(home, (message) => {
-      throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
-    });
+    const { [name]: before, ...others } = placesIn(home);
     if (before === undefined && source === undefined) return false;
-    // What is elsewhere now is left in no keyring.
+    // A key that moves elsewhere is removed from the keyring.
     if (before && "keyring" in before && !(source && "keyring" in source)) {
       await removeFromKeyring(app, name);
     }
     await writePrivate(path, { ...others, ...(source && { [name]: source }) });
     await record({ app }, "key kept elsewhere", { name, in: Object.keys(source ?? {}) });
     return before !== undefined;
+  });
+}
+
+/** Reads where keys are. Throws if the file that says so cannot be read: it would be replaced. */
+function placesIn(home: string): ReturnType<typeof keySources> {
+  return keySources(home, (message) => {
+    throw new PmlError("CONFIG_INVALID", message, { hint: "Fix or remove that file" });
   });
 }
 

@@ -79,6 +79,7 @@ const folder = text("the path of a folder", /^(?!.*:\/\/)(?=.*\S)/s);
 const path = text("the path of a file", /^(?!-----|.*:\/\/)(?=.*\S)/s);
 const tools = list(tool, "names or patterns of tools");
 const registry = url(...REGISTRY_BEGINNINGS);
+const REGISTRY_URL = `a URL that begins ${REGISTRY_BEGINNINGS.join(" or ")}`;
 const isRegistry = (value: string) => isAddress(value, REGISTRY_BEGINNINGS);
 const setting = object({}, {
   disabled: flag,
@@ -116,7 +117,9 @@ const shared = {
   }),
   registries: list(
     either(
-      text("a URL, or an object with url, token_env and public_key", { test: isRegistry }),
+      text(`${REGISTRY_URL}, or an object with url, token_env and public_key`, {
+        test: isRegistry,
+      }),
       object({ url: registry }, { token_env: token, public_key: filled }),
     ),
     "registries",

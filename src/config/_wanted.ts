@@ -60,7 +60,7 @@ export function object<R extends Members, O extends Members>(
   const members = new Map(Object.entries({ ...required, ...optional }));
   const keys = [...members.keys()];
   return (value, place): value is Said<R, O> => {
-    if (!isObject(value)) return told(place, "an object");
+    if (!isPlain(value)) return told(place, "an object");
     const known = [...members].map(([key, member]) => {
       const said = value[key];
       return said === undefined && !(key in required) || member(said, inside(place, key));
@@ -74,11 +74,13 @@ export function object<R extends Members, O extends Members>(
 /** Wants an object with keys of one kind and values of one kind. */
 export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<string, T>> {
   return (value, place): value is Record<string, T> => {
-    if (!isObject(value)) return told(place, "an object");
+    if (!isPlain(value)) return told(place, "an object");
     const wrong = ({ path, wanted }: Issue) => place.wrong({ path, wanted, keys: [] });
     return Object.entries(value).map(([name, one]) => {
       const at = inside(place, name);
-      return key(name, { ...at, wrong }) && item(one, at);
+      // Some code would take it for the prototype.
+      const isKey = name === "__proto__" ? told({ ...at, wrong }, "another name") : true;
+      return isKey && key(name, { ...at, wrong }) && item(one, at);
     }).every(Boolean);
   };
 }
@@ -117,6 +119,11 @@ export function also<T>(
     (passes(value) || told(key === undefined ? place : inside(place, key), wanted));
 }
 
+/** Returns whether a value is an object that files can say, and no date or map of a parser. */
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+}
+
 function inside(place: Place, key: string | number): Place {
   return { ...place, path: [...place.path, key] };
 }
@@ -132,7 +139,7 @@ export function validated<T>(
   { schema, problem }: Pick<ConfigDocument<T>, "problem"> & { readonly schema: Wanted<T> },
 ): T | undefined {
   // What parsers make may have prototypes, or none at all.
-  const said = withTypes(structuredClone(value));
+  const said: unknown = structuredClone(value);
   const isValid = schema(said, {
     path: [],
     wrong: ({ path, wanted, keys }) => {
@@ -141,7 +148,7 @@ export function validated<T>(
       problem(path, { found, wanted: near ? quoted(near) : wanted });
     },
   });
-  return isValid ? said : undefined;
+  return isValid ? withTypes(said) as T : undefined; // types are all that it adds
 }
 
 /** Describes the value at a path. Values that may be secret are not repeated. */

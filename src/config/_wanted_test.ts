@@ -17,6 +17,21 @@ Deno.test("A key that would be a prototype is refused in every file", async () =
   }
 });
 
+Deno.test("A date or a prototype of YAML is no object of a configuration", async () => {
+  using scratch = new Scratch();
+  for (
+    const [text, key] of [
+      ["%YAML 1.1\n---\nmcpServers: 2001-12-14\n", "mcpServers"],
+      ["%YAML 1.1\n---\nidentities: 2001-12-14T21:59:43.10-05:00\n", "identities"],
+      ["toolsets:\n  __proto__: [a:b]\n", "toolsets.__proto__"],
+    ] as const
+  ) {
+    scratch.write("user/.pml/config.yaml", text);
+    const { problem } = await scratch.load();
+    assert.ok(problem?.message.includes(`key "${key}"`), `${text}: ${problem?.message}`);
+  }
+});
+
 Deno.test("Everything that is wrong with a file is told, each where it stands", async () => {
   using scratch = new Scratch();
   scratch.write(

@@ -77,6 +77,7 @@ const UNITS: Readonly<Record<string, number>> = {
   hour: 3_600 * SECOND,
   day: 86_400 * SECOND,
 };
+
 function identitiesOf(
   { identities = {} }: IdentitySections,
   { path, setOf }: {

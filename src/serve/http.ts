@@ -53,8 +53,8 @@ export interface HttpDoor extends Listener {
 
 const PATH = "/mcp";
 /**
- * The part of the connections that one token may keep with requests and streams, of those that no
- * other keeps: however many fill the door, another one comes in.
+ * The part of the connections that one token may keep with requests and streams, of those that other
+ * tokens leave free: however many fill the door, another one comes in.
  */
 const SHARE = 3 / 4;
 /** How long clients have to read the last answers, in milliseconds. */
@@ -122,12 +122,14 @@ class Door {
 
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
-    const isStream = response.headersSent;
-    // Several answers are always on a stream.
-    if (!isStream) response.setHeader("content-type", JSON_TYPE);
-    for (const one of [this.#open.get(response)?.body].flat().map(objectOf)) {
-      const text = JSON.stringify(unknownEnd(one));
-      if ("id" in one) response.write(isStream ? frameOf(text) : text);
+    const body = this.#open.get(response)?.body;
+    const ends = [body].flat().map(objectOf).filter((one) => "id" in one).map(unknownEnd);
+    if (response.headersSent) {
+      for (const one of ends) response.write(frameOf(JSON.stringify(one)));
+    } else if (ends.length === 0) response.statusCode = 202;
+    else {
+      response.setHeader("content-type", JSON_TYPE);
+      response.write(JSON.stringify(Array.isArray(body) ? ends : ends[0]));
     }
     response.end();
   }

@@ -56,7 +56,7 @@ export interface LinkOptions extends FaceLimits {
   readonly unreadMs: number;
   /** Is called with each refused request: its status and why. */
   readonly onRefused: (status: number, why: string) => void;
-  /** Returns what answers who has a token of this hash, or the person; undefined for one that is gone. */
+  /** Returns what answers the identity whose token has this hash, or the person for null. */
   readonly faceOf: (identity: string | null) => Promise<HttpFace | undefined>;
 }
 
