@@ -165,7 +165,7 @@ export class App implements AsyncDisposable {
       // Looking at the trust again changes nothing that was read.
       const isNew = loaded !== told;
       told = loaded;
-      // Of an identity, which may be gone, the person's own house tells.
+      // The person's own PML tells of it, because an identity may be gone by then.
       if (change === "configuration" && isNew && !loaded.identity) logApplied(this);
     });
   }

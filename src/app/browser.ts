@@ -23,7 +23,7 @@ export function openInBrowser(address: string, loaded: LoadedConfig): void {
   const [name, ...args] = OPENERS[Deno.build.os] ?? ["xdg-open"];
   const file = findOutside(loaded, name);
   if (file === undefined) return;
-  // It is a script that finds browsers by its path.
+  // The opener is a script that finds browsers on this PATH.
   const env = outsideEnvironment(loaded);
   const program = { file, args: [...args, address], cwd: dirname(file), env };
   const opener = startProcess(program, { heard: false });

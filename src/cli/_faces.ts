@@ -96,7 +96,7 @@ export class Faces implements AsyncDisposable {
 
   #endRevoked(): void {
     const { person: { hash, path } } = this.#options.app.loaded();
-    // A slip in the file revokes nobody. Nobody comes in meanwhile, and what runs goes on.
+    // A mistake in the file revokes no identity: what runs goes on, and none is let in meanwhile.
     if (!hash && stampAt(path)) return;
     const identities = this.#identities();
     for (const [name, opened] of this.#own) {

@@ -13,7 +13,7 @@ import { tell } from "./out.ts";
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
 type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"];
 
-const ONCE = "They run once, now, and can use the network";
+const ONCE = "Its install scripts run once, now, and can use the network";
 const PINNED =
   "The package is pinned as they leave it. PML asks again for another version or hash.";
 

@@ -206,10 +206,8 @@ function linesOf(grants: Grants): readonly string[] {
 
 function told(round: TrialRound): string {
   const { failures, missing, left, variables, env } = round;
-  const section = (title: string, all: readonly (string | 0)[]) => {
-    const lines = all.filter(Boolean);
-    return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
-  };
+  const section = (title: string, lines: readonly string[]) =>
+    lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
   const worked = failures.length === 0;
   return [
     ...(worked ? [toldTried(round)] : section("What failed:", failures)),
@@ -217,11 +215,11 @@ function told(round: TrialRound): string {
     ...section("Left out:", left),
     ...section(
       'It read variables that are not set for it (set them under "env" of its definition):',
-      [visible(variables.slice(0, 20).join(", "), 1_000)],
+      variables.length === 0 ? [] : [visible(variables.slice(0, 20).join(", "), 1_000)],
     ),
     ...section(
       "It writes into its package folder. This gives it a folder of its own:",
-      [Object.keys(env).length && `"env": ${visible(JSON.stringify(env), 1_000)}`],
+      Object.keys(env).length === 0 ? [] : [`"env": ${visible(JSON.stringify(env), 1_000)}`],
     ),
   ].join("\n");
 }

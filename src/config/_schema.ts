@@ -156,13 +156,19 @@ const identities = record(
   }),
 );
 
+/** What a workspace's file and files of clients define: the certificates are the person's. */
+const workspaceServers = serverSections(leaf<string>(PERSONAL, () => false));
+
+/** The schema of the servers of a client's file, as PML writes them. */
+export const clientServersSchema = workspaceServers.mcpServers;
+
 /** The schema of a `.pml.json`. */
 export const workspaceSchema = object({}, {
   version: leaf<1>("1", (value) => value === 1),
   $schema: text(),
   workspace: text("a relative path", /^(?![/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$))./s),
   ...shared,
-  ...serverSections(leaf<string>(PERSONAL, () => false)),
+  ...workspaceServers,
   cloud: object({}, { url: url("https://") }),
   grants,
   intent: text("at most 2000 characters", /^[^]{0,2000}$/),
@@ -219,9 +225,6 @@ export const policySchema = object({}, {
   registries: list(registry, "URLs"),
   hosts: list(text(HOST, /^(\*\.)?[\w-]+(\.[\w-]+)*$|^\[[\da-f:.]+\]$/i), "hosts"),
 });
-
-/** The schema of `mcpServers`, which both files may have. */
-export const { mcpServers: clientServersSchema } = serverSections(path);
 
 /**
  * Returns the schemas of both sections of servers, with that of the path of a certificate. Types of

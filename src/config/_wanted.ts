@@ -79,8 +79,8 @@ export function record<T>(key: Wanted<string>, item: Wanted<T>): Wanted<Record<s
     return Object.entries(value).map(([name, one]) => {
       const at = inside(place, name);
       // Some code would take it for the prototype.
-      const isKey = name === "__proto__" ? told({ ...at, wrong }, "another name") : true;
-      return isKey && key(name, { ...at, wrong }) && item(one, at);
+      if (name === "__proto__") return told({ ...at, wrong }, "another name");
+      return key(name, { ...at, wrong }) && item(one, at);
     }).every(Boolean);
   };
 }

@@ -5,6 +5,7 @@ import { Redactor } from "../audit/redact.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { type PickResult, pickServers } from "./client_servers.ts";
 import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
+import { clientServersSchema } from "./_schema.ts";
 import { environmentOf } from "./env.ts";
 
 const redactor = new Redactor();
@@ -167,4 +168,15 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
   const [entry] = await readClientFile({ client: undefined, path }, place);
   assert.deepEqual([entry?.name, entry?.key], ["my server", ["mcp_servers", "my server"]]);
   await assert.rejects(readClientFile({ client: undefined, path: join(scratch.ws, "no") }, place));
+});
+
+Deno.test("A server of a client's file brings no certificates: those are in the person's file", () => {
+  const far = { url: "https://far.example", ca: "a.pem", cert: "c.pem", key: "k.pem" };
+  const told: (readonly [unknown, string])[] = [];
+  clientServersSchema({ far }, {
+    path: [],
+    wrong: ({ path, wanted }) => told.push([path.at(-1), wanted]),
+  });
+  const wanted = "nothing: certificates are set in your config.yaml";
+  assert.deepEqual(told, ["ca", "cert", "key"].map((key) => [key, wanted]));
 });

@@ -86,7 +86,7 @@ class Door {
   readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
   /** How many requests of all have no whole answer. */
   #kept = 0;
-  /** Those whose end is waited for. */
+  /** The faces whose end is followed. */
   readonly #faces = new WeakSet<HttpFace>();
 
   constructor(options: HttpOptions) {
@@ -111,7 +111,7 @@ class Door {
     for (const response of this.#open.keys()) this.#end(response);
   }
 
-  /** Answers what has no answer of somebody that ends. */
+  /** When a face ends, answers its requests that have no answer. */
   #follow(face: HttpFace): void {
     if (this.#faces.has(face)) return;
     this.#faces.add(face);

@@ -18,6 +18,7 @@ import {
   type DeclaredServer,
   toolTypes,
 } from "./declarations.ts";
+
 /** What code can call. */
 export interface Callable {
   /** All servers by name. */

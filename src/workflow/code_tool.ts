@@ -53,6 +53,9 @@ interface Noticed {
   tools: readonly string[];
 }
 
+/** What came of saving something that failed. */
+export const UNSAVED = { saved: false, error: { message: "Only what succeeds is saved" } };
+
 /** Runs the code of a request. */
 export async function executeCode(
   { arguments: given, ...request }: WorkflowRequest,
@@ -98,8 +101,6 @@ export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   return { ...result, content: [...result.content, { type: "text", text }] };
 }
 
-/** What came of saving something that failed. */
-export const UNSAVED = { saved: false, error: { message: "Only what succeeds is saved" } };
 async function typesOf(
   code: string,
   { house, signal }: { readonly house: CodeToolHouse; readonly signal: AbortSignal },
