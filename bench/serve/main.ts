@@ -8,6 +8,7 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { median, pathOf } from "../measure.ts";
 import { Load, type Loaded, type Target } from "./load.ts";
@@ -36,7 +37,11 @@ const { values } = parseArgs({
   },
 });
 
-await using servers = await startServers({ peers: values.peers, project: values.project });
+// The servers start in a folder of their own.
+await using servers = await startServers({
+  peers: values.peers === undefined ? undefined : resolve(values.peers),
+  project: resolve(values.project),
+});
 const targets = servers.targets.filter(({ name }) => new RegExp(values.only).test(name));
 const numbers = values.connections.split(",").map(Number);
 const found = new Map<string, { target: Target; connections: number; rounds: Loaded[] }>();
