@@ -22,7 +22,7 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     begin: (call) => app.closing.aborted ? undefined : path?.begin(call),
     askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
     workflow: () => app.workflow(),
-    observed: async () => await (await import("./observed.ts")).observedBy(app),
+    observed: async () => await (await import("./app_memory.ts")).observedBy(app),
     leave: async (question) => await (await app.callPath()).leave(question),
     search: async (...asked) => await (await app.finder()).search(...asked),
     judge: (...asked) => policy.now.judge(...asked),

@@ -1,11 +1,13 @@
 /**
- * Opens the memory of the use of tools. It is loaded after the first call, or by a search.
+ * Opens the memory of the use of tools, and reads it for declarations of tools that declare no
+ * results. It is loaded after the first call, or by a search.
  *
  * @module
  */
 
 import { join } from "node:path";
 import { definitionHash } from "../registry/integrity.ts";
+import type { Observed } from "../workflow/declarations.ts";
 import { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";
 
@@ -17,4 +19,15 @@ export function memoryOf(app: App): UseMemory {
     hashOf: definitionHash,
     warn: (message) => app.log.warn(message),
   });
+}
+
+/** Returns what was observed of the results of the tools that are known. */
+export async function observedBy(app: App): Promise<Observed> {
+  const memory = await app.memory();
+  return (server, shown) => {
+    // A person may have changed what is shown. What was observed belongs to the tool itself.
+    const entry = app.catalog.toolsOf(server).find(({ tool }) => tool.name === shown.name);
+    const own = entry && app.catalog.get(entry.id)?.own;
+    return entry && own && memory.observed(entry.id, own);
+  };
 }

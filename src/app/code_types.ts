@@ -16,7 +16,7 @@ import {
 } from "../workflow/declarations.ts";
 import { type CheckTypes, TypeChecker } from "../workflow/type_check.ts";
 import type { App } from "./app.ts";
-import { observedBy } from "./observed.ts";
+import { observedBy } from "./app_memory.ts";
 
 export { observedBy };
 

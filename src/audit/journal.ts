@@ -101,6 +101,9 @@ export class Journal implements Disposable {
   #chain = { seq: 0, prev: NO_HASH };
   /** The end of the chain in the files. A failed write goes back to it. */
   #written = this.#chain;
+  /** The present millisecond, as a number and as records tell it. */
+  #now = 0;
+  #at = "";
   /** The records that wait, and who waits for them. */
   #lines = "";
   #waiting: Done[] = [];
@@ -195,9 +198,10 @@ export class Journal implements Disposable {
   /** Gives a record its place in the chain. */
   #lineOf(record: JournalRecord): string {
     const { seq, prev } = this.#chain;
-    const at = new Date().toISOString();
+    const now = Date.now();
+    if (now !== this.#now) [this.#now, this.#at] = [now, new Date(now).toISOString()];
     const body = bodyOf(record, this.#options.redactor);
-    const line = `{"seq":${seq},"at":"${at}","prev":"${prev}",${body}`;
+    const line = `{"seq":${seq},"at":"${this.#at}","prev":"${prev}",${body}`;
     // The hash covers everything before it.
     const own = hash("sha256", line, "hex");
     this.#chain = { seq: seq + 1, prev: own };

@@ -5,8 +5,6 @@
  * @module
  */
 
-import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
 /** The number of values, their sum, and their distribution. */
@@ -41,11 +39,6 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */
 const LEAST = 0.001;
-/** The tokens of longer texts are estimated from this many evenly spaced pieces. */
-const PIECES = 16;
-const PIECE = 256;
-/** The size of pieces of lists, which are few and need a better estimate. */
-const LIST_PIECE = 4_096;
 /** How many answers may wait to be counted. */
 const WAITING_MAX = 64;
 const SOON_MS = 20;
@@ -97,8 +90,6 @@ export class Metrics {
   };
   readonly #failed = new Map<string, number>();
   readonly #tokens = new Map<string, Histogram>();
-  /** The tokens of the lists of tools that were counted. */
-  readonly #lists = new WeakMap<object, number>();
   #waiting: (() => void)[] = [];
 
   /** Counts the end of a call. Other records are ignored. */
@@ -110,32 +101,12 @@ export class Metrics {
     if (code !== undefined) this.#failed.set(code, (this.#failed.get(code) ?? 0) + 1);
   }
 
-  /**
-   * Counts an answer to a client. The tokens are counted later, when the answer was sent; of a long
-   * answer only pieces are kept.
-   */
-  answered(what: string, answer: JsonObject): void {
-    const { tools, content } = answer;
-    // A question to the person is not counted.
-    if (tools === undefined && content === undefined) return;
+  /** Counts an answer that a model reads. Its tokens are counted later, when it was sent. */
+  answered(what: string, tokens: (() => number) | undefined): void {
+    if (tokens === undefined) return;
     const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
-    const list = typeof tools === "object" && tools !== null ? tools : answer;
-    const known = this.#lists.get(list);
-    if (known !== undefined) return tally.add(known);
-    const [texts, piece] = tools === undefined
-      ? [textsOf(content), PIECE]
-      : [[JSON.stringify(tools)], LIST_PIECE];
-    const length = texts.reduce((sum, text) => sum + text.length, 0);
-    const isLong = length > PIECES * piece;
-    const sample = isLong ? piecesOf(texts, { length, piece }) : texts.join("\n");
-    const part = isLong ? sample.length / length : 1;
-    const count = () => {
-      const tokens = Math.round(tokensOf(sample) / part);
-      if (list === tools) this.#lists.set(list, tokens);
-      tally.add(tokens);
-    };
-    const isFirst = this.#waiting.push(count) === 1;
+    const isFirst = this.#waiting.push(() => tally.add(tokens())) === 1;
     if (this.#waiting.length === WAITING_MAX) this.#countAll();
     else if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }
@@ -166,30 +137,6 @@ export class Metrics {
     this.#waiting = [];
     for (const work of waiting) work();
   }
-}
-
-/** Returns the texts of a result, which a model reads. Images and audio count nothing. */
-function textsOf(content: Json | undefined): readonly string[] {
-  const blocks: readonly Json[] = Array.isArray(content) ? content : [];
-  return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
-}
-
-/** Returns evenly spaced pieces of texts, as if they were one text. */
-function piecesOf(
-  texts: readonly string[],
-  { length, piece }: { readonly length: number; readonly piece: number },
-): string {
-  const pieces: string[] = [];
-  // Takes the middle of each part, because the beginning of a text is often unlike the rest.
-  const next = () => Math.floor((pieces.length + 0.5) * length / PIECES);
-  let before = 0;
-  for (const text of texts) {
-    for (let at = next() - before; at < text.length; at = next() - before) {
-      pieces.push(text.slice(at, at + piece));
-    }
-    before += text.length;
-  }
-  return pieces.join("\n");
 }
 
 function rounded(value: number): number {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { assertQuick } from "../../tests/kit/wait.ts";
 import { textResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import { tokensOf } from "../core/tokens.ts";
+import { tokenCount, tokensOf } from "../core/tokens.ts";
 import type { EndRecord } from "./journal.ts";
 import { Histogram, Metrics } from "./metrics.ts";
 
@@ -31,6 +31,10 @@ function answer(text: string): JsonObject {
   return textResult(text) as unknown as JsonObject;
 }
 
+function count(metrics: Metrics, what: string, answer: JsonObject): void {
+  metrics.answered(what, tokenCount(answer));
+}
+
 Deno.test("Metrics counts how calls ended, and which codes they failed with", () => {
   const metrics = new Metrics();
   const end = (outcome: EndRecord["outcome"], more: Partial<EndRecord> = {}) =>
@@ -50,13 +54,13 @@ Deno.test("Metrics counts how calls ended, and which codes they failed with", ()
 Deno.test("Metrics tells tokens by what was answered, and counts no question as an answer", () => {
   const metrics = new Metrics();
   const text = "issues:create_issue(owner: string, labels: string[]): object";
-  metrics.answered("search", answer(text));
-  metrics.answered("search", answer(text));
-  metrics.answered("call", { resultType: "input_required" });
+  count(metrics, "search", answer(text));
+  count(metrics, "search", answer(text));
+  count(metrics, "call", { resultType: "input_required" });
   const tools = [{ name: "search", description: text, inputSchema: { type: "object" } }];
-  metrics.answered("tools/list meta_only", { tools });
+  count(metrics, "tools/list meta_only", { tools });
   const page = { uri: "a:b", text };
-  metrics.answered("call", { content: [{ type: "resource", resource: page }, { type: "image" }] });
+  count(metrics, "call", { content: [{ type: "resource", resource: page }, { type: "image" }] });
   const { tokens } = metrics.report();
   assert.deepEqual(Object.keys(tokens), ["call", "search", "tools/list meta_only"]);
   const { search, call } = tokens;
@@ -72,8 +76,8 @@ Deno.test("Metrics reads of a long answer some pieces, and keeps no more of it",
   // Reading all of it would take seconds.
   await assertQuick(200, () => {
     metrics = new Metrics();
-    metrics.answered("call", answer(text));
-    metrics.answered("call", { content: Array.from({ length: 5_000 }, () => ({ text: row })) });
+    count(metrics, "call", answer(text));
+    count(metrics, "call", { content: Array.from({ length: 5_000 }, () => ({ text: row })) });
   });
   const { call } = metrics.report().tokens;
   const whole = tokensOf(row) * 355_000;
@@ -85,7 +89,7 @@ Deno.test("Metrics counts a long answer by pieces of all of it, wherever they li
   const cheap = "Read the whole of a text file and give what stands in it. ".repeat(400);
   for (const texts of [[dear + cheap], [cheap + dear], [dear, cheap], [cheap, dear]]) {
     const metrics = new Metrics();
-    metrics.answered("call", { content: texts.map((text) => ({ type: "text", text })) });
+    count(metrics, "call", { content: texts.map((text) => ({ type: "text", text })) });
     const { total = 0 } = metrics.report().tokens.call ?? {};
     const whole = tokensOf(texts.join("\n"));
     assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
@@ -95,7 +99,7 @@ Deno.test("Metrics counts a long answer by pieces of all of it, wherever they li
     name: "b",
     description: cheap.repeat(20),
   }];
-  metrics.answered("tools/list", { tools });
+  count(metrics, "tools/list", { tools });
   const { total = 0 } = metrics.report().tokens["tools/list"] ?? {};
   const whole = tokensOf(JSON.stringify(tools));
   assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
@@ -105,7 +109,7 @@ Deno.test("Metrics counts every one of many answers that come together, and stay
   const metrics = new Metrics();
   const answers = Array.from({ length: 1_000 }, (_, at) => answer(`answer ${at}`));
   for (let round = 0; round < 20; round++) {
-    for (const one of answers) metrics.answered("call", one);
+    for (const one of answers) count(metrics, "call", one);
   }
   assert.equal(metrics.report().tokens.call?.count, 20_000);
   assert.ok(JSON.stringify(metrics.report()).length < 1_000);

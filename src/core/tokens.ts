@@ -4,6 +4,8 @@
  * @module
  */
 
+import { type Json, type JsonObject, objectOf, textOf } from "./json.ts";
+
 /**
  * The pieces into which o200k cuts a text, approximately: a sign or blank with the word after it (a
  * plain word, or one of any letters), up to three digits, signs in a row, blanks. All other
@@ -23,6 +25,13 @@ const NOT_PLAIN = /[^\0-\x7f]/;
 const RULER = /(\W)\1{9,39}/g;
 /** The most characters that one token can hold, as in long lines of blanks. */
 const MOST_CHARACTERS = 128;
+/** The tokens of longer answers are estimated from this many evenly spaced pieces. */
+const SAMPLES = 16;
+const SAMPLE = 256;
+/** The size of pieces of lists, which are few and need a better estimate. */
+const LIST_SAMPLE = 4_096;
+/** The tokens of the lists of tools that were counted. */
+const counted = new WeakMap<object, number>();
 
 /**
  * Returns the estimated number of tokens (o200k) of a text. The factors were fitted to tool
@@ -62,4 +71,50 @@ function excess(word: string, before: string | undefined): number {
   const { length } = word;
   if (length > 2 && !/[a-z]/.test(word.slice(0, 3))) return 0.4 + length / 20;
   return before === " " ? Math.max(0, length - 8) / 5 : Math.max(0, length - 5) / 20;
+}
+
+/**
+ * Returns what counts the tokens of an answer to a client, of which it keeps only pieces if it is
+ * long; undefined for a question to the person, which no model reads.
+ */
+export function tokenCount({ tools, content }: JsonObject): (() => number) | undefined {
+  const list = Array.isArray(tools) ? tools : undefined;
+  if (list === undefined && content === undefined) return undefined;
+  const known = list && counted.get(list);
+  if (known !== undefined) return () => known;
+  const texts = list ? [JSON.stringify(list)] : textsOf(content);
+  const size = list ? LIST_SAMPLE : SAMPLE;
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  const isLong = length > SAMPLES * size;
+  const sample = isLong ? sampleOf(texts, { length, size }) : texts.join("\n");
+  const part = isLong ? sample.length / length : 1;
+  return () => {
+    const tokens = Math.round(tokensOf(sample) / part);
+    if (list) counted.set(list, tokens);
+    return tokens;
+  };
+}
+
+/** Returns the texts of a result, which a model reads. Images and audio count nothing. */
+function textsOf(content: Json | undefined): readonly string[] {
+  const blocks: readonly Json[] = Array.isArray(content) ? content : [];
+  return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
+}
+
+/** Returns evenly spaced pieces of texts, as if they were one text. */
+function sampleOf(
+  texts: readonly string[],
+  { length, size }: { readonly length: number; readonly size: number },
+): string {
+  const pieces: string[] = [];
+  // Takes the middle of each part, because the beginning of a text is often unlike the rest.
+  const next = () => Math.floor((pieces.length + 0.5) * length / SAMPLES);
+  let before = 0;
+  for (const text of texts) {
+    for (let at = next() - before; at < text.length; at = next() - before) {
+      pieces.push(text.slice(at, at + size));
+    }
+    before += text.length;
+  }
+  return pieces.join("\n");
 }

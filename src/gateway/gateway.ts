@@ -8,6 +8,7 @@ import type { Call, CallTool, Meanwhile, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { tokenCount } from "../core/tokens.ts";
 import { missingIn } from "../core/toolset.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
@@ -170,7 +171,7 @@ export class Gateway implements Face, Disposable {
     try {
       const answer = await this.#answer({ ...request, capabilities, toolset });
       const what = countedAs(context.mcpReq.method, { params, ...this.#options.settings() });
-      if (what !== undefined) this.#options.metrics.answered(what, answer);
+      if (what !== undefined) this.#options.metrics.answered(what, tokenCount(answer));
       return answer;
     } catch (error) {
       throw refusal(error);

@@ -16,15 +16,77 @@ export type Line =
   | { readonly kind: "too-long"; readonly max: number };
 
 const NEWLINE = 10;
+const NOTHING: Uint8Array = new Uint8Array(0);
 const PIECE = 1 << 18;
 /** How many bytes are kept of the beginning and of the end of a line. */
 const END = 1_000;
 
-/** Keeps the bytes of the current line. Nothing is kept of a line over `max` bytes. */
+/** Memory that nobody uses: new memory takes longer than what is done with it. */
+const spare: Uint8Array[] = [];
+const [MEMORY_MIN, MEMORY_MAX, SPARE_MAX] = [1 << 16, 1 << 22, 2];
+const UTF_8 = new TextEncoder();
+
+/** Collects bytes in memory that is used again. */
+export class Gathered {
+  #memory: Uint8Array = NOTHING;
+  #size = 0;
+
+  /** What is collected. It is valid until it is cleared. */
+  get bytes(): Uint8Array {
+    return this.#memory.subarray(0, this.#size);
+  }
+
+  /** Adds a copy of bytes. */
+  add(bytes: Uint8Array): void {
+    const { bytes: before } = this;
+    const size = before.length + bytes.length;
+    if (size > this.#memory.length) {
+      this.clear();
+      this.#take(size);
+      this.#memory.set(before);
+    }
+    this.#memory.set(bytes, before.length);
+    this.#size = size;
+  }
+
+  /**
+   * Adds a text, and returns its bytes. Those of texts before it stay what they are, but do not
+   * stand with it if there is no room.
+   */
+  addText(text: string): Uint8Array {
+    if (this.#memory.length - this.#size < text.length) this.#take(text.length);
+    const into = this.#memory.subarray(this.#size);
+    const { read, written } = UTF_8.encodeInto(text, into);
+    if (read < text.length) return UTF_8.encode(text);
+    this.#size += written;
+    return into.subarray(0, written);
+  }
+
+  /** Removes all bytes. */
+  clear(): void {
+    const { length } = this.#memory;
+    this.#size = 0;
+    if (length <= MEMORY_MIN) return;
+    if (length <= MEMORY_MAX && spare.length < SPARE_MAX) spare.push(this.#memory);
+    this.#memory = NOTHING;
+  }
+
+  #take(least: number): void {
+    const found = spare.pop() ?? NOTHING;
+    this.#memory = found.length < least ? new Uint8Array(Math.max(2 * least, MEMORY_MIN)) : found;
+    this.#size = 0;
+  }
+}
+
+/**
+ * Splits a stream into lines. Nothing is kept of a line over `max` bytes. The bytes of a line are
+ * valid until the next one is read.
+ */
 export class LineReader {
   readonly #max: number;
   readonly #kept: number;
-  #parts: Uint8Array[] = [];
+  /** The beginning of the line, or both of its ends. */
+  readonly #line = new Gathered();
   #length = 0;
 
   /** Takes the limit of a line. Only the ends are kept of a line over `kept` bytes. */
@@ -46,32 +108,36 @@ export class LineReader {
       const part = chunk.subarray(from, newline < 0 ? undefined : newline);
       const before = this.#length;
       this.#length += part.length;
-      // Kept bytes are copied: the next chunk may reuse the memory.
-      if (this.#length <= this.#kept) this.#parts.push(newline < 0 ? part.slice() : part);
-      else if (this.#length <= this.#max) this.#cut(part);
+      const isKept = this.#length <= this.#kept;
+      const isWhole = isKept && before === 0 && newline >= 0;
+      if (isKept) {
+        // Kept bytes are copied: the next chunk may reuse the memory.
+        if (!isWhole) this.#line.add(part);
+      } else if (this.#length <= this.#max) this.#cut(part);
       else if (before <= this.#max) {
-        this.#parts = [];
+        this.#line.clear();
         yield { kind: "too-long", max: this.#max };
       }
       if (newline < 0) return;
-      if (this.#length <= this.#max) yield this.#whole();
-      this.#parts = [];
+      if (isWhole) yield { kind: "line", bytes: part };
+      else if (this.#length <= this.#max) yield this.#held();
+      this.#line.clear();
       this.#length = 0;
       from = newline + 1;
     }
   }
 
-  #whole(): Line {
-    const bytes = joined(this.#parts);
+  #held(): Line {
+    const { bytes } = this.#line;
     if (this.#length <= this.#kept) return { kind: "line", bytes };
     return { kind: "cut", ends: bytes, size: this.#length, max: this.#kept };
   }
 
   #cut(part: Uint8Array): void {
-    const all = [...this.#parts, part];
-    // So many parts hold at least so many bytes. The end must be a copy.
-    const last = joined(all.slice(-END)).slice(-END);
-    this.#parts = [Buffer.concat(all, END), last];
+    const all = joined([this.#line.bytes, part]);
+    this.#line.clear();
+    this.#line.add(all.subarray(0, END));
+    this.#line.add(all.subarray(-END));
   }
 }
 

@@ -4,8 +4,12 @@ import { type Line, LineReader } from "./lines.ts";
 
 function read(chunks: readonly Uint8Array[], max: number): readonly string[] {
   const reader = new LineReader(max);
-  return chunks.flatMap((chunk) => [...reader.push(chunk)])
-    .map((line) => line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG");
+  return chunks.flatMap((chunk) => Array.from(reader.push(chunk), textOf));
+}
+
+/** Reads a line as long as it is valid. */
+function textOf(line: Line): string {
+  return line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG";
 }
 
 Deno.test("LineReader returns the same lines wherever the stream is split", () => {
@@ -36,10 +40,7 @@ Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", (
   const memory = new Uint8Array(4);
   const lines = ["a\nbc", "de\nf", "gh\ni"].flatMap((text) => {
     new TextEncoder().encodeInto(text, memory);
-    // A line is valid until the next chunk.
-    return [...reader.push(memory)].map((line) =>
-      line.kind === "line" ? new TextDecoder().decode(line.bytes) : "TOO LONG"
-    );
+    return Array.from(reader.push(memory), textOf);
   });
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
@@ -51,7 +52,7 @@ Deno.test("LineReader keeps only the ends of a line over the limit, wherever it 
     const reader = new LineReader(8_000, 3_000);
     const told: string[] = [];
     for (let from = 0; from < bytes.length; from += step) {
-      told.push(...[...reader.push(bytes.subarray(from, from + step))].map(toldOf));
+      told.push(...Array.from(reader.push(bytes.subarray(from, from + step)), toldOf));
     }
     assert.deepEqual(told, ["line", "5010 of 3000: beginend", "too-long", "line"], `${step}`);
   }

@@ -6,21 +6,19 @@
  * @module
  */
 
-import { memberOf } from "../core/json.ts";
-import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ServerDefinition } from "../config/servers.ts";
+import { serverText } from "../config/shown.ts";
+import { memberOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
-import type { LockEntry } from "../registry/lock.ts";
-import { type CodeAtHand, ownIdentity } from "./_own_identity.ts";
+import { type LockEntry, variablesOf } from "../registry/lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { differencesOf, type Stale, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
-
-export type { CodeAtHand } from "./_own_identity.ts";
 
 /** A change of the pins, for the journal and the log. */
 export interface PinEvent {
@@ -266,4 +264,32 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
   });
   policy.onChange((change) => change === "configuration" && pins.forget());
   return pins;
+}
+
+/** The hash of a server's code, and its version if it was installed. */
+export interface CodeAtHand {
+  readonly version?: string;
+  readonly integrity?: string;
+}
+
+/** Returns the identity of a server that a file defines. */
+function ownIdentity(
+  own: ServerDefinition,
+  { origin, ...code }: CodeAtHand & { readonly origin: "workspace" | "person" },
+): ServerIdentity {
+  const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
+  const facts = [serverText(own)];
+  const { name } = own;
+  switch (own.kind) {
+    case "deno":
+      return { name, origin, facts, pinned: base };
+    case "stdio": {
+      const command = [own.command, ...own.args];
+      return { name, origin, facts, pinned: { ...base, command, env: variablesOf(own.env) } };
+    }
+    case "http": {
+      const { url, headers } = own;
+      return { name, origin, facts, pinned: { ...base, url, headers: variablesOf(headers) } };
+    }
+  }
 }

@@ -5,11 +5,12 @@
  */
 
 import type { Authorization } from "../core/authorization.ts";
-import type { Certificates, Fetch } from "../core/fetch.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { Certificates, Fetch } from "../core/fetch.ts";
 import { defined, isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
 import type { ListItem } from "../core/lists.ts";
+import { encoded, markedValues } from "../core/marked_arguments.ts";
 import type { Room } from "../io/backlog.ts";
 import {
   type BodyLimits,
@@ -22,7 +23,6 @@ import {
 } from "../io/event_stream.ts";
 import { SessionLost } from "../mcp_client/wire.ts";
 import { headerError, type Named, statusError } from "./_http_errors.ts";
-import { requestHeaders } from "./_request_headers.ts";
 import type { TransportChoice } from "./transports.ts";
 
 /** What a server is reached with; values are filled in. */
@@ -185,4 +185,36 @@ export class HttpSession {
 export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
   if (id === undefined) return before;
   return PLACE.test(id) ? id : undefined;
+}
+
+const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
+/** The member of the params that names what a request is about. */
+const NAMED_BY: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+/** Returns the headers of a request. There are none in older revisions. */
+function requestHeaders(
+  { method, params: said }: JsonObject,
+  tool: (name: string) => ListItem | undefined,
+): Record<string, string> {
+  const params = objectOf(said);
+  const version = objectOf(params._meta)[VERSION_KEY];
+  if (typeof version !== "string") return {};
+  const name = params[NAMED_BY[textOf(method)] ?? ""];
+  const headers: Record<string, string> = {
+    "mcp-protocol-version": version,
+    "mcp-method": textOf(method),
+    ...(typeof name === "string" && { "mcp-name": encoded(name) }),
+  };
+  const own = method === "tools/call" ? tool(textOf(name)) : undefined;
+  for (const [header, value] of own ? markedValues(own, params.arguments) : []) {
+    headers[header] = encoded(String(value));
+  }
+  return headers;
 }

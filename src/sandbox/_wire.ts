@@ -5,7 +5,7 @@
  * @module
  */
 
-import { eachPiece, joined } from "../io/lines.ts";
+import { eachPiece, Gathered } from "../io/lines.ts";
 
 export { eachPiece };
 
@@ -35,11 +35,14 @@ const HEAD_MAX = 128;
  */
 const TEXT = /^(text \d+ )(\d+)$/;
 
-/** Collects lines in time linear to their length, and keeps no more than needed. */
+/**
+ * Collects lines in time linear to their length, and keeps no more than needed. The bytes of a line
+ * are valid until the next one is read.
+ */
 export class LineReader {
   readonly #nonce: Uint8Array;
   readonly #lineMax: number;
-  #parts: Uint8Array[] = [];
+  readonly #line = new Gathered();
   #size = 0;
   #kind: Line["kind"] | undefined;
   /** The number of bytes of a text that are still to come. */
@@ -61,19 +64,19 @@ export class LineReader {
     for (let at = this.#find(chunk, 0); at !== -1; at = this.#find(chunk, from)) {
       this.#add(chunk.subarray(from, at));
       from = at + 1;
-      if (!this.#isTextToCome()) yield this.end();
+      if (this.#isTextToCome()) continue;
+      yield this.end();
+      this.#line.clear();
     }
     this.#rest = Math.max(this.#rest - (chunk.length - from), 0);
-    // Copied, because the next piece is read into the same memory.
-    this.#add(chunk.slice(from));
+    this.#add(chunk.subarray(from));
   }
 
   /** Ends the current line, even if it is not complete. */
   end(): Line {
-    const bytes = joined(this.#parts);
+    const { bytes } = this.#line;
     const size = this.#size;
     const isFrame = this.#kind === "frame";
-    this.#parts = [];
     this.#size = 0;
     this.#kind = undefined;
     this.#isText = false;
@@ -96,11 +99,13 @@ export class LineReader {
    */
   #isTextToCome(): boolean {
     if (this.#isText || this.#kind !== "frame" || this.#size > HEAD_MAX) return false;
-    const said = new TextDecoder().decode(joined(this.#parts).subarray(this.#nonce.length));
+    const said = new TextDecoder().decode(this.#line.bytes.subarray(this.#nonce.length));
     const [, head, length] = TEXT.exec(said) ?? [];
     this.#isText = head !== undefined;
     if (head === undefined) return false;
-    this.#parts = [this.#nonce, new TextEncoder().encode(head)];
+    this.#line.clear();
+    this.#line.add(this.#nonce);
+    this.#line.add(new TextEncoder().encode(head));
     this.#rest = Number(length) + 1;
     return true;
   }
@@ -110,13 +115,13 @@ export class LineReader {
     this.#size += part.length;
     if (this.#size > this.#lineMax) throw new RangeError("it wrote a line that is too long");
     if (this.#kind === "noise" && kept >= NOISE_MAX) return;
-    this.#parts.push(part);
+    this.#line.add(part);
     if (this.#kind === undefined && this.#size >= this.#nonce.length) this.#kind = this.#decide();
   }
 
   #decide(): Line["kind"] {
-    const start = joined(this.#parts);
-    const is = this.#nonce.length > 0 && this.#nonce.every((byte, at) => start[at] === byte);
+    const { bytes } = this.#line;
+    const is = this.#nonce.length > 0 && this.#nonce.every((byte, at) => bytes[at] === byte);
     return is ? "frame" : "noise";
   }
 }

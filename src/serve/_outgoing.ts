@@ -6,7 +6,7 @@
  */
 
 import process from "node:process";
-import { joined } from "../io/lines.ts";
+import { Gathered } from "../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
 /** The options of `Outgoing`. */
@@ -37,8 +37,9 @@ const SLOW_MS = 1_000;
 /** Writes messages to the client. */
 export class Outgoing {
   readonly #options: OutgoingOptions;
-  readonly #encoder = new TextEncoder();
   readonly #queue: WaitingMessage[] = [];
+  /** The bytes of what waits, as far as they fit. */
+  readonly #texts = new Gathered();
   /** The number of messages in the piece that is being written. */
   #going = 0;
   /** How many bytes of the first message are written. */
@@ -67,7 +68,7 @@ export class Outgoing {
 
   /** Writes a message after those before it. Resolves when no message waits any more. */
   write(text: string, answers?: string): Promise<void> {
-    const bytes = this.#encoder.encode(text);
+    const bytes = this.#texts.addText(text);
     this.#queue.push({ bytes, answers });
     this.#count(bytes.length);
     return this.#writing ??= this.#flush();
@@ -91,18 +92,16 @@ export class Outgoing {
     const { output, onGone } = this.#options;
     await new Promise<void>((resolve) => process.nextTick(resolve));
     while (this.#queue.length > 0) {
-      const { piece, whole, at } = this.#next();
+      const piece = this.#next();
       const since = performance.now();
       this.#watch(since + this.#options.unreadMs);
       await output.write(piece).catch(onGone);
       this.#due = Infinity;
       this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
-      this.#queue.splice(0, whole);
-      this.#at = at;
-      this.#going = 0;
-      this.#count(-piece.length);
+      this.#written(piece.length);
     }
     this.#writing = undefined;
+    this.#texts.clear();
   }
 
   /** Gives the client up if a write goes on at a time. One timer looks at all writes. */
@@ -118,22 +117,28 @@ export class Outgoing {
     Deno.unrefTimer(this.#timer);
   }
 
-  /**
-   * Returns the next piece: whole messages as far as they fit, and perhaps a part of the last one.
-   */
-  #next(): { readonly piece: Uint8Array; readonly whole: number; readonly at: number } {
-    const parts: Uint8Array[] = [];
-    let [whole, at, left] = [0, this.#at, this.#most];
+  /** Returns the next piece: what stands in memory one after the other, as far as it fits. */
+  #next(): Uint8Array {
+    const { buffer, byteOffset = 0 } = this.#queue[0]?.bytes ?? {};
+    const from = byteOffset + this.#at;
+    const most = from + this.#most;
+    let end = byteOffset;
     for (const { bytes } of this.#queue) {
-      const part = bytes.subarray(at, at + left);
-      parts.push(part);
-      at += part.length;
-      left -= part.length;
-      if (at < bytes.length) break;
-      whole++;
-      at = 0;
+      if (bytes.buffer !== buffer || bytes.byteOffset !== end || end >= most) break;
+      end += bytes.length;
+      this.#going++;
     }
-    this.#going = parts.length;
-    return { piece: joined(parts), whole, at };
+    return new Uint8Array(buffer ?? new ArrayBuffer(), from, Math.min(end, most) - from);
+  }
+
+  #written(count: number): void {
+    this.#at += count;
+    let first: WaitingMessage | undefined;
+    while ((first = this.#queue[0]) && this.#at >= first.bytes.length) {
+      this.#at -= first.bytes.length;
+      this.#queue.shift();
+    }
+    this.#going = 0;
+    this.#count(-count);
   }
 }

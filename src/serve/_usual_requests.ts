@@ -6,9 +6,9 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Cancel } from "../core/quick_tool.ts";
 import type { Connection, RequestContext } from "../gateway/connection.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
-import { BegunRequest } from "./_begun_request.ts";
 import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
 import { classify } from "./_json_rpc.ts";
 import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
@@ -178,5 +178,50 @@ export class UsualRequests implements Disposable {
     };
     // It has what the SDK's own context has.
     return { mcpReq, http: headers && { req: { headers } } } as unknown as RequestContext;
+  }
+}
+
+/**
+ * A request whose call began at once. It is answered once, or cancelled: a client that cancelled a
+ * request waits for no answer.
+ */
+class BegunRequest {
+  /** Cancels its call. */
+  cancel: Cancel | undefined;
+  readonly #onOver: (said?: string) => void;
+  #abort: AbortController | undefined;
+  #isOver = false;
+
+  /** Takes what is called once, with the members of the answer if there is one. */
+  constructor(onOver: (said?: string) => void) {
+    this.#onOver = onOver;
+  }
+
+  /** Whether it was answered or cancelled. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Returns the signal that aborts with it, which few requests need. */
+  signal(): AbortSignal {
+    return (this.#abort = new AbortController()).signal;
+  }
+
+  /** Answers it. */
+  answer(said: string): void {
+    if (!this.#isOver) this.#end(said);
+  }
+
+  /** Cancels it. */
+  abort(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#end();
+    this.#abort?.abort(reason);
+    this.cancel?.(reason);
+  }
+
+  #end(said?: string): void {
+    this.#isOver = true;
+    this.#onOver(said);
   }
 }

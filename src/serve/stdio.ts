@@ -95,6 +95,7 @@ class StdioConnection implements Ends {
   /** The first request, if it was answered here. */
   #greeted: Greeted | undefined;
   #isDropping = false;
+  #isPaused = false;
   #open = true;
 
   constructor(options: StdioOptions) {
@@ -241,8 +242,11 @@ class StdioConnection implements Ends {
     onWaiting(size);
     if (size === 0) this.#isDropping = false;
     // Not paused at once, because a cancellation among its requests would free memory.
-    if (size > 2 * queuedBytes) this.#input?.pause();
-    else if (size <= queuedBytes) this.#input?.resume();
+    const isPaused = size > (this.#isPaused ? 1 : 2) * queuedBytes;
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    if (isPaused) this.#input?.pause();
+    else this.#input?.resume();
   }
 
   /** Closes the connection to a client that closed its end or reads nothing. */

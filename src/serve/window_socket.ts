@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { type Line, LineReader } from "../io/lines.ts";
+import { LineReader } from "../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../io/private_files.ts";
 import { soon } from "../io/waiting.ts";
 import { inputOf, LAST_WRITE_MS, outputOf, type Pipes } from "./_pipes.ts";
@@ -91,10 +91,12 @@ function isOwn(path: string): boolean {
 export class Talk {
   readonly #socket: Socket;
   readonly #lines = new LineReader(MOST_SAID);
-  readonly #heard: Line[] = [];
+  readonly #heard: (string | undefined)[] = [];
   #wake = () => {};
   readonly #take = (piece: Uint8Array) => {
-    this.#heard.push(...this.#lines.push(piece));
+    for (const line of this.#lines.push(piece)) {
+      this.#heard.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
+    }
     this.#wake();
   };
 
@@ -115,7 +117,7 @@ export class Talk {
     this.#wake = resolve;
     if (this.#heard.length === 0) await soon(promise, ANSWER_MS);
     const line = this.#heard.shift();
-    return line?.kind === "line" ? JSON.parse(new TextDecoder().decode(line.bytes)) : undefined;
+    return line === undefined ? undefined : JSON.parse(line);
   }
 
   /** Stops listening: MCP begins. */

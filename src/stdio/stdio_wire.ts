@@ -10,14 +10,13 @@ import { type JsonObject, quoted, visibleLines } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
 import type { Room } from "../io/backlog.ts";
-import { soon } from "../io/waiting.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
+import { soon } from "../io/waiting.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
 import { type Process, type Program, StartedProgram } from "../sandbox/process.ts";
 import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
-import { Outbox } from "./_outbox.ts";
 import type { ServerLog } from "./server_log.ts";
 
 /** The options of a process. */
@@ -221,5 +220,57 @@ function started({ name }: StdioWireOptions, program: Program): StartedProgram {
   } catch (cause) {
     const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
     throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
+  }
+}
+
+/** The limit of what may wait for a process that does not read. */
+interface OutboxLimit {
+  /** In characters. */
+  readonly max: number;
+  /** Called when a message would exceed the limit. The message is dropped. */
+  readonly onFull: () => void;
+}
+
+/** The messages to a process. */
+class Outbox {
+  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #limit: OutboxLimit;
+  readonly #unsent: string[] = [];
+  #waiting = 0;
+  #isWriting = false;
+
+  /** Takes the standard input of the process. */
+  constructor(stdin: WritableStream<Uint8Array>, limit: OutboxLimit) {
+    this.#stdin = stdin.getWriter();
+    this.#limit = limit;
+  }
+
+  /** Sends a JSON-RPC message. */
+  send(message: JsonObject): void {
+    const line = `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
+    // A single message may have any length.
+    if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
+      return this.#limit.onFull();
+    }
+    this.#waiting += line.length;
+    this.#unsent.push(line);
+    if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
+  }
+
+  /** Closes the standard input. */
+  async close(): Promise<void> {
+    await this.#stdin.close().catch(() => {}); // its other end is gone already
+  }
+
+  // While one piece is written, more messages can come.
+  async #flush(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#unsent.length > 0) {
+      const text = this.#unsent.splice(0).join("");
+      // A broken pipe is reported by the end of the process.
+      await this.#stdin.write(new TextEncoder().encode(text)).catch(() => {});
+      this.#waiting -= text.length;
+    }
+    this.#isWriting = false;
   }
 }

@@ -28,7 +28,7 @@ const POWERS: readonly Power[] = [
     owners: [
       "src/io/regular_file.ts",
       "src/sandbox/process.ts",
-      "src/sandbox/_client.ts",
+      "src/sandbox/reaper.ts",
     ],
     spelled: ["Deno.readFile", "Deno.readFileSync", "Deno.readTextFile", "Deno.readTextFileSync"],
   },

@@ -350,8 +350,8 @@ export const HASHES: readonly Mutant[] = [
     guard: "A frame of a child begins with the secret of its host thread",
     file: "_wire.ts",
     find:
-      "const is = this.#nonce.length > 0 && this.#nonce.every((byte, at) => start[at] === byte);",
-    put: "const is = this.#nonce.length > 0 && start[0] !== 108;",
+      "const is = this.#nonce.length > 0 && this.#nonce.every((byte, at) => bytes[at] === byte);",
+    put: "const is = this.#nonce.length > 0 && bytes[0] !== 108;",
     test: "src/sandbox/attack_test.ts",
     filter: "Sandbox takes no frame that the module wrote itself",
   },

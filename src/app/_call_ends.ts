@@ -1,12 +1,13 @@
 /**
- * What the configuration says of the calls of this process: where their records go, and how long
- * they may take.
+ * The last step of a call, the records of it, and how long it may take.
  *
  * @module
  */
 
 import { Journal } from "../audit/journal.ts";
 import { Records } from "../audit/records.ts";
+import type { PassCall, PassOutcome } from "../core/server.ts";
+import { restless } from "../permissions/trust_gate.ts";
 import type { CallPathOptions } from "./call_path.ts";
 import { Deadlines } from "./deadline.ts";
 
@@ -29,4 +30,26 @@ export function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
     const { callMs, callMaxMs } = policy.now.config.limits;
     return { callMs, capMs: callMaxMs, heldMs: backlog?.fullMs ?? 0 };
   });
+}
+
+/** Has the server of a call run it, and tells of it. What changes while it waits begins a new pass. */
+export async function used(
+  call: PassCall,
+  { isCurrent, onUse }: Pick<CallPathOptions, "onUse"> & { readonly isCurrent: () => boolean },
+): Promise<PassOutcome> {
+  const since = performance.now();
+  let outcome: PassOutcome | undefined;
+  const assertCurrent = () => {
+    if (isCurrent()) return;
+    outcome = { kind: "changed" };
+    throw restless(call);
+  };
+  try {
+    return outcome = await call.pass.server.call({ ...call, assertCurrent });
+  } catch (error) {
+    if (outcome !== undefined) return outcome;
+    throw error;
+  } finally {
+    if (outcome?.kind !== "changed") onUse?.({ call, since, ended: performance.now(), outcome });
+  }
 }
