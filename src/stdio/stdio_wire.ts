@@ -91,7 +91,7 @@ export class StdioWire implements Wire {
 
   /** Sends a JSON-RPC message. */
   send(message: JsonObject): void {
-    this.#outbox.send(message);
+    this.#outbox.add(message);
   }
 
   /**
@@ -245,8 +245,8 @@ class Outbox {
     this.#limit = limit;
   }
 
-  /** Sends a JSON-RPC message. */
-  send(message: JsonObject): void {
+  /** Adds a JSON-RPC message, which is sent soon. */
+  add(message: JsonObject): void {
     const line = `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
     // A single message may have any length.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
