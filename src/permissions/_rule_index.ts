@@ -54,6 +54,11 @@ export class RuleIndex {
     return this.#plain.get(scope);
   }
 
+  /** Returns whether a rule depends on the arguments of a tool. */
+  isNarrow(id: ToolId): boolean {
+    return this.#narrow.has(id);
+  }
+
   /**
    * Returns the first rules that depend on the arguments of a tool, at most `most` of each kind.
    */

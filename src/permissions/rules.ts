@@ -31,6 +31,8 @@ const UNNAMED: Readonly<Record<string, Verdict>> = {
 
 /** How many rules that depend on arguments a verdict contains. */
 const SHOWN = 5;
+/** How many verdicts are remembered. */
+const FIXED_MAX = 10_000;
 
 /** The three lists of rules. Their order has no meaning. */
 export interface RuleSet {
@@ -80,7 +82,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const rule = !allow.plain("*") ? "no rule" : server === "shell" ? "shell asks" : "first use";
     return { kind: "ask", rule, source: "defaults" };
   };
-  return (id, args) => {
+  const judge: Judge = (id, args) => {
     const seen = args && new SeenArguments(args, options.workspace);
     for (const scope of scopesOf(id)) {
       const rule = deny.plain(scope);
@@ -98,6 +100,19 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     if (asking) return verdict("ask", asking);
     const allowing = allow.surely(id, seen);
     return allowing ? verdict("allow", allowing) : plainly(id);
+  };
+  // Most verdicts depend on no argument.
+  const fixed = new Map<ToolId, Verdict>();
+  const isFixed = (id: ToolId) =>
+    !id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id));
+  return (id, args) => {
+    const known = fixed.get(id);
+    if (known !== undefined) return known;
+    const found = judge(id, args);
+    // A model can name tools that are not there.
+    if (fixed.size >= FIXED_MAX) fixed.clear();
+    if (isFixed(id)) fixed.set(id, found);
+    return found;
   };
 }
 

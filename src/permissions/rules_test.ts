@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Verdict } from "../core/call.ts";
+import type { JsonObject } from "../core/json.ts";
 import { matches, narrowness, parsePattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
 import { alwaysWins } from "./always_wins.ts";
@@ -91,6 +92,31 @@ Deno.test("makeJudge() agrees with the reference on any rules", () => {
       assert.equal(makeJudge(rules, { known })(id).kind, reference(rules, id));
     }),
     { numRuns: 2_000 },
+  );
+});
+
+Deno.test("makeJudge() says the same of a call whatever it was asked before", () => {
+  const pattern = fc.constantFrom(
+    ...["*", "fs:*", "fs:read", "fs:read(path=a/**)", "fs:read(path=b)", 'fs:read({"path":"a"})'],
+    ...["shell:*", "shell:exec", "shell:exec(command=ls)", "git:*", "fs:other(path=a)"],
+  );
+  const patterns = fc.array(pattern, { maxLength: 5 });
+  const id = fc.constantFrom(...["fs:read", "fs:other", "shell:exec", "git:log", "fs:@sampling"]);
+  const args = fc.constantFrom<JsonObject | undefined>(
+    ...[undefined, {}, { path: "a" }, { path: "a/b" }, { path: "b" }, { path: "../x" }],
+    ...[{ command: "ls" }, { command: "ls", env: { LD_PRELOAD: "x" } }],
+  );
+  const calls = fc.array(fc.tuple(id as fc.Arbitrary<ToolId>, args), { maxLength: 12 });
+  const rules = fc.record({ deny: patterns, ask: patterns, allow: patterns });
+  fc.assert(
+    fc.property(rules, calls, (lists, calls) => {
+      const options = { known, workspace: "/w" };
+      const judge = makeJudge(set(lists), options);
+      for (const [id, args] of calls) {
+        assert.deepEqual(judge(id, args), makeJudge(set(lists), options)(id, args));
+      }
+    }),
+    { numRuns: 3_000 },
   );
 });
 
