@@ -5,6 +5,7 @@
  */
 
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
 import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { builtins } from "../modules/builtins.ts";
 import type { PinEvent } from "../policy/pins.ts";
@@ -79,9 +80,14 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
 
 /** Returns what servers are told that a client can do. PML samples for it where that is wanted. */
 function ableOf(app: App, able = app.servers.able): JsonObject {
-  if (app.config().sampling === undefined) return able;
-  return { ...able, sampling: { ...objectOf(able.sampling), tools: {} } };
+  return app.config().sampling === undefined ? able : sampling(able);
 }
+
+/** Adds sampling with tools: the same object for the same capabilities, which are compared often. */
+const sampling = memoized((able: JsonObject): JsonObject => ({
+  ...able,
+  sampling: { ...objectOf(able.sampling), tools: {} },
+}));
 
 /** Has the clients told what servers say; before there is a gateway there is no client either. */
 function toldTo(app: App): UpstreamsOptions["told"] {

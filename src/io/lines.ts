@@ -38,6 +38,7 @@ export class Gathered {
 
   /** Adds a copy of bytes. */
   add(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
     const { bytes: before } = this;
     const size = before.length + bytes.length;
     if (size > this.#memory.length) {

@@ -132,8 +132,10 @@ export class ServerLists {
   /** Returns whether these are the tools that the running server listed, and no list is older. */
   isCurrent(owner: ListOwner, tools: readonly ListItem[], maxMs: number): boolean {
     const { lists, isOld, at } = this.#of(owner);
+    if (isOld || lists.get("tools") !== tools) return false;
+    if (maxMs === Infinity) return true;
     const least = performance.now() - maxMs;
-    return !isOld && lists.get("tools") === tools && [...at.values()].every((one) => one >= least);
+    return [...at.values()].every((one) => one >= least);
   }
 
   /**
