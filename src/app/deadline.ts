@@ -5,6 +5,7 @@
  */
 
 import { type Asking, type Call, type Gate, heldAsking } from "../core/call.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import { PmlError } from "../core/errors.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -42,6 +43,7 @@ export class Deadlines implements Disposable {
   /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
   end(running: Running): void {
     this.#running.delete(running);
+    running.leave();
   }
 
   /** Ends the timer. */
@@ -68,9 +70,9 @@ export class Deadlines implements Disposable {
 
 /** The time of a call that runs. */
 export class Running {
-  readonly #call: Pick<Call, "id">;
+  readonly #id: ToolId;
   readonly #limits: () => Deadline;
-  readonly #end: (error: PmlError) => void;
+  #end: ((error: PmlError) => void) | undefined;
   #started = performance.now();
   #heard = this.#started;
   #known: number;
@@ -78,13 +80,13 @@ export class Running {
   #asking = 0;
 
   constructor(
-    call: Pick<Call, "id">,
+    { id }: Pick<Call, "id">,
     { limits, end }: {
       readonly limits: () => Deadline;
       readonly end: (error: PmlError) => void;
     },
   ) {
-    this.#call = call;
+    this.#id = id;
     this.#limits = limits;
     this.#end = end;
     this.#known = limits().heldMs ?? 0;
@@ -136,8 +138,13 @@ export class Running {
     const due = this.due();
     if (due > performance.now()) return due;
     const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
-    this.#end(timedOut(this.#call, ms));
+    this.#end?.(timedOut(this.#id, ms));
     return undefined;
+  }
+
+  /** Lets go of the call: a table that a Set has replaced keeps its values for long. */
+  leave(): void {
+    this.#end = undefined;
   }
 }
 
@@ -182,7 +189,7 @@ export function inVain(): PmlError {
   return new PmlError("CANCELLED", "Cannot answer: the call is over");
 }
 
-function timedOut({ id }: Pick<Call, "id">, ms: number): PmlError {
+function timedOut(id: ToolId, ms: number): PmlError {
   return new PmlError("TIMED_OUT", `Cannot finish "${id}": it took longer than ${ms} ms`, {
     hint: "Ask for less at once, or raise limits.call_ms in config.yaml of the PML home",
   });

@@ -79,7 +79,8 @@ const OPEN_MAX = 64;
 /** The server at the other end of a connection. */
 export class Peer {
   readonly #options: PeerOptions;
-  readonly #pending = new Map<string, Pending>();
+  /** The requests without an answer: a table that a Map has replaced keeps its values for long. */
+  readonly #pending = new Map<string, { of: Pending | undefined }>();
   /** The open requests of the server, by id. */
   readonly #open = new Map<string, AbortController>();
   readonly #prefix = randomBytes(9).toString("base64url");
@@ -129,7 +130,7 @@ export class Peer {
   begin(method: string, params: JsonObject, pending: Pending): string {
     if (this.#dead) throw this.#dead;
     const id = `${this.#prefix}${++this.#last}`;
-    this.#pending.set(id, pending);
+    this.#pending.set(id, { of: pending });
     if (pending.lasts) this.#lasting++;
     const all = pending.hears
       ? { ...params, _meta: { ...objectOf(params._meta), progressToken: id } }
@@ -163,8 +164,8 @@ export class Peer {
    * listener.
    */
   latest(listener: "onAsk" | "onMessage", requestId?: string): RequestOptions | undefined {
-    if (requestId !== undefined) return this.#pending.get(requestId)?.options();
-    return [...this.#pending.values()].findLast((one) => one.options()[listener])?.options();
+    if (requestId !== undefined) return this.#pending.get(requestId)?.of?.options();
+    return [...this.#pending.values()].findLast(({ of }) => of?.options()[listener])?.of?.options();
   }
 
   /**
@@ -221,8 +222,12 @@ export class Peer {
   }
 
   #taken(id: string): Pending | undefined {
-    const pending = this.#pending.get(id);
-    if (this.#pending.delete(id) && pending?.lasts) this.#lasting--;
+    const held = this.#pending.get(id);
+    if (held === undefined) return undefined;
+    const { of: pending } = held;
+    held.of = undefined;
+    this.#pending.delete(id);
+    if (pending?.lasts) this.#lasting--;
     return pending;
   }
 
@@ -246,7 +251,7 @@ export class Peer {
       case "notifications/progress": {
         const progress = progressOf(params);
         const pending = this.#pending.get(textOf(params.progressToken));
-        if (progress !== undefined) pending?.options().onProgress?.(progress);
+        if (progress !== undefined) pending?.of?.options().onProgress?.(progress);
         return;
       }
       case "notifications/cancelled":

@@ -188,9 +188,8 @@ export class UsualRequests implements Disposable {
 class BegunRequest {
   /** Cancels its call. */
   cancel: Cancel | undefined;
-  readonly #onOver: (said?: string) => void;
+  #onOver: ((said?: string) => void) | undefined;
   #abort: AbortController | undefined;
-  #isOver = false;
 
   /** Takes what is called once, with the members of the answer if there is one. */
   constructor(onOver: (said?: string) => void) {
@@ -199,7 +198,7 @@ class BegunRequest {
 
   /** Whether it was answered or cancelled. */
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#onOver === undefined;
   }
 
   /** Returns the signal that aborts with it, which few requests need. */
@@ -209,19 +208,23 @@ class BegunRequest {
 
   /** Answers it. */
   answer(said: string): void {
-    if (!this.#isOver) this.#end(said);
+    this.#end()?.(said);
   }
 
   /** Cancels it. */
   abort(reason: unknown): void {
-    if (this.#isOver) return;
-    this.#end();
+    const { cancel } = this;
+    const over = this.#end();
+    if (over === undefined) return;
+    over();
     this.#abort?.abort(reason);
-    this.cancel?.(reason);
+    cancel?.(reason);
   }
 
-  #end(said?: string): void {
-    this.#isOver = true;
-    this.#onOver(said);
+  /** Lets go of what it stands in: a table that a Map has replaced keeps its values for long. */
+  #end(): ((said?: string) => void) | undefined {
+    const over = this.#onOver;
+    this.#onOver = this.cancel = undefined;
+    return over;
   }
 }
