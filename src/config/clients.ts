@@ -8,7 +8,7 @@ import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, objectOf, quoted } from "../core/json.ts";
-import { isInside } from "../io/place.ts";
+import { isInside, namesOf } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
@@ -179,7 +179,7 @@ function pathsOf(
 
 function foldersIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name)).sort();
+    return namesOf(folder).map((name) => join(folder, name)).sort();
   } catch {
     return []; // most people have no profiles
   }

@@ -79,6 +79,15 @@ export function readRegularText(path: string, reading?: Reading): string {
   return new TextDecoder().decode(readRegular(path, reading).bytes);
 }
 
+/** Reads the text of a regular file; undefined if it cannot be read. */
+export function textIfAny(path: string): string | undefined {
+  try {
+    return readRegularText(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Yields the bytes of a regular file in pieces, for a file that may not fit into memory. */
 export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   using file = openRegular(path, { read: true });

@@ -11,7 +11,7 @@ import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "..
 import type { ModuleMeta } from "../core/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import { parseJson } from "../core/parse_json.ts";
-import { stampOf } from "../io/place.ts";
+import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
@@ -129,8 +129,7 @@ export class Folder implements RegistryStore {
   /** Finds files that are new, changed or removed. */
   #look(): void {
     const { path } = this.#options;
-    const names = [...Deno.readDirSync(path)].map(({ name }) => name).sort();
-    const items = names.flatMap((file): readonly [string, FolderItem][] => {
+    const items = namesOf(path).toSorted().flatMap((file): readonly [string, FolderItem][] => {
       const [, stem, kind] = FILE.exec(file) ?? [];
       if (stem === undefined || file === TAGS) return [];
       try {

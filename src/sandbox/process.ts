@@ -5,6 +5,7 @@
  * @module
  */
 
+import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
@@ -246,7 +247,7 @@ function allBelow(pid: number): readonly number[] {
 
 function namesIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+    return namesOf(folder);
   } catch {
     return []; // gone, another system, or too many files are open
   }
