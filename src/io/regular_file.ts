@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The options of `openRegular`. */
@@ -104,8 +104,7 @@ export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
 /** Returns why a file was not read, without its path, for a message that names it. */
 export function whyUnread(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such file";
-  const { message } = error instanceof Error ? error : { message: String(error) };
-  return message.replace(/^Cannot use ".*?": /, "");
+  return messageOf(error).replace(/^Cannot use ".*?": /, "");
 }
 
 function before(

@@ -15,7 +15,7 @@ import {
   textOf,
   visibleLines,
 } from "../core/json.ts";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -270,10 +270,9 @@ export class Peer {
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
       const code = error instanceof ErrorResponse ? error.code : INTERNAL_ERROR;
-      const said = error instanceof Error ? error.message : String(error);
       // Most servers pass on only the message, so the message must say what to do.
       const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
-      const message = said + hint;
+      const message = messageOf(error) + hint;
       if (!abort.signal.aborted) this.#options.send({ id, error: { code, message } });
     } finally {
       if (this.#open.get(key) === abort) this.#open.delete(key);

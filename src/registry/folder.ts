@@ -6,7 +6,7 @@
  */
 
 import { basename, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
@@ -266,7 +266,7 @@ export class Folder implements RegistryStore {
 
   /** Reports once that a file is left out. */
   #leaveOut(file: string, why: unknown): undefined {
-    const all = visible(why instanceof Error ? why.message : String(why), 600);
+    const all = visible(messageOf(why), 600);
     const [, place = "", said = all] =
       /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?((?::\d+)*)"(?: of ".*?")?: (.*)/
         .exec(all) ?? [];
