@@ -16,6 +16,7 @@ import {
   visibleLines,
 } from "../core/json.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
+import { dropOldest } from "../core/memo.ts";
 import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -229,10 +230,7 @@ export class Peer {
   /** Remembers a cancelled request: a server need not answer it, but a late answer is no error. */
   #remember(id: string): void {
     this.#cancelled.add(id);
-    const [oldest] = this.#cancelled;
-    if (this.#cancelled.size > CANCELLED_MAX && oldest !== undefined) {
-      this.#cancelled.delete(oldest);
-    }
+    dropOldest(this.#cancelled, CANCELLED_MAX);
   }
 
   #ping(id: string): void {
