@@ -140,7 +140,6 @@ export class EmbedderPackage {
     }
     using installing = new Installing(`Installing ${lock.name}`);
     installing.join((message) => this.#told.forEach((tell) => tell(message)));
-    const late = AbortSignal.timeout(INSTALL_MS);
     const env = {
       ...environment,
       PML_RUN: `${groups.mark}.`,
@@ -150,12 +149,12 @@ export class EmbedderPackage {
     const args = ["install", "--frozen", "--no-prompt", "--node-modules-dir=manual"];
     const installer = { file: Deno.execPath(), args, cwd: work, env, kept: true };
     const { code } = await runProgram(installer, {
-      signal: AbortSignal.any([late, closing]),
+      signal: closing,
+      ms: INSTALL_MS,
+      late: (cause) => failed(`it took over ${INSTALL_MS / 1_000} s`, { cause }),
       maxBytes: 0,
       groups,
       onStderr: (text) => installing.hear(text),
-    }).catch((cause) => {
-      throw late.aborted ? failed(`it took over ${INSTALL_MS / 1_000} s`, { cause }) : cause;
     });
     if (code === 0) return;
     const { tail } = installing;

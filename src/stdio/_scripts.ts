@@ -125,21 +125,18 @@ export async function runScripts(
   ];
   await using own = openPrivateFolder(confining.home, confining.workspace);
   const program = await scriptProgram({ ...options, args, own });
-  const late = AbortSignal.timeout(RUN_MS);
   const failed = (why: string, wrote: string) =>
     new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
       hint: "The package stays as it was. They may need a compiler or the network",
       detail: { stderr: visibleLines(wrote.trim().slice(-TAIL), TAIL) },
     });
   const { code, stdout } = await runProgram(program, {
-    signal: AbortSignal.any([late, signal]),
+    signal,
+    ms: RUN_MS,
+    late: () => failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail),
     maxBytes: KEPT,
     groups,
     onStderr: (text) => installing.hear(text),
-  }).catch((error) => {
-    throw late.aborted
-      ? failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail)
-      : error;
   });
   if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
 }
@@ -160,7 +157,7 @@ async function scriptProgram(
   const { layer } = confining;
   if (layer.kind === "none") return program;
   const listing = { file, args: ["config", "list", "--json", "--loglevel=silent"], cwd, env: all };
-  const { stdout } = await runProgram(listing, { ...run, maxBytes: KEPT });
+  const { stdout } = await runProgram(listing, { ...run, ms: RUN_MS, maxBytes: KEPT });
   const settings = Object.entries(objectOf(parseJson(stdout || "{}")))
     .filter(([key, value]) => CARRIED.test(key) && value !== null && value !== "")
     .map(([key, value]) => [`npm_config_${key.replaceAll("-", "_")}`, String(value)] as const);
