@@ -63,7 +63,7 @@ export const npm: Installer = {
     for (const [path, said] of packages) {
       const { resolved, integrity, inBundle } = said;
       // A package that came in the archive of another is covered by that archive's hash.
-      if (path === "" || inBundle === true && resolved === undefined) continue;
+      if (inBundle === true && resolved === undefined) continue;
       if (!isOf(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
         return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
@@ -75,9 +75,7 @@ export const npm: Installer = {
   // The lock names what every system would get, with the hashes that npm compared. A short hash
   // binds nothing.
   contentOf: (folder) => {
-    const archives = packagesIn(folder).filter(([path, { resolved }]) =>
-      path !== "" && resolved !== undefined
-    );
+    const archives = packagesIn(folder).filter(([, { resolved }]) => resolved !== undefined);
     if (!archives.every(([, { integrity }]) => STRONG.test(String(integrity)))) return undefined;
     return archives.map(([path, { version, integrity }]) => `${path} ${version} ${integrity}\n`)
       .toSorted().join("");
@@ -97,11 +95,20 @@ export const npm: Installer = {
   },
 };
 
-/** Returns what the lock file says of each package, by its path. */
-function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
-  const lock: unknown = parseJson(readRegularText(join(folder, "package-lock.json")));
-  return Object.entries(objectOf(objectOf(lock).packages))
+/** Returns what the lock file says of each package, by its path in the installation. */
+export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
+  const { packages } = objectIn(folder, "package-lock.json") ?? {};
+  return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
     .map(([path, said]) => [path, objectOf(said)]);
+}
+
+/** Reads a JSON object; undefined if the file does not exist, or is not JSON. */
+export function objectIn(...path: readonly string[]): JsonObject | undefined {
+  try {
+    return objectOf(parseJson(readRegularText(join(...path))));
+  } catch {
+    return undefined;
+  }
 }
 
 function packageIn(folder: string, name: string): JsonObject {

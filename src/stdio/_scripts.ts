@@ -11,13 +11,13 @@ import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts
 import { parseJson } from "../core/parse_json.ts";
 import type { Installing } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
-import { readRegularText } from "../io/regular_file.ts";
 import {
   confinedProgram,
   openPrivateFolder,
   type PrivateFolder,
 } from "../sandbox/confined_program.ts";
 import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
+import { objectIn, packagesIn } from "./_npm.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
 /** A package with scripts that npm would run when it installs the package. */
@@ -46,7 +46,7 @@ const TAIL = 2_000;
 
 /** Returns the packages of an installation that have install scripts. */
 export function scriptedIn(folder: string): readonly ScriptedPackage[] {
-  return packagesIn(folder).flatMap(({ path, spec, said }) => {
+  return packagesIn(folder).flatMap(([path, said]) => {
     const { hasInstallScript, version, integrity = "none" } = said;
     const isBuilt = infoAt(join(folder, path, "binding.gyp"))?.isFile === true;
     if (hasInstallScript !== true && !isBuilt) return [];
@@ -63,7 +63,7 @@ export function scriptedIn(folder: string): readonly ScriptedPackage[] {
     return [{
       id: `${path} ${version} ${integrity}`,
       path,
-      spec,
+      spec: specOf(path, said),
       hash: String(integrity),
       scripts,
     }];
@@ -84,20 +84,15 @@ interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
  * installed yet.
  */
 export function announcedIn(folder: string): readonly string[] {
-  const named = packagesIn(folder).filter(({ said: { hasInstallScript, os } }) =>
+  const named = packagesIn(folder).filter(([, { hasInstallScript, os }]) =>
     // A package for another system is not installed.
     hasInstallScript === true && (!Array.isArray(os) || os.includes(process.platform))
   );
-  return [...new Set(named.map(({ spec }) => spec))];
+  return [...new Set(named.map(([path, said]) => specOf(path, said)))];
 }
 
-/** Returns what the lock file says of each package, by its path in the installation. */
-function packagesIn(folder: string) {
-  const { packages } = objectIn(folder, "package-lock.json") ?? {};
-  return Object.entries(objectOf(packages)).filter(([path]) => path !== "").map(([path, one]) => {
-    const said = objectOf(one);
-    return { path, said, spec: `${path.split("node_modules/").at(-1)}@${said.version}` };
-  });
+function specOf(path: string, { version }: JsonObject): string {
+  return `${path.split("node_modules/").at(-1)}@${version}`;
 }
 
 /** Returns a text, shown before an installation, that names packages whose scripts will not run. */
@@ -183,12 +178,4 @@ export function scriptsHint(
   if (waiting.length === 0) return undefined;
   return `${scriptsOf(waiting.map(({ spec }) => spec))} that did not run: if it needs them, ` +
     `a person runs \`pml install ${server}\` on a terminal`;
-}
-
-function objectIn(...path: readonly string[]): JsonObject | undefined {
-  try {
-    return objectOf(parseJson(readRegularText(join(...path))));
-  } catch {
-    return undefined; // it does not exist, or is not JSON
-  }
 }
