@@ -10,6 +10,7 @@ import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { npmPackage } from "./_package_command.ts";
+import { packagesIn } from "./_scripts.ts";
 import type { Installer } from "./installs.ts";
 
 /**
@@ -94,22 +95,6 @@ export const npm: Installer = {
     throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
   },
 };
-
-/** Returns what the lock file says of each package, by its path in the installation. */
-export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
-  const { packages } = objectIn(folder, "package-lock.json") ?? {};
-  return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
-    .map(([path, said]) => [path, objectOf(said)]);
-}
-
-/** Reads a JSON object; undefined if the file does not exist, or is not JSON. */
-export function objectIn(...path: readonly string[]): JsonObject | undefined {
-  try {
-    return objectOf(parseJson(readRegularText(join(...path))));
-  } catch {
-    return undefined;
-  }
-}
 
 function packageIn(folder: string, name: string): JsonObject {
   return objectOf(parseJson(readRegularText(join(folder, "node_modules", name, "package.json"))));

@@ -11,13 +11,13 @@ import { type JsonObject, objectOf, quoted, visibleLines } from "../core/json.ts
 import { parseJson } from "../core/parse_json.ts";
 import type { Installing } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
+import { readRegularText } from "../io/regular_file.ts";
 import {
   confinedProgram,
   openPrivateFolder,
   type PrivateFolder,
 } from "../sandbox/confined_program.ts";
 import { type Program, type RunOptions, runProgram } from "../sandbox/process.ts";
-import { objectIn, packagesIn } from "./_npm.ts";
 import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
 
 /** A package with scripts that npm would run when it installs the package. */
@@ -93,6 +93,13 @@ export function announcedIn(folder: string): readonly string[] {
 
 function specOf(path: string, { version }: JsonObject): string {
   return `${path.split("node_modules/").at(-1)}@${version}`;
+}
+
+/** Returns what the lock file says of each package, by its path in the installation. */
+export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
+  const { packages } = objectIn(folder, "package-lock.json") ?? {};
+  return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
+    .map(([path, said]) => [path, objectOf(said)]);
 }
 
 /** Returns a text, shown before an installation, that names packages whose scripts will not run. */
@@ -178,4 +185,13 @@ export function scriptsHint(
   if (waiting.length === 0) return undefined;
   return `${scriptsOf(waiting.map(({ spec }) => spec))} that did not run: if it needs them, ` +
     `a person runs \`pml install ${server}\` on a terminal`;
+}
+
+/** Reads a JSON object; undefined if the file does not exist, or is not JSON. */
+function objectIn(...path: readonly string[]): JsonObject | undefined {
+  try {
+    return objectOf(parseJson(readRegularText(join(...path))));
+  } catch {
+    return undefined;
+  }
 }
