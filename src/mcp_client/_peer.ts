@@ -295,7 +295,7 @@ export class ErrorResponse extends Error {
 
   /** Reads the `error` of a response. */
   static of(error: unknown): ErrorResponse {
-    const { code, message, data } = isObject(error) ? error : {};
+    const { code, message, data } = objectOf(error);
     const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
     return new ErrorResponse(number, textOf(message), data as Json | undefined); // parsed JSON
   }
