@@ -174,7 +174,9 @@ export function onnxOf(dtype: string): string {
 /** Returns the data files of a large model, whose names follow the model file's name. */
 function beside(folder: string, onnx: string): readonly string[] {
   const { dir, base } = parse(onnx);
-  return namesOf(join(folder, dir)).filter((name) => name.startsWith(base) && DATA.test(name.slice(base.length)))
+  return namesOf(join(folder, dir)).filter((name) =>
+    name.startsWith(base) && DATA.test(name.slice(base.length))
+  )
     .sort().map((name) => `${dir}/${name}`);
 }
 

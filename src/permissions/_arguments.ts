@@ -10,7 +10,6 @@ import { fold, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { isPathName } from "../core/pattern.ts";
 import { isSteering } from "../core/steering.ts";
-import { infoAt } from "../io/place.ts";
 
 /** One argument, in every form that a rule may use for it. */
 interface ArgumentForms {
@@ -222,5 +221,9 @@ function lookUp(path: string): string | null | undefined {
  * created.
  */
 function isLink(path: string): boolean {
-  return infoAt(path)?.isSymlink === true;
+  try {
+    return Deno.lstatSync(path).isSymlink;
+  } catch {
+    return false; // nothing exists there
+  }
 }
