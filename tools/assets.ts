@@ -28,7 +28,10 @@ export const ASSETS: Readonly<Record<string, string>> = {
 /** Sources that stand before others in one script, and so have variables of their own. */
 const BEFORE = ["src/sandbox/boot/kernel_main.ts", "src/sandbox/boot/confined_main.ts"];
 
-/** Bundles a source into one script. What Deno minifies can be made smaller still. */
+/**
+ * Bundles a source into one script. What Deno minifies can be made smaller still; comparisons stay
+ * as Deno writes them, so that they are packed with those of the package.
+ */
 export async function bundled(source: string): Promise<string> {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["bundle", "--quiet", "--minify", "--platform", "deno", new URL(source, ROOT).pathname],
@@ -38,7 +41,7 @@ export async function bundled(source: string): Promise<string> {
   const options = {
     module: true,
     ecma: 2020,
-    compress: { passes: 3, pure_getters: true },
+    compress: { passes: 3, pure_getters: true, lhs_constants: false },
   } as const;
   const { code: smaller = "" } = await minify(new TextDecoder().decode(stdout), options);
   return BEFORE.includes(source) ? `(()=>{${smaller}})();\n` : `${smaller}\n`;

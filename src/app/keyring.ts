@@ -118,9 +118,8 @@ export async function runOutside(
     readonly closing: AbortSignal;
   },
 ): Promise<ProgramResult> {
-  const signal = AbortSignal.any([closing, AbortSignal.timeout(LOOK_MS)]);
   return await runProgram({ file, args, cwd: dirname(file), env, kept: true }, {
-    ...{ signal, input, maxBytes: MOST_BYTES },
+    ...{ signal: closing, ms: LOOK_MS, input, maxBytes: MOST_BYTES },
   });
 }
 

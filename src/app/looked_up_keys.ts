@@ -5,6 +5,7 @@
  */
 
 import type { Key } from "../config/keys.ts";
+import { messageOf } from "../core/errors.ts";
 import type { App } from "./app.ts";
 import { keyFrom, keySources } from "./outside_keys.ts";
 
@@ -21,7 +22,7 @@ export async function lookUpKeys(
         const from: Key["from"] = "keyring" in source ? "the keyring" : "a command";
         return [[name, { value, from }]] as const;
       } catch (error) {
-        log.warn(error instanceof Error ? error.message : `${error}`);
+        log.warn(messageOf(error));
         return [];
       }
     }),

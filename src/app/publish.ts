@@ -7,12 +7,13 @@
 
 import { dirname, resolve } from "node:path";
 import { VERSION } from "../core/version.ts";
+import { targetAt } from "../io/place.ts";
 import { handOver } from "../sandbox/process.ts";
 
 /** Runs `pml-hub publish` with these words, from the checkout or else the exact published version. */
 export async function publish(words: readonly string[]): Promise<number> {
   const checkout = import.meta.resolve("../../hub/mod.ts");
-  const hub = checkout.startsWith("file:") && isFile(new URL(checkout))
+  const hub = checkout.startsWith("file:") && targetAt(new URL(checkout))?.isFile
     ? [checkout]
     : ["--no-config", "--no-lock", `jsr:@casys/pml-hub@${VERSION}`];
   const file = Deno.execPath();
@@ -27,13 +28,6 @@ export async function publish(words: readonly string[]): Promise<number> {
 /** Makes the path of a file absolute, also where it is the value of an option. */
 function absolute(word: string): string {
   const [, option = "", path = ""] = /^(--[\w-]+=)?(.*)$/s.exec(word) ?? [];
-  return isFile(path) ? option + resolve(path) : word;
-}
-
-function isFile(path: string | URL): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false; // the hub says what is wrong
-  }
+  // Of what is no file the hub says what is wrong.
+  return targetAt(path)?.isFile ? option + resolve(path) : word;
 }

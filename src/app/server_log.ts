@@ -4,7 +4,7 @@
  * @module
  */
 
-import { readPlain } from "../io/private_files.ts";
+import { readPlainText } from "../io/private_files.ts";
 import { serverLogPath } from "../stdio/server_log.ts";
 
 /** Returns the file of a server and its text; undefined if nothing is kept. */
@@ -13,6 +13,5 @@ export function serverLog(
   name: string,
 ): { readonly path: string; readonly text: string | undefined } {
   const path = serverLogPath(home, name);
-  const found = readPlain(path);
-  return { path, text: found && new TextDecoder().decode(found.bytes) };
+  return { path, text: readPlainText(path) };
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, listOf } from "../core/json.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -49,7 +49,7 @@ export function exampleOf(schema: JsonObject, matching: PatternMatcher): Json {
 
 function example(said: unknown, source: ExampleSource): Json {
   const schema = wholeOf(said, source);
-  const [given] = [schema.examples, schema.enum].flatMap((list) => Array.isArray(list) ? list : []);
+  const [given] = [schema.examples, schema.enum].flatMap(listOf);
   for (const value of [schema.const, given, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
   }
@@ -104,7 +104,7 @@ function wholeOf(said: unknown, source: Pick<ExampleSource, "root" | "left">): S
   const { $ref, allOf, anyOf, oneOf, ...own } = said;
   const [choice] = [anyOf, oneOf].flatMap((list) => Array.isArray(list) ? list.slice(0, 1) : []);
   const target = typeof $ref === "string" ? pointed($ref, source.root) : undefined;
-  const parts = [target, ...(Array.isArray(allOf) ? allOf : []), choice];
+  const parts = [target, ...listOf(allOf), choice];
   return parts.filter(isObject).map((part) => wholeOf(part, source)).reduce<Schema>(
     (one, other) => ({
       ...one,

@@ -6,7 +6,7 @@
 
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
-import { isObject, quoted, visible } from "../core/json.ts";
+import { isObject, objectOf, quoted, visible } from "../core/json.ts";
 import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
 import { metaComment, unexported } from "../modules/meta_comment.ts";
 import type { Say } from "./_finding.ts";
@@ -55,8 +55,8 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
     });
     return undefined;
   }
-  const said = isObject(value) ? value : {};
-  const tools = isObject(said.tools) ? said.tools : {};
+  const said = objectOf(value);
+  const tools = objectOf(said.tools);
   const failed = (error: unknown) =>
     say("failed", visible(asPmlError(error).message.replace(/^.*?: (?=__meta__)/, ""), 400));
   const head = attempt(

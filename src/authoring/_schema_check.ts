@@ -5,7 +5,7 @@
  */
 
 import { asPmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, listOf, quoted, visible } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import type { ModuleTool } from "../core/tool.ts";
 import { exampleOf, wrongOf } from "./_example.ts";
@@ -124,7 +124,7 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
   let refused = 0;
   for (const { name, schema, compiled } of all) {
     const validate = (value: unknown) => compiled.check(value).why;
-    const wrong = (Array.isArray(schema.examples) ? schema.examples : []).map(validate)
+    const wrong = listOf(schema.examples).map(validate)
       .find((said) => said !== undefined);
     if (wrong !== undefined) {
       say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {

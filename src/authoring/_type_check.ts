@@ -54,7 +54,8 @@ export async function typeProblems(
         ...DENO_QUIET,
       },
     }, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TYPES_MS)]),
+      signal,
+      ms: TYPES_MS,
       maxBytes: OUTPUT_MAX,
     });
     return code === 0 ? [] : problemsOf(stdout + stderr);

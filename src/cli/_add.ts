@@ -6,7 +6,7 @@
 
 import { serverToSignInAt } from "../app/logins.ts";
 import { prune } from "../app/prune.ts";
-import { pickServers, shownDefinition } from "../config/client_servers.ts";
+import { shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
 import { counted } from "../core/amounts.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -23,6 +23,7 @@ import { type Change, changeOf } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
+import { picked } from "./_import.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { agrees, needPerson } from "./_terminal.ts";
@@ -73,14 +74,10 @@ async function additionOf(
     readonly said: Readonly<Record<string, unknown>>;
   },
 ) {
-  const { environment, workspace: { root } } = app.loaded();
   const path = "the command line";
   const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
-  const { taken: [taken], skipped: [skipped] } = pickServers([entry], {
-    ...{ environment, root, builtins: app.builtins },
-    redact: (text) => app.parts.redactor.redact(text),
-    present: await presentServers(await findTarget(app, workspace)),
-  });
+  const target = await findTarget(app, workspace);
+  const { taken: [taken], skipped: [skipped] } = await picked(app, [entry], target);
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
     throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");

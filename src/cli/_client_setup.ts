@@ -90,7 +90,8 @@ function known(): string {
   return `Name one of ${CLIENTS.join(", ")}, or give your client the command \`pml stdio\``;
 }
 
-function placeOf(app: App): ClientPlace {
+/** Returns where to look for the files of clients. */
+export function placeOf(app: App): ClientPlace {
   const { environment, workspace: { root } } = app.loaded();
   return { environment, root };
 }

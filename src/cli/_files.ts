@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { exists } from "../config/workspace.ts";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { isInside } from "../io/place.ts";
 import { readPlain, UNCHANGED, writeWhole } from "../io/private_files.ts";
 import { refused as unused } from "../io/regular_file.ts";
@@ -74,7 +74,7 @@ export async function backUp({ path, text }: TextFile): Promise<string> {
 /** Returns the error for a file that stays as it is. */
 export function refused(path: string, why: unknown): PmlError {
   if (why instanceof PmlError) return why;
-  return unused(path, why instanceof Error ? why.message : String(why), UNCHANGED);
+  return unused(path, messageOf(why), UNCHANGED);
 }
 
 /** Returns the error for a file in which nothing else would stay as it is. */

@@ -5,7 +5,15 @@
  */
 
 import { terminalWays } from "../app/terminal_ways.ts";
-import { isObject, type JsonObject, objectOf, textOf, textsOf, visible } from "../core/json.ts";
+import {
+  isObject,
+  type JsonObject,
+  listOf,
+  objectOf,
+  textOf,
+  textsOf,
+  visible,
+} from "../core/json.ts";
 import type { CommandContext } from "./_command_context.ts";
 import { askReply, askWord } from "./_terminal.ts";
 import { tell } from "./out.ts";
@@ -88,10 +96,10 @@ async function askField(
 /** Returns the values that a field may have, if they are named. */
 function choicesOf(field: Field): readonly string[] {
   const { enum: named, oneOf, anyOf } = { ...field, ...objectOf(field.items) };
-  const titled = [oneOf, anyOf].flatMap((all) => Array.isArray(all) ? all : [])
+  const titled = [oneOf, anyOf].flatMap(listOf)
     .flatMap((one) => isObject(one) && one.const !== undefined ? [one.const] : []);
   // A value of another kind cannot be typed.
-  return [...(Array.isArray(named) ? named : []), ...titled].filter((one) => Object(one) !== one)
+  return [...listOf(named), ...titled].filter((one) => Object(one) !== one)
     .map(String);
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { resolve } from "node:path";
+import type { App } from "../app/app.ts";
 import {
   type ImportableServer,
   type PickResult,
@@ -24,6 +25,7 @@ import {
 import { serverText } from "../config/shown.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { placeOf } from "./_client_setup.ts";
 import { usage } from "./_failure.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
@@ -101,8 +103,7 @@ async function planOf(
   { app }: CommandContext,
   { from, target }: { readonly from: string | undefined; readonly target: Target },
 ): Promise<Plan> {
-  const { environment, workspace: { root } } = app.loaded();
-  const place: ClientPlace = { environment, root };
+  const place = placeOf(app);
   const files = filesOf(from, place);
   const problems: PmlError[] = [];
   const entries: ClientEntry[] = [];
@@ -114,13 +115,21 @@ async function planOf(
       problems.push(asPmlError(error));
     }
   }
-  const picked = pickServers(entries, {
-    ...place,
+  return { files, problems, ...await picked(app, entries, target) };
+}
+
+/** Picks the servers that can be put into a file. */
+export async function picked(
+  app: App,
+  entries: readonly ClientEntry[],
+  target: Target,
+): Promise<PickResult> {
+  return pickServers(entries, {
+    ...placeOf(app),
     redact: (text) => app.parts.redactor.redact(text),
     present: await presentServers(target),
     builtins: app.builtins,
   });
-  return { files, problems, ...picked };
 }
 
 function filesOf(from: string | undefined, place: ClientPlace): readonly ClientFile[] {

@@ -12,7 +12,7 @@ import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, objectOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
-import { readPlain, writePrivate } from "../io/private_files.ts";
+import { readPlainText, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
 import { record } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
@@ -249,8 +249,7 @@ function donePath(app: App, path: string): string {
 }
 
 function readDone(app: App, path: string): readonly ImportRecord[] {
-  const plain = readPlain(donePath(app, path));
-  return plain === undefined ? [] : JSON.parse(new TextDecoder().decode(plain.bytes));
+  return JSON.parse(readPlainText(donePath(app, path)) ?? "[]");
 }
 
 async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {

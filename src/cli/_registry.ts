@@ -9,7 +9,7 @@ import { authorsOf } from "../app/open_authors.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
-import { isInside } from "../io/place.ts";
+import { isInside, realPathIfAny, targetAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { unknownWords, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
@@ -53,12 +53,8 @@ const HOW = "Write `pml registry serve FOLDER`";
 const PLAIN = "it serves without TLS, which clients require from other machines";
 
 function folderOf(folder: string): string {
-  try {
-    const path = Deno.realPathSync(folder);
-    if (Deno.statSync(path).isDirectory) return path;
-  } catch {
-    // the error below says so
-  }
+  const path = realPathIfAny(folder);
+  if (path !== undefined && targetAt(path)?.isDirectory) return path;
   throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
 }
 

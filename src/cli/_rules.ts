@@ -5,7 +5,7 @@
  */
 
 import { DEFAULT_TEXTS } from "../config/rules.ts";
-import { isObject } from "../core/json.ts";
+import { isObject, objectOf } from "../core/json.ts";
 import { isSameRule, parsePattern } from "../core/pattern.ts";
 import { isServerName } from "../core/tool_id.ts";
 import { askForTools, type CommandContext, type Typed } from "./_command_context.ts";
@@ -53,7 +53,7 @@ async function listsIn(
   workspace: boolean,
 ): Promise<Partial<Record<RuleList, readonly string[]>> & { readonly isNew: boolean }> {
   const value = await valueIn(await findTarget(app, workspace));
-  const { permissions } = isObject(value) ? value : {};
+  const { permissions } = objectOf(value);
   if (isObject(permissions)) return { ...permissions, isNew: false };
   return workspace ? { ...DEFAULT_TEXTS, isNew: true } : { isNew: false };
 }

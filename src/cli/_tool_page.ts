@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import { inset, objectOf, textOf, visible } from "../core/json.ts";
+import { inset, listOf, objectOf, textOf, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
 
@@ -83,7 +83,7 @@ export async function callToTry(tool: ToolDefinition, id: string): Promise<strin
 async function argumentsOf({ inputSchema }: ToolDefinition): Promise<readonly Argument[]> {
   const { typesOf } = await import("../app/code_types.ts");
   const { properties, required, $defs, definitions } = inputSchema;
-  const needed = Array.isArray(required) ? required : [];
+  const needed = listOf(required);
   const all = Object.entries(objectOf(properties)).map(([name, said]): Argument => {
     const schema = objectOf(said);
     // References lead to the definitions of the whole.

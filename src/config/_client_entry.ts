@@ -6,7 +6,7 @@
  */
 
 import { basename, resolve } from "node:path";
-import { defined, isObject, textsOf } from "../core/json.ts";
+import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { HttpDefinition } from "./servers.ts";
@@ -71,7 +71,7 @@ function stdioOf(said: ClientEntry["said"]): object {
   const { command, args, env, cwd, env_vars } = said;
   // Codex lists variables that are passed on unchanged.
   const passed = textsOf(env_vars).map((name) => [name, `\${${name}}`]);
-  const all = { ...(isObject(env) ? env : {}), ...Object.fromEntries(passed) };
+  const all = { ...objectOf(env), ...Object.fromEntries(passed) };
   return defined({
     command,
     args,
@@ -83,10 +83,10 @@ function stdioOf(said: ClientEntry["said"]): object {
 
 function httpOf(said: ClientEntry["said"], url: unknown): object {
   const { type, headers, http_headers, env_http_headers, bearer_token_env_var: bearer } = said;
-  const named = Object.entries(isObject(env_http_headers) ? env_http_headers : {});
+  const named = Object.entries(objectOf(env_http_headers));
   const all = {
-    ...(isObject(headers) ? headers : {}),
-    ...(isObject(http_headers) ? http_headers : {}),
+    ...objectOf(headers),
+    ...objectOf(http_headers),
     ...Object.fromEntries(named.map(([header, name]) => [header, `\${${name}}`])),
     ...(typeof bearer === "string" ? { Authorization: `Bearer \${${bearer}}` } : {}),
   };
@@ -105,7 +105,7 @@ function httpOf(said: ClientEntry["said"], url: unknown): object {
 function signInOf(
   { oauth, auth = oauth, scopes }: ClientEntry["said"],
 ): readonly (readonly [string, unknown])[] {
-  const all = { ...defined({ scopes }), ...(isObject(auth) ? auth : {}) };
+  const all = { ...defined({ scopes }), ...objectOf(auth) };
   return Object.entries(all).map(([key, value]) => {
     const own = key.replace("callback", "redirect").replace(/[a-z](?=[A-Z])/g, "$&_").toLowerCase();
     const isList = own === "scopes" && typeof value === "string";

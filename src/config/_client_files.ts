@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import listed from "../../config/client-files.json" with { type: "json" };
-import { isGone } from "../io/place.ts";
+import { isGone, namesOf } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
@@ -47,7 +47,7 @@ function clientFiles(folder: string): readonly SettingFile[] {
 
 function namesIn(folder: string): ReadonlySet<string> {
   try {
-    return new Set([...Deno.readDirSync(folder)].map((entry) => entry.name));
+    return new Set(namesOf(folder));
   } catch {
     // A folder that cannot be listed may still contain files that can be opened.
     return new Set(CLIENT_FILES.map((file) => file.split("/", 1)[0] ?? ""));

@@ -7,7 +7,7 @@
 
 import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { defined, isObject, textOf } from "../core/json.ts";
+import { defined, isObject, listOf, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted } from "./_client_entry.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
@@ -152,7 +152,7 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
 
 /** Returns whether an entry is PML, by its name or by what it starts. */
 export function isPml({ name, said: { command, args } }: ClientEntry): boolean {
-  const words = [command, ...(Array.isArray(args) ? args : [])].map(textOf);
+  const words = [command, ...listOf(args)].map(textOf);
   return name.toLowerCase() === "pml" || words.some((word) => word.includes("@casys/pml")) ||
     /^pml(\.exe|\.cmd)?$/i.test(basename(words[0]?.replaceAll("\\", "/") ?? ""));
 }

@@ -7,8 +7,8 @@
 import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
-import { isObject, objectOf, quoted } from "../core/json.ts";
-import { isInside } from "../io/place.ts";
+import { isObject, listOf, objectOf, quoted } from "../core/json.ts";
+import { isInside, namesOf } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
@@ -110,7 +110,7 @@ export async function readClientFile(
     : [tableOf(client)];
   const near = inside === undefined ? 2 : 1;
   const { excluded, servers } = objectOf(value.mcp);
-  const off = Array.isArray(excluded) ? excluded : [];
+  const off = listOf(excluded);
   return [
     ...projectsOf(value, root).flatMap(([name, project]) =>
       entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, off })
@@ -179,7 +179,7 @@ function pathsOf(
 
 function foldersIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name)).sort();
+    return namesOf(folder).map((name) => join(folder, name)).sort();
   } catch {
     return []; // most people have no profiles
   }

@@ -102,10 +102,15 @@ export function audienceOf(code: ErrorCode): Audience {
   return FOR_OPERATOR.includes(code) ? "operator" : "model";
 }
 
+/** Returns what any thrown value says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Returns a `PmlError` unchanged. Turns any other error into a `PmlError` with the code BUG. */
 export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
-  const said = error instanceof Error ? error.message : String(error);
+  const said = messageOf(error);
   const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(said)) ?? [];
   return new PmlError(
     hint === undefined ? "BUG" : "OVERLOADED",

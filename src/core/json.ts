@@ -30,6 +30,11 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** Returns an array of parsed JSON, and an empty one for any other value. */
+export function listOf(value: unknown): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
 /** Returns the strings of an array, and nothing of any other value. */
 export function textsOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];

@@ -6,7 +6,7 @@
  */
 
 import { PmlError } from "./errors.ts";
-import { isObject, quoted, textOf } from "./json.ts";
+import { isObject, objectOf, quoted, textOf } from "./json.ts";
 import type { ListItem } from "./lists.ts";
 import { memoized } from "./memo.ts";
 import { schemaAt } from "./schema_ref.ts";
@@ -67,7 +67,7 @@ const markedIn = memoized((tool: ListItem): readonly MarkedArgument[] => {
       if (!isOne || path === undefined || path.length === 0) throw wronglyMarked(tool);
       marked.push({ header, path });
     }
-    for (const [key, one] of Object.entries(isObject(properties) ? properties : {})) {
+    for (const [key, one] of Object.entries(objectOf(properties))) {
       visit(one, path && [...path, key]);
     }
     // Only a member at one fixed path can be marked.

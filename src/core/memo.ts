@@ -1,5 +1,5 @@
 /**
- * Keeps the result of a function for as long as its argument exists.
+ * Keeps the result of a function for as long as its argument exists, and of others the newest.
  *
  * @module
  */
@@ -18,4 +18,10 @@ export function memoized<K extends object, V extends object | string | boolean>(
     made.set(from, value);
     return value;
   };
+}
+
+/** Drops the oldest of the keys if there are more than `most`. */
+export function dropOldest<K>(kept: Map<K, unknown> | Set<K>, most: number): void {
+  const [oldest] = kept.keys();
+  if (kept.size > most && oldest !== undefined) kept.delete(oldest);
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, objectOf } from "./json.ts";
+import { isObject, listOf, objectOf } from "./json.ts";
 import { tooLarge } from "./json_bounds.ts";
 
 /**
@@ -24,7 +24,7 @@ export function checkBlocks(
   what: string,
   { content, _meta }: { readonly content?: unknown; readonly _meta?: unknown },
 ): void {
-  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  const blocks = listOf(content);
   if (_meta === undefined && blocks.length <= BLOCKS_MAX && blocks.every(isPlain)) return;
   const checks = [["blocks", blocks, BLOCKS_MAX], ["members in _meta", _meta, BESIDE_MAX]] as const;
   for (const [name, value, max] of checks) checkSize(what, { name, value, max });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Json, type JsonObject, objectOf, textOf } from "./json.ts";
+import { type Json, type JsonObject, listOf, objectOf, textOf } from "./json.ts";
 
 /**
  * The pieces into which o200k cuts a text, approximately: a sign or blank with the word after it (a
@@ -97,7 +97,7 @@ export function tokenCount({ tools, content }: JsonObject): (() => number) | und
 
 /** Returns the texts of a result, which a model reads. Images and audio count nothing. */
 function textsOf(content: Json | undefined): readonly string[] {
-  const blocks: readonly Json[] = Array.isArray(content) ? content : [];
+  const blocks = listOf(content);
   return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
 }
 

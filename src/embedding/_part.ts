@@ -7,7 +7,8 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
-import { openRegular, readRegularText } from "../io/regular_file.ts";
+import { infoAt } from "../io/place.ts";
+import { openRegular, textIfAny } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
 import type { HubFile } from "./model_hub.ts";
 
@@ -37,7 +38,8 @@ export class PartialFile {
 
   /** Returns the headers that request the missing bytes, only if the content is still the same. */
   headers(): Readonly<Record<string, string>> {
-    const etag = this.#bytes === 0 ? undefined : this.#etag();
+    // Without it, the whole file is requested.
+    const etag = this.#bytes === 0 ? undefined : textIfAny(this.#name);
     if (etag === undefined) return {};
     return { "range": `bytes=${this.#bytes}-`, "if-range": etag };
   }
@@ -96,14 +98,6 @@ export class PartialFile {
     Deno.renameSync(this.#part, this.path);
     drop(this.#name);
   }
-
-  #etag(): string | undefined {
-    try {
-      return readRegularText(this.#name);
-    } catch {
-      return undefined; // then the whole file is requested
-    }
-  }
 }
 
 /** Returns whether a file exists with all of its bytes. */
@@ -117,10 +111,6 @@ export async function isSame(path: string, { bytes, sha256 }: HubFile): Promise<
 }
 
 function sizeOf(path: string): number | undefined {
-  try {
-    const { isFile, size } = Deno.lstatSync(path);
-    return isFile ? size : undefined;
-  } catch {
-    return undefined;
-  }
+  const info = infoAt(path);
+  return info?.isFile ? info.size : undefined;
 }

@@ -13,8 +13,9 @@ import { fileSize } from "../core/amounts.ts";
 import { sweep } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { keepFile } from "../io/kept.ts";
+import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
-import { readRegularText } from "../io/regular_file.ts";
+import { readRegularText, textIfAny } from "../io/regular_file.ts";
 import { RECORD, treeHash, treeStamp } from "../io/tree.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
@@ -59,11 +60,7 @@ export class EmbedderPackage {
 
   /** Returns whether it is installed. The files' content is not checked. */
   isThere(): boolean {
-    try {
-      return NAMES.every((name) => Deno.lstatSync(join(this.folder, name)).isFile);
-    } catch {
-      return false; // the first file that is missing
-    }
+    return NAMES.every((name) => infoAt(join(this.folder, name))?.isFile);
   }
 
   /**
@@ -91,7 +88,8 @@ export class EmbedderPackage {
     const { folder } = this;
     if (!this.isThere()) await this.#install();
     const stamp = await treeStamp(folder);
-    if (stamp === stampOf(folder)) return folder;
+    // The stamp shows quickly that no file has changed. It lies in the PML home, so PML wrote it.
+    if (stamp === textIfAny(join(folder, RECORD))) return folder;
     if (await treeHash(folder) !== lock.tree) {
       const message = `Cannot load ${lock.name}: its files are not those that PML knows`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
@@ -142,7 +140,6 @@ export class EmbedderPackage {
     }
     using installing = new Installing(`Installing ${lock.name}`);
     installing.join((message) => this.#told.forEach((tell) => tell(message)));
-    const late = AbortSignal.timeout(INSTALL_MS);
     const env = {
       ...environment,
       PML_RUN: `${groups.mark}.`,
@@ -152,12 +149,12 @@ export class EmbedderPackage {
     const args = ["install", "--frozen", "--no-prompt", "--node-modules-dir=manual"];
     const installer = { file: Deno.execPath(), args, cwd: work, env, kept: true };
     const { code } = await runProgram(installer, {
-      signal: AbortSignal.any([late, closing]),
+      signal: closing,
+      ms: INSTALL_MS,
+      late: (cause) => failed(`it took over ${INSTALL_MS / 1_000} s`, { cause }),
       maxBytes: 0,
       groups,
       onStderr: (text) => installing.hear(text),
-    }).catch((cause) => {
-      throw late.aborted ? failed(`it took over ${INSTALL_MS / 1_000} s`, { cause }) : cause;
     });
     if (code === 0) return;
     const { tail } = installing;
@@ -208,16 +205,4 @@ function failed(
     cause,
     ...(detail && { detail }),
   });
-}
-
-/**
- * Reads the stamp that shows quickly that no file has changed. It lies in the PML home, so PML
- * wrote it.
- */
-function stampOf(folder: string): string | undefined {
-  try {
-    return readRegularText(join(folder, RECORD));
-  } catch {
-    return undefined; // then the files are read
-  }
 }

@@ -10,7 +10,7 @@ import { basename, join, parse } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, quoted } from "../core/json.ts";
-import { stampOf } from "../io/place.ts";
+import { namesOf, stampOf, targetAt } from "../io/place.ts";
 import { writePrivate } from "../io/private_files.ts";
 import { openRegular, readRegularText } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
@@ -66,14 +66,10 @@ export function readModel(path: string): EmbeddingModel {
       hint: WANTED,
     });
   const sizeOf = (name: string) => {
-    try {
-      const { isFile, size } = Deno.statSync(join(path, name));
-      return isFile ? size : undefined;
-    } catch {
-      return undefined;
-    }
+    const info = targetAt(join(path, name));
+    return info?.isFile ? info.size : undefined;
   };
-  if (!isFolder(path)) throw bad("there is no such folder");
+  if (!targetAt(path)?.isDirectory) throw bad("there is no such folder");
   const folder = Deno.realPathSync(path);
   // A path with a comma cannot stand in Deno's list of permissions.
   if (folder.includes(",")) throw bad("its path has a comma in it");
@@ -178,17 +174,10 @@ export function onnxOf(dtype: string): string {
 /** Returns the data files of a large model, whose names follow the model file's name. */
 function beside(folder: string, onnx: string): readonly string[] {
   const { dir, base } = parse(onnx);
-  const names = [...Deno.readDirSync(join(folder, dir))].map(({ name }) => name);
-  return names.filter((name) => name.startsWith(base) && DATA.test(name.slice(base.length)))
+  return namesOf(join(folder, dir)).filter((name) =>
+    name.startsWith(base) && DATA.test(name.slice(base.length))
+  )
     .sort().map((name) => `${dir}/${name}`);
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -17,6 +17,7 @@ import { type AskClient, type Begun, type Pause, Runs, type Work } from "./_runs
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
 import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
+import { dropOldest } from "../core/memo.ts";
 
 /** A request of a client. */
 export interface ClientRequest {
@@ -197,8 +198,7 @@ export class Exchange implements Disposable {
   /** Remembers which party was asked. */
   #note(handle: string, party: Party): void {
     this.#asked.set(handle, party);
-    const [oldest] = this.#asked.keys();
-    if (this.#asked.size > MOST_ASKED && oldest !== undefined) this.#asked.delete(oldest);
+    dropOldest(this.#asked, MOST_ASKED);
   }
 
   /** Returns an answer. If another party was asked, its handle becomes one that nobody knows. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject } from "../core/json.ts";
+import { isObject, objectOf } from "../core/json.ts";
 import type { Rule, Spot } from "./_json_schema.ts";
 import { type Around, least, type Make, quietly, within } from "./_keywords.ts";
 import { limits } from "./_limits.ts";
@@ -138,7 +138,7 @@ function eachMember(
 }
 
 function entriesOf(schemas: unknown): readonly [string, unknown][] {
-  return Object.entries(isObject(schemas) ? schemas : {});
+  return Object.entries(objectOf(schemas));
 }
 
 function namedMembers(value: Value, { named }: Names, spot: Spot): Grade {

@@ -8,6 +8,7 @@ import type { ContentBlock, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import { dropOldest } from "../core/memo.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
@@ -115,8 +116,7 @@ export class Offers {
       // The map is in the order of the last link.
       this.#links.delete(linked);
       this.#links.set(linked, known.add(server));
-      const [oldest] = this.#links.keys();
-      if (this.#links.size > LINKS_MAX && oldest !== undefined) this.#links.delete(oldest);
+      dropOldest(this.#links, LINKS_MAX);
     }
   }
 

@@ -5,7 +5,7 @@
  */
 
 import { dirname } from "node:path";
-import { isInside } from "./place.ts";
+import { isInside, targetAt } from "./place.ts";
 import { onAbort, pause } from "./waiting.ts";
 
 /** How long to wait after a change, in milliseconds: editors write in several steps. */
@@ -46,10 +46,6 @@ export class Following implements Disposable {
 }
 
 function nearest(path: string): string {
-  try {
-    if (Deno.statSync(path).isDirectory) return path;
-  } catch {
-    // The parent folder is watched until this one exists.
-  }
-  return nearest(dirname(path));
+  // The parent folder is watched until this one exists.
+  return targetAt(path)?.isDirectory ? path : nearest(dirname(path));
 }

@@ -6,7 +6,7 @@
  */
 
 import { basename, dirname, join } from "node:path";
-import { infoAt } from "./place.ts";
+import { infoAt, namesOf } from "./place.ts";
 import { readRegularText } from "./regular_file.ts";
 
 /** The length of the end of a file name: a hash, and `.json`. */
@@ -60,7 +60,7 @@ export function prune(
   { like, most }: { readonly like: string; readonly most: number },
 ): void {
   const start = basename(like).slice(0, -HASH_END);
-  const files = [...Deno.readDirSync(folder)].map(({ name }) => name)
+  const files = namesOf(folder)
     .filter((name) => name.startsWith(start) && name.length === start.length + HASH_END)
     .map((name) => join(folder, name));
   if (files.length <= most) return;

@@ -43,6 +43,20 @@ export function infoAt(path: string): Deno.FileInfo | undefined {
   }
 }
 
+/** Returns what a path leads to, through links; undefined if nothing can be seen there. */
+export function targetAt(path: string | URL): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the names of what is in a folder, in no order. */
+export function namesOf(folder: string): readonly string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name);
+}
+
 /** Returns the stamp of a path, of a link itself; undefined if nothing can be seen there. */
 export function stampAt(path: string): string | undefined {
   const info = infoAt(path);

@@ -56,6 +56,12 @@ export function readPlain(path: string, most?: number): Plain | undefined {
   }
 }
 
+/** Reads the text of a regular file; undefined if there is none. Throws if it is a link. */
+export function readPlainText(path: string): string | undefined {
+  const plain = readPlain(path);
+  return plain && new TextDecoder().decode(plain.bytes);
+}
+
 /** The options of `readPrivate`. */
 export interface Reading<T> {
   /** Parses the JSON. Throws if it is not valid. */
@@ -66,8 +72,8 @@ export interface Reading<T> {
 /** Reads a file that `writePrivate` wrote; warns and returns undefined if it cannot be read. */
 export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined {
   try {
-    const plain = readPlain(path);
-    return plain && reading.parse(JSON.parse(new TextDecoder().decode(plain.bytes)));
+    const text = readPlainText(path);
+    return text === undefined ? undefined : reading.parse(JSON.parse(text));
   } catch (error) {
     reading.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
     return undefined;

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 
 /** The options of `openRegular`. */
@@ -79,6 +79,15 @@ export function readRegularText(path: string, reading?: Reading): string {
   return new TextDecoder().decode(readRegular(path, reading).bytes);
 }
 
+/** Reads the text of a regular file; undefined if it cannot be read. */
+export function textIfAny(path: string): string | undefined {
+  try {
+    return readRegularText(path);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Yields the bytes of a regular file in pieces, for a file that may not fit into memory. */
 export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
   using file = openRegular(path, { read: true });
@@ -95,8 +104,7 @@ export async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
 /** Returns why a file was not read, without its path, for a message that names it. */
 export function whyUnread(error: unknown): string {
   if (error instanceof Deno.errors.NotFound) return "there is no such file";
-  const { message } = error instanceof Error ? error : { message: String(error) };
-  return message.replace(/^Cannot use ".*?": /, "");
+  return messageOf(error).replace(/^Cannot use ".*?": /, "");
 }
 
 function before(

@@ -15,7 +15,8 @@ import {
   textOf,
   visibleLines,
 } from "../core/json.ts";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
+import { dropOldest } from "../core/memo.ts";
 import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
 
@@ -234,10 +235,7 @@ export class Peer {
   /** Remembers a cancelled request: a server need not answer it, but a late answer is no error. */
   #remember(id: string): void {
     this.#cancelled.add(id);
-    const [oldest] = this.#cancelled;
-    if (this.#cancelled.size > CANCELLED_MAX && oldest !== undefined) {
-      this.#cancelled.delete(oldest);
-    }
+    dropOldest(this.#cancelled, CANCELLED_MAX);
   }
 
   #ping(id: string): void {
@@ -275,10 +273,9 @@ export class Peer {
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
       const code = error instanceof ErrorResponse ? error.code : INTERNAL_ERROR;
-      const said = error instanceof Error ? error.message : String(error);
       // Most servers pass on only the message, so the message must say what to do.
       const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
-      const message = said + hint;
+      const message = messageOf(error) + hint;
       if (!abort.signal.aborted) this.#options.send({ id, error: { code, message } });
     } finally {
       if (this.#open.get(key) === abort) this.#open.delete(key);
@@ -303,7 +300,7 @@ export class ErrorResponse extends Error {
 
   /** Reads the `error` of a response. */
   static of(error: unknown): ErrorResponse {
-    const { code, message, data } = isObject(error) ? error : {};
+    const { code, message, data } = objectOf(error);
     const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
     return new ErrorResponse(number, textOf(message), data as Json | undefined); // parsed JSON
   }

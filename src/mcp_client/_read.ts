@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, textOf, visible } from "../core/json.ts";
+import { type Json, type JsonObject, objectOf, textOf, visible } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { ErrorResponse } from "./_peer.ts";
@@ -42,7 +42,7 @@ export async function readList(
       if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
       throw error;
     });
-    const { [name]: some, nextCursor } = isObject(result) ? result : {};
+    const { [name]: some, nextCursor } = objectOf(result);
     if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
     length += JSON.stringify(some).length;
     if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);

@@ -82,7 +82,7 @@ function namedTool(tool: ListItem): ListItem {
 /** Returns a tool that every client can read: the same object if it already is. */
 function readableTool(tool: ListItem): ListItem {
   const { inputSchema, outputSchema, annotations } = tool;
-  const schema = isObject(inputSchema) ? inputSchema : {};
+  const schema = objectOf(inputSchema);
   // Arguments are always an object, whatever the schema says.
   const input = schema.type === "object" ? schema : { ...schema, type: "object" };
   return part(tool, TOOL, {

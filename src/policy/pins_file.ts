@@ -7,7 +7,7 @@
 
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { readRegularText } from "../io/regular_file.ts";
+import { textIfAny } from "../io/regular_file.ts";
 
 /** Returns the path of the file with the approvals of a workspace. */
 export function pinsFile(home: string, folder: string): string {
@@ -16,10 +16,7 @@ export function pinsFile(home: string, folder: string): string {
 
 /** Returns whether a server of a registry may have been approved in a workspace. */
 export function mayHaveAdopted(home: string, folder: string): boolean {
-  try {
-    return /"source": "(?!private")/.test(readRegularText(pinsFile(home, folder)));
-  } catch {
-    // Nothing was approved, or the file cannot be read. Then reading the pins reports the error.
-    return false;
-  }
+  // Without it nothing was approved, or the file cannot be read. Then reading the pins reports the
+  // error.
+  return /"source": "(?!private")/.test(textIfAny(pinsFile(home, folder)) ?? "");
 }

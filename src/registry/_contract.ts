@@ -67,7 +67,7 @@ export function contractSource(url: string, options: ContractOptions): RegistryS
       if (cursor !== undefined) query.set("cursor", cursor);
       const answered = await client.get(`?${query}`, { ...look, maxBytes: PAGE_BYTES, signal });
       const page = answered.kind === "found" ? client.json(answered.bytes) : undefined;
-      const { items, next_cursor: next = null } = isObject(page) ? page : {};
+      const { items, next_cursor: next = null } = objectOf(page);
       if (!Array.isArray(items)) throw client.bad("its catalog has no items");
       if (next !== null && (typeof next !== "string" || next.length > LONGEST_CURSOR)) {
         throw client.bad("the cursor of its catalog is no short text");

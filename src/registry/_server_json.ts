@@ -5,7 +5,15 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, memberOf, objectOf, quoted, textOf } from "../core/json.ts";
+import {
+  isObject,
+  type JsonObject,
+  listOf,
+  memberOf,
+  objectOf,
+  quoted,
+  textOf,
+} from "../core/json.ts";
 
 /** The result of converting a `server.json`. */
 export type Offer =
@@ -275,10 +283,6 @@ function homeOf(url: string): string | undefined {
 
 function withoutNull(said: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== null));
-}
-
-function listOf(said: unknown): readonly unknown[] {
-  return Array.isArray(said) ? said : [];
 }
 
 /** Values should be strings, but some servers publish numbers and booleans. */

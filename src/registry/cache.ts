@@ -6,6 +6,7 @@
  */
 
 import { join } from "node:path";
+import { messageOf } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
@@ -113,8 +114,9 @@ export class Cache {
       if (this.#written >= LOOK_BYTES) this.#prune();
     } catch (error) {
       if (!this.#warned) {
-        const said = error instanceof Error ? error.message : String(error);
-        this.#options.warn(`Cannot cache what registries send in ${quoted(this.#folder)}: ${said}`);
+        this.#options.warn(
+          `Cannot cache what registries send in ${quoted(this.#folder)}: ${messageOf(error)}`,
+        );
       }
       this.#warned = true;
     }

@@ -6,12 +6,12 @@
  */
 
 import { basename, join } from "node:path";
-import { PmlError } from "../core/errors.ts";
+import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import { parseJson } from "../core/parse_json.ts";
-import { stampOf } from "../io/place.ts";
+import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
@@ -129,8 +129,7 @@ export class Folder implements RegistryStore {
   /** Finds files that are new, changed or removed. */
   #look(): void {
     const { path } = this.#options;
-    const names = [...Deno.readDirSync(path)].map(({ name }) => name).sort();
-    const items = names.flatMap((file): readonly [string, FolderItem][] => {
+    const items = namesOf(path).toSorted().flatMap((file): readonly [string, FolderItem][] => {
       const [, stem, kind] = FILE.exec(file) ?? [];
       if (stem === undefined || file === TAGS) return [];
       try {
@@ -267,7 +266,7 @@ export class Folder implements RegistryStore {
 
   /** Reports once that a file is left out. */
   #leaveOut(file: string, why: unknown): undefined {
-    const all = visible(why instanceof Error ? why.message : String(why), 600);
+    const all = visible(messageOf(why), 600);
     const [, place = "", said = all] =
       /^Cannot (?:load|use) (?:the (?:module|entry) )?".*?((?::\d+)*)"(?: of ".*?")?: (.*)/
         .exec(all) ?? [];

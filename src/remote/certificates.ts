@@ -7,7 +7,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { getCACertificates } from "node:tls";
 import type { Certificates } from "../core/fetch.ts";
-import { stampOf } from "../io/place.ts";
+import { stampOf, targetAt } from "../io/place.ts";
 import { readRegularText, refused, whyUnread } from "../io/regular_file.ts";
 
 /** What a connection uses of the files. */
@@ -68,10 +68,7 @@ function read(path: string): string {
 }
 
 function stamp(path: string): string {
-  try {
-    // A link may lead to another file than before.
-    return stampOf(Deno.statSync(path));
-  } catch {
-    return "";
-  }
+  // A link may lead to another file than before.
+  const info = targetAt(path);
+  return info === undefined ? "" : stampOf(info);
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { defined, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { defined, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import type { Block, Message } from "./_request.ts";
 import {
   type AnswerReader,
@@ -94,14 +94,14 @@ function reader(): AnswerReader {
   const take = (event: JsonObject) => {
     if (typeof event.model === "string") ({ model } = event as { readonly model: string });
     counts = { ...counts, ...objectOf(event.usage) };
-    const choices: readonly Json[] = Array.isArray(event.choices) ? event.choices : [];
+    const choices = listOf(event.choices);
     let grown = 0;
     for (const choice of choices.map(objectOf)) {
       if (choice.index !== undefined && choice.index !== 0) continue;
       const { content, refusal, tool_calls: calls } = objectOf(choice.delta);
       parts.begin("text", { type: "text" });
       grown += parts.add("text", content ?? refusal);
-      for (const call of (Array.isArray(calls) ? calls : []).map(objectOf)) {
+      for (const call of listOf(calls).map(objectOf)) {
         const { name, arguments: args } = objectOf(call.function);
         const key = `call ${call.index}`;
         parts.begin(key, { type: "tool_use", id: textOf(call.id), name: textOf(name) });

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type ErrorCode, keyHint, PmlError } from "../core/errors.ts";
+import { type ErrorCode, keyHint, messageOf, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
@@ -132,7 +132,7 @@ async function read(
     await eachEvent(body, { limits, take });
   } catch (error) {
     if (asking.signal.aborted) throw asking.signal.reason;
-    if (error !== WHOLE) throw broken(settings, withoutSecrets(reasonOf(error)));
+    if (error !== WHOLE) throw broken(settings, withoutSecrets(visible(messageOf(error), 300)));
   }
   // What was begun is not asked for again.
   if (refusal !== undefined && characters === 0) return refusal;
@@ -146,10 +146,6 @@ async function read(
 function refusalIn(error: JsonObject): Refusal {
   const kind = textOf(error.type);
   return { status: IN_STREAM.get(kind) ?? 400, said: messageIn(JSON.stringify({ error })) };
-}
-
-function reasonOf(error: unknown): string {
-  return visible(error instanceof Error ? error.message : String(error), 300);
 }
 
 /** Returns the message of an error's body, of either provider. */

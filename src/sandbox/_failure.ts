@@ -5,7 +5,7 @@
  */
 
 import { PmlError, type PmlErrorOptions } from "../core/errors.ts";
-import { isObject, type Json, textOf } from "../core/json.ts";
+import { type Json, objectOf, textOf } from "../core/json.ts";
 import { ASK_FOR_LESS } from "../core/json_bounds.ts";
 import { NET } from "./denied_names.ts";
 
@@ -57,7 +57,7 @@ export function failure(
 
 /** Returns the error for a value that came out of a child. */
 export function failureFrom(value: Json): PmlError | ModuleFailure {
-  const said = isObject(value) ? value : {};
+  const said = objectOf(value);
   const name = (textOf(said.name) || "Error").slice(0, 200);
   const message = textOf(said.message).slice(0, MESSAGE_MAX);
   if (isCode(said.code)) return failure(said.code, message);

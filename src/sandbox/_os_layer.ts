@@ -148,7 +148,7 @@ export async function tried(
   try {
     const program = { file, args, cwd: "/", env: {}, kept: true, ...more };
     const { code, stdout, stderr } = await runProgram(program, {
-      signal: AbortSignal.timeout(TRIAL_MS),
+      ms: TRIAL_MS,
       maxBytes: TRIAL_BYTES,
     });
     return { ok: code === 0, text: code === 0 ? stdout : stderr };

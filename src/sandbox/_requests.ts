@@ -6,6 +6,7 @@
 
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Json } from "../core/json.ts";
+import { listOf } from "../core/json.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import type { Reply } from "./boot/message.ts";
 import { plainJson } from "./_plain.ts";
@@ -51,7 +52,7 @@ export class Requests {
     const answered = async () => {
       if (handler === undefined) throw refused();
       const said = plainJson(json, "the request");
-      const [name, args = null] = Array.isArray(said) ? said : [];
+      const [name, args = null] = listOf(said);
       if (typeof name !== "string") throw refused();
       return await handler(name, args, stop.signal);
     };

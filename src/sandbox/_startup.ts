@@ -5,7 +5,7 @@
  */
 
 import { PmlError, shownPlace } from "../core/errors.ts";
-import { isObject, type Json, quoted } from "../core/json.ts";
+import { type Json, objectOf, quoted } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { failureFrom } from "./_failure.ts";
 import { heldBy, type Layer } from "./_os_layer.ts";
@@ -88,7 +88,7 @@ export class Startup {
   #ready(frame: Frame): void {
     try {
       const said = plainJson(frame.json, `"__meta__" of ${quoted(this.name)}`);
-      const { exports, meta } = isObject(said) ? said : {};
+      const { exports, meta } = objectOf(said);
       this.exports = Array.isArray(exports) ? exports.map(String) : [];
       this.meta = meta;
       this.#next.resolve();

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
@@ -36,7 +37,11 @@ export interface Program {
 
 /** How a program is run to its end. */
 export interface RunOptions {
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
+  /** How long it may take, in milliseconds. */
+  readonly ms: number;
+  /** Makes the error of a program that took longer; by default it is that of the platform. */
+  readonly late?: (cause: unknown) => Error;
   /** The number of bytes that are kept of each output, from its beginning. */
   readonly maxBytes: number;
   /** Records the process group, so that it ends with PML, however PML ends. */
@@ -158,16 +163,18 @@ function assertThere({ file, cwd }: Program): void {
   if (!Deno.statSync(cwd).isDirectory) throw new Deno.errors.NotADirectory(cwd);
 }
 
-/** Runs a program to its end. Throws the signal's reason if it aborts first. */
+/** Runs a program to its end. Throws if it takes too long or the signal aborts first. */
 export async function runProgram(
   program: Program,
-  { signal, maxBytes, groups, input = "", onStderr }: RunOptions,
+  { signal, ms, late, maxBytes, groups, input = "", onStderr }: RunOptions,
 ): Promise<ProgramResult> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
+  const timeout = AbortSignal.timeout(ms);
+  const over = AbortSignal.any(signal ? [timeout, signal] : [timeout]);
   const started = new StartedProgram(program);
   const child = started.running;
   groups?.add(child.pid);
-  using _ = onAbort(signal, () => started.kill());
+  using _ = onAbort(over, () => started.kill());
   try {
     const [{ code }, stdout, stderr] = await Promise.all([
       child.status,
@@ -175,8 +182,10 @@ export async function runProgram(
       headOf(child.stderr, { maxBytes, onText: onStderr }),
       new Blob([input]).stream().pipeTo(child.stdin).catch(() => {}), // it ended before
     ]);
-    signal.throwIfAborted();
+    over.throwIfAborted();
     return { code, stdout, stderr };
+  } catch (error) {
+    throw timeout.aborted && late ? late(error) : error;
   } finally {
     // Processes that it left behind end with it.
     started.kill();
@@ -246,7 +255,7 @@ function allBelow(pid: number): readonly number[] {
 
 function namesIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+    return namesOf(folder);
   } catch {
     return []; // gone, another system, or too many files are open
   }

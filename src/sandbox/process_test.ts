@@ -3,7 +3,7 @@ import { waitUntil } from "../../tests/kit/wait.ts";
 import { canKeep } from "./_keeper.ts";
 import { killGroup, type Program, runProgram, StartedProgram, startProcess } from "./process.ts";
 
-const OPEN = { signal: new AbortController().signal, maxBytes: 1_000 };
+const OPEN = { ms: 60_000, maxBytes: 1_000 };
 
 function script(code: string, env: Readonly<Record<string, string>> = {}): Program {
   return {

@@ -7,7 +7,7 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { isInside, realPathIfAny } from "../io/place.ts";
+import { isInside, realPathIfAny, targetAt } from "../io/place.ts";
 
 /**
  * Returns the real folders of a PATH, without those that are relative, missing or in the workspace.
@@ -56,11 +56,7 @@ export function unfoundProgram(code: ErrorCode, name: string): PmlError {
 }
 
 function isProgram(file: string): boolean {
-  try {
-    const { isFile, mode } = Deno.statSync(file);
-    // Systems without file modes use the name.
-    return isFile && (mode === null || (mode & 0o111) !== 0);
-  } catch {
-    return false; // not in this folder
-  }
+  const { isFile = false, mode = null } = targetAt(file) ?? {};
+  // Systems without file modes use the name.
+  return isFile && (mode === null || (mode & 0o111) !== 0);
 }

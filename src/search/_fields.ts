@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject } from "../core/json.ts";
+import { isObject, textOf } from "../core/json.ts";
 import type { CatalogEntry } from "./catalog.ts";
 
 /** The weights of the fields. The name of a tool is more important than its description. */
@@ -56,5 +56,5 @@ function gather(
 }
 
 function text(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, LONGEST_FIELD) : "";
+  return textOf(value).slice(0, LONGEST_FIELD);
 }

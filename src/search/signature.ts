@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, visible } from "../core/json.ts";
+import { isObject, listOf, visible } from "../core/json.ts";
 import { referredIn, schemaAt } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
@@ -46,7 +46,7 @@ class SignatureWriter {
   /** Returns the properties of an object's schema, the required ones first. */
   parameters(schema: unknown, depth = 0): string {
     if (!isObject(schema) || !isObject(schema.properties)) return "";
-    const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+    const required = new Set<unknown>(listOf(schema.required));
     const names = Object.keys(schema.properties)
       .sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
     const shown = names.slice(0, MOST_PARAMETERS).map((name) => {

@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
-import { privateFolder, readPlain, unlessGone, writeWhole } from "../io/private_files.ts";
+import { privateFolder, readPlainText, unlessGone, writeWhole } from "../io/private_files.ts";
 
 /** A question with its answer, which counts once. */
 export interface Once {
@@ -46,7 +46,7 @@ export class UsedAnswers {
       await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-      const isHere = new TextDecoder().decode(readPlain(path)?.bytes) === this.#by;
+      const isHere = readPlainText(path) === this.#by;
       throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, {
         hint: "Nothing was run twice. Look what was done before you make the request again",
         // The process that used it may have ended since.

@@ -6,7 +6,7 @@
 
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { sha256 } from "../core/hash.ts";
-import { locked, readPlain, writeWhole } from "../io/private_files.ts";
+import { locked, readPlainText, writeWhole } from "../io/private_files.ts";
 
 const BYTES = 32;
 const UTF_8 = new TextEncoder();
@@ -14,7 +14,7 @@ const UTF_8 = new TextEncoder();
 /** Reads the token in a file of the PML home. Makes one if there is none. */
 export async function keptToken(path: string): Promise<string> {
   return await locked(`${path}.lock`, async () => {
-    const kept = new TextDecoder().decode(readPlain(path)?.bytes).trim();
+    const kept = readPlainText(path)?.trim() ?? "";
     if (kept !== "") return kept;
     const made = newToken();
     await writeWhole(path, { bytes: UTF_8.encode(`${made}\n`), mode: 0o600 });

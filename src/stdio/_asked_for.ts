@@ -6,7 +6,7 @@
  */
 
 import { resolve } from "node:path";
-import { isObject } from "../core/json.ts";
+import { objectOf } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 
 /** What a server asked for. It does not say what was allowed. */
@@ -70,7 +70,7 @@ function hostOf(value: string): string {
 function parsed(line: string): Record<string, unknown> {
   try {
     const said: unknown = parseJson(line);
-    return isObject(said) ? said : {};
+    return objectOf(said);
   } catch {
     return {}; // half a line, or none
   }

@@ -7,6 +7,7 @@
 
 import { join } from "node:path";
 import { quoted } from "../core/json.ts";
+import { namesOf } from "../io/place.ts";
 import { type Access, accessOf, type Grants } from "../permissions/grants.ts";
 import { netFlags, pathFlag } from "../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
@@ -84,7 +85,5 @@ export function starred(name: string): RegExp {
 function matching(name: string, workspace: string): readonly string[] {
   if (!name.includes("*")) return [];
   const like = starred(name);
-  return [...Deno.readDirSync(workspace)].map((entry) => entry.name).filter((one) =>
-    like.test(one)
-  );
+  return namesOf(workspace).filter((one) => like.test(one));
 }

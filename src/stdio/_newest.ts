@@ -43,7 +43,8 @@ export async function newestVersion(
   const { code, stdout } = await runProgram(
     { file, args, cwd, env: { ...env, ...tokens, ...npm.environment }, kept: true },
     {
-      signal: AbortSignal.any([AbortSignal.timeout(LOOK_MS), signal]),
+      signal,
+      ms: LOOK_MS,
       maxBytes: WRITTEN_MAX,
       groups,
       onStderr: (text) => heard += text,

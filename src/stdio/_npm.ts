@@ -10,6 +10,7 @@ import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { npmPackage } from "./_package_command.ts";
+import { packagesIn } from "./_scripts.ts";
 import type { Installer } from "./installs.ts";
 
 /**
@@ -63,7 +64,7 @@ export const npm: Installer = {
     for (const [path, said] of packages) {
       const { resolved, integrity, inBundle } = said;
       // A package that came in the archive of another is covered by that archive's hash.
-      if (path === "" || inBundle === true && resolved === undefined) continue;
+      if (inBundle === true && resolved === undefined) continue;
       if (!isOf(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
         return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
@@ -75,9 +76,7 @@ export const npm: Installer = {
   // The lock names what every system would get, with the hashes that npm compared. A short hash
   // binds nothing.
   contentOf: (folder) => {
-    const archives = packagesIn(folder).filter(([path, { resolved }]) =>
-      path !== "" && resolved !== undefined
-    );
+    const archives = packagesIn(folder).filter(([, { resolved }]) => resolved !== undefined);
     if (!archives.every(([, { integrity }]) => STRONG.test(String(integrity)))) return undefined;
     return archives.map(([path, { version, integrity }]) => `${path} ${version} ${integrity}\n`)
       .toSorted().join("");
@@ -96,13 +95,6 @@ export const npm: Installer = {
     throw noProgram({ name, wanted: bin ?? own, has: Object.keys(programs), hint });
   },
 };
-
-/** Returns what the lock file says of each package, by its path. */
-function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
-  const lock: unknown = parseJson(readRegularText(join(folder, "package-lock.json")));
-  return Object.entries(objectOf(objectOf(lock).packages))
-    .map(([path, said]) => [path, objectOf(said)]);
-}
 
 function packageIn(folder: string, name: string): JsonObject {
   return objectOf(parseJson(readRegularText(join(folder, "node_modules", name, "package.json"))));

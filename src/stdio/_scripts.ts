@@ -46,7 +46,7 @@ const TAIL = 2_000;
 
 /** Returns the packages of an installation that have install scripts. */
 export function scriptedIn(folder: string): readonly ScriptedPackage[] {
-  return packagesIn(folder).flatMap(({ path, spec, said }) => {
+  return packagesIn(folder).flatMap(([path, said]) => {
     const { hasInstallScript, version, integrity = "none" } = said;
     const isBuilt = infoAt(join(folder, path, "binding.gyp"))?.isFile === true;
     if (hasInstallScript !== true && !isBuilt) return [];
@@ -63,7 +63,7 @@ export function scriptedIn(folder: string): readonly ScriptedPackage[] {
     return [{
       id: `${path} ${version} ${integrity}`,
       path,
-      spec,
+      spec: specOf(path, said),
       hash: String(integrity),
       scripts,
     }];
@@ -84,20 +84,22 @@ interface ScriptRunOptions extends Pick<RunOptions, "signal" | "groups"> {
  * installed yet.
  */
 export function announcedIn(folder: string): readonly string[] {
-  const named = packagesIn(folder).filter(({ said: { hasInstallScript, os } }) =>
+  const named = packagesIn(folder).filter(([, { hasInstallScript, os }]) =>
     // A package for another system is not installed.
     hasInstallScript === true && (!Array.isArray(os) || os.includes(process.platform))
   );
-  return [...new Set(named.map(({ spec }) => spec))];
+  return [...new Set(named.map(([path, said]) => specOf(path, said)))];
+}
+
+function specOf(path: string, { version }: JsonObject): string {
+  return `${path.split("node_modules/").at(-1)}@${version}`;
 }
 
 /** Returns what the lock file says of each package, by its path in the installation. */
-function packagesIn(folder: string) {
+export function packagesIn(folder: string): readonly (readonly [string, JsonObject])[] {
   const { packages } = objectIn(folder, "package-lock.json") ?? {};
-  return Object.entries(objectOf(packages)).filter(([path]) => path !== "").map(([path, one]) => {
-    const said = objectOf(one);
-    return { path, said, spec: `${path.split("node_modules/").at(-1)}@${said.version}` };
-  });
+  return Object.entries(objectOf(packages)).filter(([path]) => path !== "")
+    .map(([path, said]) => [path, objectOf(said)]);
 }
 
 /** Returns a text, shown before an installation, that names packages whose scripts will not run. */
@@ -125,21 +127,18 @@ export async function runScripts(
   ];
   await using own = openPrivateFolder(confining.home, confining.workspace);
   const program = await scriptProgram({ ...options, args, own });
-  const late = AbortSignal.timeout(RUN_MS);
   const failed = (why: string, wrote: string) =>
     new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
       hint: "The package stays as it was. They may need a compiler or the network",
       detail: { stderr: visibleLines(wrote.trim().slice(-TAIL), TAIL) },
     });
   const { code, stdout } = await runProgram(program, {
-    signal: AbortSignal.any([late, signal]),
+    signal,
+    ms: RUN_MS,
+    late: () => failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail),
     maxBytes: KEPT,
     groups,
     onStderr: (text) => installing.hear(text),
-  }).catch((error) => {
-    throw late.aborted
-      ? failed(`they took longer than ${RUN_MS / 60_000} min`, installing.tail)
-      : error;
   });
   if (code !== 0) throw failed(`npm ended with ${code}`, `${stdout}\n${installing.tail}`);
 }
@@ -160,7 +159,7 @@ async function scriptProgram(
   const { layer } = confining;
   if (layer.kind === "none") return program;
   const listing = { file, args: ["config", "list", "--json", "--loglevel=silent"], cwd, env: all };
-  const { stdout } = await runProgram(listing, { ...run, maxBytes: KEPT });
+  const { stdout } = await runProgram(listing, { ...run, ms: RUN_MS, maxBytes: KEPT });
   const settings = Object.entries(objectOf(parseJson(stdout || "{}")))
     .filter(([key, value]) => CARRIED.test(key) && value !== null && value !== "")
     .map(([key, value]) => [`npm_config_${key.replaceAll("-", "_")}`, String(value)] as const);
@@ -188,10 +187,11 @@ export function scriptsHint(
     `a person runs \`pml install ${server}\` on a terminal`;
 }
 
+/** Reads a JSON object; undefined if the file does not exist, or is not JSON. */
 function objectIn(...path: readonly string[]): JsonObject | undefined {
   try {
     return objectOf(parseJson(readRegularText(join(...path))));
   } catch {
-    return undefined; // it does not exist, or is not JSON
+    return undefined;
   }
 }

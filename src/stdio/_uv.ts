@@ -7,7 +7,8 @@
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { readRegularText } from "../io/regular_file.ts";
+import { namesOf } from "../io/place.ts";
+import { readRegularText, textIfAny } from "../io/regular_file.ts";
 import { noProgram } from "./_npm.ts";
 import type { Installer } from "./installs.ts";
 
@@ -27,7 +28,7 @@ export const uv: Installer = {
   // Python installers write this file if a package was named by a URL instead of a name.
   foreign: (folder) => {
     const direct = packagesOf(join(folder, VENV)).find(({ at }) =>
-      namesIn(at).includes("direct_url.json")
+      namesOf(at).includes("direct_url.json")
     );
     return direct &&
       `${quoted(direct.whose, 200)} comes from a URL, which is not one of your registries`;
@@ -80,7 +81,7 @@ function installed(
 ): { readonly version: string; readonly programs: readonly string[] } {
   for (const { whose, version, at } of packagesOf(venv)) {
     if (plain(whose) !== plain(name)) continue;
-    return { version, programs: scriptsIn(textOf(join(at, "entry_points.txt"))) };
+    return { version, programs: scriptsIn(textIfAny(join(at, "entry_points.txt")) ?? "") };
   }
   throw new PmlError("UPSTREAM_DOWN", `Cannot find ${quoted(name)} in what uv installed`, {
     hint: "Check its name",
@@ -90,10 +91,10 @@ function installed(
 /** Returns the name, the version and the metadata folder of each installed package. */
 function packagesOf(venv: string) {
   const lib = join(venv, IS_WINDOWS ? "Lib" : "lib");
-  const pythons = IS_WINDOWS ? [""] : namesIn(lib);
+  const pythons = IS_WINDOWS ? [""] : namesOf(lib);
   return pythons.flatMap((python) => {
     const packages = join(lib, python, "site-packages");
-    return namesIn(packages).flatMap((entry) => {
+    return namesOf(packages).flatMap((entry) => {
       const [, whose, version = ""] = /^(.+)-([^-]+)\.dist-info$/.exec(entry) ?? [];
       return whose === undefined ? [] : [{ whose, version, at: join(packages, entry) }];
     });
@@ -113,18 +114,6 @@ function listedIn(text: string): ReadonlyMap<string, string> {
 
 function idOf({ whose, version }: { readonly whose: string; readonly version: string }): string {
   return `${plain(whose)} ${version}`;
-}
-
-function textOf(points: string): string {
-  try {
-    return readRegularText(points);
-  } catch {
-    return ""; // it has no programs
-  }
-}
-
-function namesIn(folder: string): readonly string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => name);
 }
 
 /**

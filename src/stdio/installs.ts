@@ -291,7 +291,6 @@ export class Installs {
     };
     const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
       .replace(/ --.*/, "");
-    const late = AbortSignal.timeout(INSTALL_MS);
     const failed = (why: string, code: "UPSTREAM_DOWN" | "TIMED_OUT") => {
       const { tail } = installing;
       const hint = installer.refusals.test(tail)
@@ -305,13 +304,12 @@ export class Installs {
       return new PmlError(code, message, { hint: whole, detail });
     };
     const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
-      signal: AbortSignal.any([late, closing]),
+      signal: closing,
+      ms: INSTALL_MS,
+      late: () => failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT"),
       maxBytes: WRITTEN_MAX,
       groups,
       onStderr: (text) => installing.hear(text),
-    }).catch((error) => {
-      if (!late.aborted) throw error;
-      throw failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT");
     });
     if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
     return stdout;

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { privateFolder, readPlain } from "../io/private_files.ts";
+import { privateFolder, readPlainText } from "../io/private_files.ts";
 
 /** How much is kept of a server, in characters. */
 const KEPT = 65_536;
@@ -49,9 +49,8 @@ export class ServerLog implements Disposable {
     try {
       privateFolder(join(this.#home, "logs"));
       const path = serverLogPath(this.#home, this.#name);
-      const before = readPlain(path);
-      const text = before === undefined ? "" : new TextDecoder().decode(before.bytes);
-      Deno.writeTextFileSync(path, (text + lines).slice(-KEPT), { mode: 0o600 });
+      const before = readPlainText(path) ?? "";
+      Deno.writeTextFileSync(path, (before + lines).slice(-KEPT), { mode: 0o600 });
     } catch {
       // Without the file, the lines are still in errors and in the log.
     }

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Literal, Step } from "./_steps.ts";
@@ -59,7 +59,7 @@ const membersOf = memoized((output: JsonObject) =>
 export function filled(tool: ToolDefinition, { literals, text }: Step): Filled {
   const schema = tool.inputSchema;
   const properties = objectOf(schema.properties);
-  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const required = new Set(listOf(schema.required));
   const left = literals.length > MOST ? [] : [...literals];
   const { length: taken } = left;
   const words = new Set(text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u));

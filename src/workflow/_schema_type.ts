@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isObject, memberOf, visible } from "../core/json.ts";
+import { isObject, memberOf, objectOf, textsOf, visible } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
 /** How types are written. */
@@ -147,12 +147,8 @@ class TypeWriter {
 
   #object(schema: Record<string, unknown>, depth: number): string {
     const { additionalProperties: more, patternProperties } = schema;
-    const properties = isObject(schema.properties) ? schema.properties : {};
-    const required = new Set(
-      Array.isArray(schema.required)
-        ? schema.required.filter((one): one is string => typeof one === "string")
-        : [],
-    );
+    const properties = objectOf(schema.properties);
+    const required = new Set(textsOf(schema.required));
     const names = [...new Set([...Object.keys(properties), ...required])];
     const shown = names.slice(0, MOST_PROPERTIES).filter((name) => name.length <= LONGEST_NAME);
     const isShort = shown.length < names.length;

@@ -7,7 +7,15 @@
 
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import { canonical, defined, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
+import {
+  canonical,
+  defined,
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+} from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { parseJson } from "../core/parse_json.ts";
@@ -66,7 +74,7 @@ export function fileForm(
 /** Parses the JSON of a capability. Throws a TypeError that says which member is wrong. */
 export function parseCapability(value: unknown): Capability {
   const { version, kind, code, plan, description, parameters, tools_used: used, ...rest } =
-    isObject(value) ? value : {};
+    objectOf(value);
   const { definitions = {}, ...others } = rest;
   const text = kind === "code" ? code : isObject(plan) && JSON.stringify(plan, null, 2);
   const checks = {

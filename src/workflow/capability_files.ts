@@ -5,6 +5,7 @@
  */
 
 import { join } from "node:path";
+import { infoAt } from "../io/place.ts";
 
 /** The folder of the capabilities in a PML home. */
 export function capabilitiesFolder(home: string): string {
@@ -18,10 +19,6 @@ export function capabilitiesIndex(home: string): string {
 
 /** Tells whether a person may have saved a capability. Nothing is read. */
 export function mayHaveCapabilities(home: string): boolean {
-  try {
-    return Deno.lstatSync(capabilitiesIndex(home)).isFile;
-  } catch {
-    // Nothing was saved, or who reads the file says why it cannot be read.
-    return false;
-  }
+  // Else nothing was saved, or who reads the file says why it cannot be read.
+  return infoAt(capabilitiesIndex(home))?.isFile === true;
 }

@@ -7,7 +7,7 @@
 
 import type { Outcome, ToolResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import { memoized } from "../core/memo.ts";
+import { dropOldest, memoized } from "../core/memo.ts";
 import { outputOf } from "../core/output.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -274,8 +274,7 @@ export class UseMemory implements AsyncDisposable {
     if (session === undefined) {
       session = { tool: undefined, hash: "", ended: 0, searches: [] };
       this.#sessions.set(name, session);
-      const [oldest = name] = this.#sessions.keys();
-      if (this.#sessions.size > MOST_SESSIONS) this.#sessions.delete(oldest);
+      dropOldest(this.#sessions, MOST_SESSIONS);
     }
     return session;
   }
