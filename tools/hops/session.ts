@@ -37,7 +37,10 @@ interface Coverage {
 }
 
 const HEARD = "pmlHops";
-/** How long what goes on behind a call may take, on a busy machine, too. */
+/**
+ * How long what goes on behind a call may take, on a busy machine, too. After so long, a call looks at
+ * all that calls look at from time to time.
+ */
 const QUIET_MS = 1_000;
 
 /** A session of the engine's inspector on this process. */
@@ -55,6 +58,7 @@ export class Session implements Disposable {
   async covered(work: () => Promise<unknown>): Promise<readonly Ran[]> {
     await this.#post("Profiler.enable");
     await this.#post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+    await quiet();
     await this.#post("Profiler.takePreciseCoverage");
     await work();
     const { result } = await this.#post("Profiler.takePreciseCoverage") as Coverage;
@@ -77,7 +81,7 @@ export class Session implements Disposable {
     await this.#post("Debugger.enable");
     for (const [at, one] of functions.entries()) await this.#listen(at, one);
     // A child that is started ahead after the call before is not of this one.
-    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    await quiet();
     heard.length = 0;
     await work();
     await this.#post("Debugger.disable");
@@ -117,4 +121,8 @@ export class Session implements Disposable {
       )
     );
   }
+}
+
+function quiet(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, QUIET_MS));
 }
