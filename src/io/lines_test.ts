@@ -45,6 +45,26 @@ Deno.test("LineReader copies what it keeps of a chunk whose memory is reused", (
   assert.deepEqual(lines, ["a", "bcde", "fgh"]);
 });
 
+Deno.test("LineReaders that read in turn keep their lines apart", () => {
+  const readers = Array.from({ length: 5 }, (_, at) => ({ at, reader: new LineReader(1 << 22) }));
+  const wanted = (at: number, line: number) => `${at} ${line} `.repeat(9_000 * (line + 1) + at);
+  const bytes = readers.map(({ at }) =>
+    new TextEncoder().encode([0, 1, 2, 3].map((line) => `${wanted(at, line)}\n`).join(""))
+  );
+  const told = readers.map(() => [] as string[]);
+  for (let from = 0; bytes.some(({ length }) => from < length); from += 40_000) {
+    for (const { at, reader } of readers) {
+      const chunk = bytes[at]?.slice(from, from + 40_000) ?? new Uint8Array();
+      told[at]?.push(...Array.from(reader.push(chunk), textOf));
+      // Its memory is used again.
+      chunk.fill(0);
+    }
+  }
+  for (const [at, lines] of told.entries()) {
+    assert.ok(lines.length === 4 && lines.every((line, which) => line === wanted(at, which)));
+  }
+});
+
 Deno.test("LineReader keeps only the ends of a line over the limit, wherever it is split", () => {
   const long = `begin ${"x".repeat(5_000)} end`;
   const bytes = new TextEncoder().encode(`a\n${long}\n${"y".repeat(9_000)}\nb\n`);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { LineReader } from "../io/lines.ts";
 import { Outgoing } from "./_outgoing.ts";
 
 /** An output that accepts a piece only when the test lets it. */
@@ -11,9 +12,10 @@ class Pipe {
   #taken: (() => void) | undefined;
 
   constructor({ opens = false, unreadMs = 60_000 } = {}) {
-    const write = (piece: Uint8Array) => {
+    // The kernel copies a piece when the client reads: until then its memory must stay what it is.
+    const write = async (piece: Uint8Array) => {
+      await new Promise<void>((resolve) => opens ? setTimeout(resolve) : this.#taken = resolve);
       this.pieces.push(piece.slice());
-      return opens ? Promise.resolve() : new Promise<void>((resolve) => this.#taken = resolve);
     };
     this.out = new Outgoing({
       output: { write },
@@ -48,6 +50,27 @@ Deno.test("Outgoing writes every byte in order, whatever the sizes are", async (
     }),
     { numRuns: 30 },
   );
+});
+
+Deno.test("Outgoing leaves what a client has not read as it is, whatever comes meanwhile", async () => {
+  const [slow, quick] = [new Pipe(), new Pipe({ opens: true })];
+  const texts = [90_000, 10, 300_000, 70, 1_200_000, 5, 64_000].map((size, at) =>
+    `${at}${"abcdefghij".repeat(size / 10)}\n`
+  );
+  const written = texts.map((text) => slow.out.write(text));
+  for (let over = false; !over;) {
+    // Another client, and programs that write long lines, use all memory that nobody else does.
+    await quick.out.write(`${"#".repeat(200_000)}\n`);
+    for (let program = 0; program < 4; program++) {
+      assert.deepEqual([...new LineReader(1 << 20).push(new Uint8Array(400_000).fill(35))], []);
+    }
+    await slow.read();
+    over = await Promise.race([
+      Promise.all(written).then(() => true),
+      slow.read().then(() => false),
+    ]);
+  }
+  assert.equal(slow.text, texts.join(""));
 });
 
 Deno.test("Outgoing writes small messages of one turn in one piece", async () => {

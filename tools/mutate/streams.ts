@@ -104,4 +104,22 @@ export const STREAMS: readonly Mutant[] = [
     test: SESSIONS,
     filter: "A stream that ends again and again without a word is given up",
   },
+  {
+    name: "written-memory",
+    guard: "The bytes of an answer stay what they are until its client has them",
+    file: "_outgoing.ts",
+    find: "await output.write(piece).catch(onGone);",
+    put: "this.#texts.clear(); await output.write(piece).catch(onGone);",
+    test: "src/serve/_outgoing_test.ts",
+    filter: "Outgoing leaves what a client has not read as it is, whatever comes meanwhile",
+  },
+  {
+    name: "given-memory",
+    guard: "Memory that was given back has no reader any more",
+    file: "lines.ts",
+    find: "this.#memory = NOTHING;",
+    put: "",
+    test: "src/io/lines_test.ts",
+    filter: "LineReaders that read in turn keep their lines apart",
+  },
 ];
