@@ -19,7 +19,7 @@ import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
 import { unknownEnd } from "./_unknown_end.ts";
-import { type Once, UsedAnswers } from "./_used_answers.ts";
+import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** A question as its client keeps it. */
@@ -63,8 +63,6 @@ export interface LinkOptions extends FaceLimits {
 const BEAT_MS = 5_000;
 /** A process that was not heard of for so long is gone. */
 const GONE_MS = 30_000;
-/** How old a request of another process may be, and how much the clocks may differ. */
-const LATE_MS = 60_000;
 /** What stands for something in another process: work that waits, a session, or a task. */
 const ELSEWHERE = /^(?:run-)?([0-9a-f]{32})\./;
 
@@ -115,8 +113,9 @@ export class Replica {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
         if (!isObject(opened)) throw otherRequest();
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
-        // Nobody knows this handle, so the person is asked again.
-        if (Date.now() >= question.expires) return crypto.randomUUID();
+        const left = question.expires - Date.now();
+        // Nobody knows this handle, so the person is asked again. A clock may have gone back.
+        if (left <= 0 || left > this.#options.ttl() + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
     };
@@ -213,14 +212,14 @@ export class Replica {
   }
 
   #isNew(nonce: string, at: number): boolean {
-    const now = Date.now();
+    const now = performance.now();
     for (const [other, until] of this.#seen) {
       if (until > now) break;
       this.#seen.delete(other);
     }
     // Without a time it is none.
-    if (!(Math.abs(now - at) <= LATE_MS) || this.#seen.has(nonce)) return false;
-    this.#seen.set(nonce, now + 2 * LATE_MS);
+    if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#seen.has(nonce)) return false;
+    this.#seen.set(nonce, now + 2 * SKEW_MS);
     return true;
   }
 
