@@ -78,12 +78,22 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   };
 }
 
+/** A request whose answer is not complete. */
+interface Open {
+  readonly face: HttpFace;
+  /** Its body. Of a batch, what has no answer. */
+  body: unknown;
+}
+
+/** An event with a result or an error. The id comes last. */
+const ANSWER = /^data: \{"[re][^]*"id":([^]+)\}$/m;
+
 /** Decides which requests reach the handlers, and carries their answers. */
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
   /** The bodies of the requests without an answer, and who answers them. */
-  readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
+  readonly #open = new Map<ServerResponse, Open>();
   /** How many requests of all have no whole answer. */
   #kept = 0;
   /** The faces whose end is followed. */
@@ -103,7 +113,8 @@ class Door {
         this.#options.onError(error);
         return this.#refuse(500, "PML failed");
       });
-    if (!response.writableEnded) await this.#answers.send(response, made);
+    if (response.writableEnded) return;
+    await this.#answers.send(response, made, (event) => leave(this.#open.get(response), event));
   }
 
   /** Answers what has no answer: the process ends. */
@@ -123,7 +134,8 @@ class Door {
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
     const body = this.#open.get(response)?.body;
-    const ends = [body].flat().map(objectOf).filter((one) => "id" in one).map(unknownEnd);
+    const isRequest = (one: object) => "id" in one && "method" in one;
+    const ends = [body].flat().map(objectOf).filter(isRequest).map(unknownEnd);
     if (response.headersSent) {
       for (const one of ends) response.write(frameOf(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
@@ -202,6 +214,13 @@ class Door {
     this.#options.onRefused(status, why);
     return rejection(status, { why, ...more });
   }
+}
+
+/** Leaves of a batch what an event does not answer. */
+function leave(open: Open | undefined, event: Uint8Array | undefined): void {
+  if (!Array.isArray(open?.body)) return;
+  const [, id] = ANSWER.exec(new TextDecoder().decode(event)) ?? [];
+  open.body = open.body.filter((one) => JSON.stringify(one?.id) !== id);
 }
 
 /** Makes a request as the SDK takes it, without its body. */

@@ -15,6 +15,24 @@ const SERVE = "tests/serve_test.ts";
 /** The guards. */
 export const SERVING: readonly Mutant[] = [
   {
+    name: "door-batch-once",
+    guard: "What was answered of a batch is not answered again when its identity or PML ends",
+    file: "http.ts",
+    find: "open.body = open.body.filter((one) => JSON.stringify(one?.id) !== id);",
+    put: "",
+    test: REVOKED,
+    filter: "Each request of a batch is answered once where its identity is revoked",
+  },
+  {
+    name: "door-batch-answers",
+    guard: "What a client answers in a batch is not answered when its identity or PML ends",
+    file: "http.ts",
+    find: '"id" in one && "method" in one',
+    put: '"id" in one',
+    test: REVOKED,
+    filter: "Each request of a batch is answered once where its identity is revoked",
+  },
+  {
     name: "door-host",
     guard: "A request that names another host is refused",
     file: "listener.ts",
