@@ -140,8 +140,22 @@ Deno.test("A session goes on through another process, and ends with its own", as
   await writeFile(ws.file("go.txt"), "");
   assert.match(await running.text(), /went/);
   const broken = await post(two, call("note:wait", { path: "never.txt" }));
+  const batch = await two.fetch({
+    method: "POST",
+    body: JSON.stringify([
+      { jsonrpc: "2.0", id: 8, method: "ping" },
+      { jsonrpc: "2.0", id: 9, ...call("note:wait", { path: "never.txt" }) },
+      { jsonrpc: "2.0", id: 10, result: {} },
+    ]),
+    headers: { "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
+  });
+  await until(async () => (await openIn(ws)).length === 2);
   one.kill("SIGKILL");
   assert.match(await broken.text(), GONE);
+  const answers = [...(await batch.text()).matchAll(/^data: (\{.*)$/gm)]
+    .map(([, json = ""]) => json);
+  assert.deepEqual(answers.map((json) => JSON.parse(json).id), [8, 9]);
+  assert.match(`${answers[1]}`, GONE);
   await one.ended;
   const gone = await post(two, { method: "tools/list" });
   await gone.text();

@@ -8,7 +8,6 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { objectOf } from "../core/json.ts";
 import { JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
@@ -22,7 +21,7 @@ import {
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { MODERN } from "./_envelope.ts";
-import { unknownEnd } from "./_unknown_end.ts";
+import { unknownEnds } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** The options of `serveHttp`. */
@@ -78,13 +77,6 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   };
 }
 
-/** A request whose answer is not complete. */
-interface Open {
-  readonly face: HttpFace;
-  /** Its body. Of a batch, what has no answer. */
-  body: unknown;
-}
-
 /** An event with a result or an error. The id comes last. */
 const ANSWER = /^data: \{"[re][^]*"id":([^]+)\}$/m;
 
@@ -93,7 +85,7 @@ class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
   /** The bodies of the requests without an answer, and who answers them. */
-  readonly #open = new Map<ServerResponse, Open>();
+  readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
   /** How many requests of all have no whole answer. */
   #kept = 0;
   /** The faces whose end is followed. */
@@ -114,7 +106,11 @@ class Door {
         return this.#refuse(500, "PML failed");
       });
     if (response.writableEnded) return;
-    await this.#answers.send(response, made, (event) => leave(this.#open.get(response), event));
+    await this.#answers.send(
+      response,
+      made,
+      (event) => leave(this.#open.get(response)?.body, event),
+    );
   }
 
   /** Answers what has no answer: the process ends. */
@@ -134,8 +130,7 @@ class Door {
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
     const body = this.#open.get(response)?.body;
-    const isRequest = (one: object) => "id" in one && "method" in one;
-    const ends = [body].flat().map(objectOf).filter(isRequest).map(unknownEnd);
+    const ends = unknownEnds(body);
     if (response.headersSent) {
       for (const one of ends) response.write(frameOf(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
@@ -216,11 +211,11 @@ class Door {
   }
 }
 
-/** Leaves of a batch what an event does not answer. */
-function leave(open: Open | undefined, event: Uint8Array | undefined): void {
-  if (!Array.isArray(open?.body)) return;
+/** Leaves in a batch what an event does not answer. */
+function leave(batch: unknown, event: Uint8Array | undefined): void {
+  if (!Array.isArray(batch)) return;
   const [, id] = ANSWER.exec(new TextDecoder().decode(event)) ?? [];
-  open.body = open.body.filter((one) => JSON.stringify(one?.id) !== id);
+  batch.splice(0, Infinity, ...batch.filter((one) => JSON.stringify(one?.id) !== id));
 }
 
 /** Makes a request as the SDK takes it, without its body. */

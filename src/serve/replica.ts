@@ -18,7 +18,7 @@ import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
-import { unknownEnd } from "./_unknown_end.ts";
+import { unknownEnds } from "./_unknown_end.ts";
 import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -136,7 +136,7 @@ export class Replica {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
       const answer = new Headers(head.headers).get("content-type") === EVENTS_TYPE
-        ? ReadableStream.from(events(parts, () => lost(here, body)))
+        ? ReadableStream.from(events(parts, body))
         : (await Array.fromAsync(parts)).join("");
       return new Response(answer || null, head);
     } catch (error) {
@@ -252,22 +252,19 @@ function ownerOf({ headers }: Request, body: unknown): string {
 
 /** Returns the answer to what was passed on to a process that has ended since. */
 async function lost(here: () => Promise<Response>, body: unknown): Promise<Response> {
-  const request = objectOf(body);
-  return request.id === undefined ? await here() : Response.json(unknownEnd(request));
+  const ends = unknownEnds(body);
+  return ends.length === 0 ? await here() : Response.json(Array.isArray(body) ? ends : ends[0]);
 }
 
-/** Passes events on. If they break off, the last one says so. */
-async function* events(
-  parts: AsyncGenerator<unknown>,
-  lost: () => Promise<Response>,
-): AsyncGenerator<Uint8Array> {
+/** Passes events on. If they break off, the last ones say so. */
+async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
   try {
     for await (const part of parts) yield utf8.encode(String(part));
   } catch (error) {
-    const said = await lost();
-    if (!said.ok) throw error;
-    yield frameOf(await said.text());
+    const ends = unknownEnds(body);
+    if (ends.length === 0) throw error;
+    for (const one of ends) yield frameOf(JSON.stringify(one));
   }
 }
 

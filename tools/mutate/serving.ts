@@ -68,7 +68,7 @@ export const SERVING: readonly Mutant[] = [
     name: "door-batch-once",
     guard: "What was answered of a batch is not answered again when its identity or PML ends",
     file: "http.ts",
-    find: "open.body = open.body.filter((one) => JSON.stringify(one?.id) !== id);",
+    find: "batch.splice(0, Infinity, ...batch.filter((one) => JSON.stringify(one?.id) !== id));",
     put: "",
     test: REVOKED,
     filter: "Each request of a batch is answered once where its identity is revoked",
@@ -76,7 +76,7 @@ export const SERVING: readonly Mutant[] = [
   {
     name: "door-batch-answers",
     guard: "What a client answers in a batch is not answered when its identity or PML ends",
-    file: "http.ts",
+    file: "_unknown_end.ts",
     find: '"id" in one && "method" in one',
     put: '"id" in one',
     test: REVOKED,
