@@ -32,6 +32,8 @@ import {
   YES,
 } from "./replicas_scene.ts";
 
+/** What is said of an answer to nobody. */
+const OVER = /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
 /** What a client sends when its person answered the question of the server. */
 const NAME = { action: "accept", content: { name: "Ada" } };
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
@@ -79,7 +81,19 @@ Deno.test("A question of a server is answered through another process, and its c
   const calls = (await ledgerOf(ws, "asks")).filter((line) => line.startsWith("call ask_name"));
   assert.equal(calls.length, 1);
   const again = await callAt(two, "asks:ask_name", asked);
-  assert.match(again.text, /-32602[^]*is over/);
+  assert.match(again.text, OVER);
+});
+
+Deno.test("An answer after a restart without a sealing key is told that its call may have run", async () => {
+  await using ws = await sceneryOf({ config: { serve: undefined } });
+  const one = await servePml(ws);
+  const { result } = await callAt(one, "asks:ask_name");
+  const requestState = `${result?.requestState}`;
+  one.kill("SIGKILL");
+  await one.ended;
+  await using two = await servePml(ws);
+  const said = await callAt(two, "asks:ask_name", { requestState, inputResponses: {} });
+  assert.match(said.text, OVER);
 });
 
 Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run", async () => {
