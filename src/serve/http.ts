@@ -77,9 +77,6 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
   };
 }
 
-/** An event with a result or an error. The id comes last. */
-const ANSWER = /^data: \{"[re][^]*"id":([^]+)\}$/m;
-
 /** Decides which requests reach the handlers, and carries their answers. */
 class Door {
   readonly #options: HttpOptions;
@@ -214,8 +211,9 @@ class Door {
 /** Leaves in a batch what an event does not answer. */
 function leave(batch: unknown, event: Uint8Array | undefined): void {
   if (!Array.isArray(batch)) return;
-  const [, id] = ANSWER.exec(new TextDecoder().decode(event)) ?? [];
-  batch.splice(0, Infinity, ...batch.filter((one) => JSON.stringify(one?.id) !== id));
+  const [, json = "{}"] = /^data: (\{.*)/ms.exec(new TextDecoder().decode(event)) ?? [];
+  const { id, method } = JSON.parse(json);
+  batch.splice(0, Infinity, ...batch.filter((one) => method !== undefined || one?.id !== id));
 }
 
 /** Makes a request as the SDK takes it, without its body. */

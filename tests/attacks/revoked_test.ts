@@ -277,6 +277,8 @@ for (const how of ["is revoked", "loses its PML"] as const) {
       { id: 1, method: "ping" },
       { method: "notifications/initialized" },
       { id: odd, method: "ping" },
+      { id: 3, method: "no/such" },
+      { id: 4, method: "prompts/get", params: { name: "none" } },
       { id: 2, method: "tools/call", params: call },
     ]);
     const ledger = () => Deno.readTextFile(ws.file("ledger"));
@@ -285,7 +287,7 @@ for (const how of ["is revoked", "loses its PML"] as const) {
     else served.kill("SIGTERM");
     const said = [...(await answer.text()).matchAll(/^data: (\{[^\n]*)$/gm)];
     const ids = said.map(([, json = ""]) => JSON.parse(json).id);
-    assert.deepEqual(ids, [1, odd, 2]);
+    assert.deepEqual(ids.toSorted(), [1, odd, 2, 3, 4].toSorted(), said.join());
   });
 }
 

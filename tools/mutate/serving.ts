@@ -68,7 +68,8 @@ export const SERVING: readonly Mutant[] = [
     name: "door-batch-once",
     guard: "What was answered of a batch is not answered again when its identity or PML ends",
     file: "http.ts",
-    find: "batch.splice(0, Infinity, ...batch.filter((one) => JSON.stringify(one?.id) !== id));",
+    find:
+      "batch.splice(0, Infinity, ...batch.filter((one) => method !== undefined || one?.id !== id));",
     put: "",
     test: REVOKED,
     filter: "Each request of a batch is answered once where its identity is revoked",
