@@ -46,7 +46,7 @@ export const SERVING: readonly Mutant[] = [
     filter: APART,
   },
   {
-    name: "memory-read",
+    name: "memory-line",
     guard: "Memory of a line is given back when the line was read",
     file: "lines.ts",
     find: "else if (this.#length <= this.#max) yield this.#held();",
