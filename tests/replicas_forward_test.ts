@@ -33,7 +33,8 @@ import {
 } from "./replicas_scene.ts";
 
 /** What is said of an answer to nobody. */
-const OVER = /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
+const OVER =
+  /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
 /** What a client sends when its person answered the question of the server. */
 const NAME = { action: "accept", content: { name: "Ada" } };
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
