@@ -32,6 +32,9 @@ import {
   YES,
 } from "./replicas_scene.ts";
 
+/** What is said of an answer to nobody. */
+const OVER =
+  /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
 /** What a client sends when its person answered the question of the server. */
 const NAME = { action: "accept", content: { name: "Ada" } };
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
@@ -79,7 +82,19 @@ Deno.test("A question of a server is answered through another process, and its c
   const calls = (await ledgerOf(ws, "asks")).filter((line) => line.startsWith("call ask_name"));
   assert.equal(calls.length, 1);
   const again = await callAt(two, "asks:ask_name", asked);
-  assert.match(again.text, /-32602[^]*is over/);
+  assert.match(again.text, OVER);
+});
+
+Deno.test("An answer after a restart without a sealing key is told that its call may have run", async () => {
+  await using ws = await sceneryOf({ config: { serve: undefined } });
+  const one = await servePml(ws);
+  const { result } = await callAt(one, "asks:ask_name");
+  const requestState = `${result?.requestState}`;
+  one.kill("SIGKILL");
+  await one.ended;
+  await using two = await servePml(ws);
+  const said = await callAt(two, "asks:ask_name", { requestState, inputResponses: {} });
+  assert.match(said.text, OVER);
 });
 
 Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, with may_have_run", async () => {
@@ -140,8 +155,22 @@ Deno.test("A session goes on through another process, and ends with its own", as
   await writeFile(ws.file("go.txt"), "");
   assert.match(await running.text(), /went/);
   const broken = await post(two, call("note:wait", { path: "never.txt" }));
+  const batch = await two.fetch({
+    method: "POST",
+    body: JSON.stringify([
+      { jsonrpc: "2.0", id: 8, method: "ping" },
+      { jsonrpc: "2.0", id: 9, ...call("note:wait", { path: "never.txt" }) },
+      { jsonrpc: "2.0", id: 10, result: {} },
+    ]),
+    headers: { "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" },
+  });
+  await until(async () => (await openIn(ws)).length === 2);
   one.kill("SIGKILL");
   assert.match(await broken.text(), GONE);
+  const answers = [...(await batch.text()).matchAll(/^data: (\{.*)$/gm)]
+    .map(([, json = ""]) => json);
+  assert.deepEqual(answers.map((json) => JSON.parse(json).id), [8, 9]);
+  assert.match(`${answers[1]}`, GONE);
   await one.ended;
   const gone = await post(two, { method: "tools/list" });
   await gone.text();

@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { link, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
+import { repoFile } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
@@ -121,6 +122,30 @@ Deno.test("A late answer asks again, and so does one after the tool changed", as
   const again = await callAt(two, "note:add", { args, requestState: late, inputResponses });
   assert.match(again.text, /"requestState":"q\./, "it asks again");
   assert.deepEqual(await ranIn(ws), []);
+});
+
+Deno.test("A clock that jumps gives a question no more time, and an answer no second use", async () => {
+  await using ws = await sceneryOf();
+  const preload = repoFile("tests/kit/jumping_clock.ts");
+  await using served = await servePml(ws, [], { preload });
+  const clock = (hours: number) => writeFile(`${ws.home}/clock`, `${hours * 3_600_000}`);
+  const answer = (requestState: string, args: { readonly text: string }) =>
+    callAt(served, "note:add", { args, requestState, inputResponses });
+  const answered = await stateOf(served, "note:add", args);
+  assert.match((await answer(answered, args)).text, /added a/);
+  const kept = await stateOf(served, "note:add", { text: "kept" });
+  await clock(5);
+  const ahead = await stateOf(served, "note:add", { text: "ahead" });
+  const other = { text: "b" };
+  assert.match((await answer(await stateOf(served, "note:add", other), other)).text, /added b/);
+  await clock(0);
+  assert.match((await answer(answered, args)).text, /used already/);
+  const early = await answer(ahead, { text: "ahead" });
+  assert.match(early.text, /"requestState":"q\./, "it asks again");
+  await clock(-5);
+  const late = await answer(kept, { text: "kept" });
+  assert.match(late.text, /"requestState":"q\./, "it asks again");
+  assert.deepEqual(await ranIn(ws), ["a", "b"]);
 });
 
 Deno.test("An answer about another definition or code of a tool asks again", async () => {

@@ -91,6 +91,27 @@ Deno.test("pml approve offers no Always where another workspace or other rules h
   await left(later);
 });
 
+Deno.test("A call approved after its workspace lost its trust does not run, and nobody is told otherwise", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  const write = ["call", "filesystem:write_file", "path=new.txt", "content=hi"];
+  const approve = async () => {
+    const typed: Typed[] = [[/this call\?.*\[N\] no/, "y"]];
+    return (await runPmlOnTerminal(ws, ["approve"], { typed })).stdout;
+  };
+  await runPml(ws, write);
+  assert.match(await approve(), /stays trusted/);
+  await runPml(ws, ["call", "filesystem:write_file", "path=other.txt", "content=hi"]);
+  assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0);
+  const said = await approve();
+  assert.match(said, /Approved once\./);
+  assert.doesNotMatch(said, /stays trusted/);
+  for (const path of ["new.txt", "other.txt"]) {
+    const ran = await runPml(ws, ["call", "filesystem:write_file", `path=${path}`, "content=hi"]);
+    assert.match(ran.stderr, /APPROVAL_REQUIRED/, path);
+  }
+});
+
 Deno.test("pml trust shows what is new and what is gone since the last yes", async () => {
   await using ws = await makeScene();
   assert.doesNotMatch(await trustIt(ws), /Since you trusted it last/);

@@ -68,7 +68,7 @@ export async function decide(
   });
   if (reply === "Yes") {
     await approvals.grant(id);
-    tell("Approved once. The workspace stays trusted.");
+    tell(`Approved once.${app.config().trusted ? " The workspace stays trusted." : ""}`);
     return "approved";
   }
   if (reply === "Always" && call !== undefined) {

@@ -204,7 +204,8 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
 /** Makes the error for an answer to nobody. What it was for had begun. */
 function gone(): PmlError {
   return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
-    hint: "Nothing was run twice; make the request again without requestState",
+    hint: "Nothing was run twice. Look what was done before you make the request again",
+    detail: { may_have_run: true },
   });
 }
 

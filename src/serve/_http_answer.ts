@@ -110,9 +110,14 @@ export class Answers {
 
   /**
    * Sends an answer. What makes it is never held up: what the client has not read waits here. A
-   * client loses its connection if it reads nothing for too long, or if too much waits.
+   * client loses its connection if it reads nothing for too long, or if too much waits. `sent` is
+   * called with each part of it.
    */
-  async send(to: ServerResponse, answer: Response | TextAnswer): Promise<void> {
+  async send(
+    to: ServerResponse,
+    answer: Response | TextAnswer,
+    sent?: (part: Uint8Array | undefined) => void,
+  ): Promise<void> {
     if (answer instanceof TextAnswer) return this.#sendText(to, answer);
     const { status, headers, body } = answer;
     const reader = body?.getReader();
@@ -131,6 +136,7 @@ export class Answers {
       while (!to.destroyed) {
         const { done = true, value } = await reader?.read() ?? {};
         if (done) break;
+        sent?.(value);
         if (to.destroyed || to.writableEnded || together(to, () => to.write(value))) continue;
         // One answer may be larger than what may wait.
         if ((this.#waiting.get(to) ?? 0) > queuedBytes) to.destroy();

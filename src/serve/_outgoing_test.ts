@@ -96,6 +96,15 @@ Deno.test("Outgoing drops an answer only before its writing began, and lists tho
   assert.deepEqual(pipe.out.answers, []);
 });
 
+Deno.test("Outgoing takes nothing of one memory for what stands at the same place of another", async () => {
+  const pipe = new Pipe({ opens: true });
+  const texts = ["a".repeat(40_000), "b".repeat(10_000), "c".repeat(50_000), "d".repeat(1_000)];
+  const written = texts.map((text, at) => pipe.out.write(text, `${at}`));
+  pipe.out.drop("2");
+  await Promise.all(written);
+  assert.equal(pipe.text, texts.filter((_, at) => at !== 2).join(""));
+});
+
 Deno.test("Outgoing reports a client that reads nothing, and not one that reads slowly", async () => {
   const slow = new Pipe({ unreadMs: 400 });
   void slow.out.write("x".repeat(1_500_000), "1");
@@ -109,4 +118,97 @@ Deno.test("Outgoing reports a client that reads nothing, and not one that reads 
   while (never.gone.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.match(String(never.gone[0]), /does not read its answers: it read nothing for 50 ms/);
   assert.deepEqual(never.out.answers, ["1"]);
+});
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+
+/** A client that reads late: what is written is taken only when it reads. */
+class Late {
+  readonly out: Outgoing;
+  readonly #decoder = new TextDecoder();
+  readonly #due = new Map<string, string>();
+  #came = "";
+  #going: Uint8Array = new Uint8Array();
+  #taken = () => {};
+
+  constructor(readonly own: string) {
+    const write = (piece: Uint8Array) => {
+      this.#going = piece;
+      return new Promise<void>((resolve) => this.#taken = resolve);
+    };
+    const onGone = (why: unknown) => assert.fail(String(why));
+    this.out = new Outgoing({ output: { write }, unreadMs: 60_000, onSize: () => {}, onGone });
+  }
+
+  write(count: number): void {
+    const [id, text] = [`${this.#due.size}`, `${this.own.repeat(count)}\n`];
+    this.#due.set(id, text);
+    void this.out.write(text, id);
+  }
+
+  /** Cancels the request whose answer was written so many answers ago. */
+  cancel(ago: number): void {
+    const id = `${this.#due.size - 1 - ago}`;
+    const { size } = this.out;
+    this.out.drop(id);
+    if (this.out.size < size) this.#due.set(id, "");
+  }
+
+  async read(): Promise<void> {
+    this.#came += this.#decoder.decode(this.#going, { stream: true });
+    this.#going = new Uint8Array();
+    this.#taken();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+
+  async readAll(): Promise<void> {
+    while (this.out.size > 0) await this.read();
+    const due = [...this.#due.values()].join("");
+    assert.ok(this.#came === due, `what ${this.own} reads is its own`);
+    this.#came = "";
+    this.#due.clear();
+  }
+}
+
+/** A server that writes in pieces, whose memory is used again at once. */
+class Pieces {
+  readonly #reader = new LineReader(900_000, 700_000);
+  #rest = "";
+
+  constructor(readonly own: string) {}
+
+  /** Writes a piece. `meanwhile` is called before a line of it is read. */
+  write(count: number, meanwhile: () => void): void {
+    const text = this.own.repeat(count);
+    const isEnd = count % 3 === 0;
+    this.#rest += text;
+    const piece = bytesOf(isEnd ? `${text}\n` : text);
+    for (const line of this.#reader.push(piece)) {
+      meanwhile();
+      const { length } = bytesOf(this.#rest);
+      assert.equal(line.kind, length > 900_000 ? "too-long" : length > 700_000 ? "cut" : "line");
+      if (line.kind !== "line") continue;
+      assert.ok(new TextDecoder().decode(line.bytes) === this.#rest, `a line of ${this.own}`);
+    }
+    piece.fill(0);
+    if (isEnd) this.#rest = "";
+  }
+}
+
+Deno.test("Clients that read late and servers that write in pieces see no byte of each other", async () => {
+  const who = ["a", "é", "中", "😀"];
+  const [clients, servers] = [who.map((own) => new Late(own)), who.map((own) => new Pieces(own))];
+  const step = fc.tuple(fc.nat(3), fc.nat(3), fc.oneof(fc.nat(500), fc.nat(150_000)));
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 80 }), async (steps) => {
+      for (const [at, what, count] of steps) {
+        if (what === 0) clients[at]?.write(count);
+        else if (what === 1) await clients[at]?.read();
+        else if (what === 2) clients[at]?.cancel(count % 5);
+        else servers[at]?.write(count, () => clients[at]?.write(count));
+      }
+      for (const client of clients) await client.readAll();
+    }),
+    { numRuns: 15 },
+  );
 });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import { failed, goneElsewhere, refusal } from "../gateway/results.ts";
 
 /** Returns the answer to a request that a PML worked on when it ended. */
@@ -15,4 +15,10 @@ export function unknownEnd({ id, method }: JsonObject): object {
     ? { result: { ...failed(error), resultType: "complete" } }
     : { error: { code, message, data } };
   return { ...said, jsonrpc: "2.0", id };
+}
+
+/** Returns the answers to all requests in a body. */
+export function unknownEnds(body: unknown): readonly object[] {
+  const isRequest = (one: object) => "id" in one && "method" in one;
+  return [body].flat().map(objectOf).filter(isRequest).map(unknownEnd);
 }

@@ -21,7 +21,7 @@ const MOST = 10_000;
 const USED = "Cannot go on: this answer was used already";
 const SWEEP_MS = 10_000;
 /** How much the clocks of two machines may differ. */
-const SKEW_MS = 60_000;
+export const SKEW_MS = 60_000;
 
 /** Lets each answer be used once. */
 export class UsedAnswers {
@@ -29,6 +29,8 @@ export class UsedAnswers {
   readonly #by: string;
   #count = 0;
   #sweepAt = 0;
+  /** The names of files: if a clock jumps, those of answers that can be used again are removed. */
+  readonly #seen = new Set<string>();
 
   /** Takes the PML home, and the name of this process. */
   constructor(home: string, by: string) {
@@ -40,10 +42,13 @@ export class UsedAnswers {
   async use({ nonce, expires }: Once): Promise<void> {
     await this.#sweep();
     if (this.#count++ >= MOST) throw new PmlError("OVERLOADED", "Cannot go on: too many answers");
-    const path = join(this.#folder, `${expires}-${nonce}`);
+    const name = `${expires}-${nonce}`;
+    const path = join(this.#folder, name);
     const bytes = new TextEncoder().encode(this.#by);
     try {
+      if (this.#seen.has(name)) throw new Deno.errors.AlreadyExists();
       await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
+      this.#seen.add(name);
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
       const isHere = readPlainText(path) === this.#by;
@@ -57,13 +62,14 @@ export class UsedAnswers {
 
   /** Removes the files of answers that are too old to be used. */
   async #sweep(): Promise<void> {
-    const now = Date.now();
-    if (now < this.#sweepAt) return;
-    this.#sweepAt = now + SWEEP_MS;
+    if (performance.now() < this.#sweepAt) return;
+    this.#sweepAt = performance.now() + SWEEP_MS;
     privateFolder(this.#folder);
     this.#count = 0;
+    if (this.#seen.size > MOST) this.#seen.clear();
     for await (const { name } of Deno.readDir(this.#folder)) {
-      if (parseInt(name) + SKEW_MS > now) this.#count++;
+      this.#seen.add(name);
+      if (parseInt(name) + SKEW_MS > Date.now()) this.#count++;
       else await Deno.remove(join(this.#folder, name)).catch(unlessGone);
     }
   }

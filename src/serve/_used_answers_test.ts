@@ -32,6 +32,23 @@ Deno.test("An answer is used once, and another process is told that it may have 
   });
 });
 
+Deno.test("An answer is used once although a clock that jumped had its file removed", async () => {
+  await inHome(async (home) => {
+    const [one, two] = [new UsedAnswers(home, "one"), new UsedAnswers(home, "two")];
+    const [answer, other] = [once(), once()];
+    await one.use(answer);
+    const { now } = Date;
+    try {
+      Date.now = () => now() + 3_600_000;
+      await two.use(other);
+    } finally {
+      Date.now = now;
+    }
+    assert.equal((await readdir(join(home, "answered"))).length, 1);
+    for (const by of [one, two]) await assert.rejects(by.use(answer), { code: "UPSTREAM_DOWN" });
+  });
+});
+
 Deno.test("The files of old answers are removed, and there is an end to their number", async () => {
   await inHome(async (home) => {
     const folder = join(home, "answered");

@@ -9,6 +9,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { objectOf } from "../core/json.ts";
+import { parsedJson } from "../core/json_bounds.ts";
 import { JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
@@ -22,7 +23,7 @@ import {
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { MODERN } from "./_envelope.ts";
-import { unknownEnd } from "./_unknown_end.ts";
+import { unknownEnds } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** The options of `serveHttp`. */
@@ -103,7 +104,12 @@ class Door {
         this.#options.onError(error);
         return this.#refuse(500, "PML failed");
       });
-    if (!response.writableEnded) await this.#answers.send(response, made);
+    if (response.writableEnded) return;
+    await this.#answers.send(
+      response,
+      made,
+      (event) => leave(this.#open.get(response)?.body, event),
+    );
   }
 
   /** Answers what has no answer: the process ends. */
@@ -123,7 +129,7 @@ class Door {
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
     const body = this.#open.get(response)?.body;
-    const ends = [body].flat().map(objectOf).filter((one) => "id" in one).map(unknownEnd);
+    const ends = unknownEnds(body);
     if (response.headersSent) {
       for (const one of ends) response.write(frameOf(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
@@ -201,6 +207,16 @@ class Door {
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
     this.#options.onRefused(status, why);
     return rejection(status, { why, ...more });
+  }
+}
+
+/** Leaves in a batch what a part of its stream does not answer. */
+function leave(batch: unknown, part: Uint8Array | undefined): void {
+  if (!Array.isArray(batch)) return;
+  for (const line of new TextDecoder().decode(part).split("\n")) {
+    const data = new TextEncoder().encode(line.replace("data: ", ""));
+    const { id, method } = objectOf(parsedJson(data));
+    if (method === undefined) batch.splice(0, Infinity, ...batch.filter((one) => one?.id !== id));
   }
 }
 

@@ -18,8 +18,8 @@ import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
-import { unknownEnd } from "./_unknown_end.ts";
-import { type Once, UsedAnswers } from "./_used_answers.ts";
+import { unknownEnds } from "./_unknown_end.ts";
+import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** A question as its client keeps it. */
@@ -63,8 +63,6 @@ export interface LinkOptions extends FaceLimits {
 const BEAT_MS = 5_000;
 /** A process that was not heard of for so long is gone. */
 const GONE_MS = 30_000;
-/** How old a request of another process may be, and how much the clocks may differ. */
-const LATE_MS = 60_000;
 /** What stands for something in another process: work that waits, a session, or a task. */
 const ELSEWHERE = /^(?:run-)?([0-9a-f]{32})\./;
 
@@ -115,8 +113,9 @@ export class Replica {
         const opened = await this.#questions.open(state.slice(2), boundTo(request));
         if (!isObject(opened)) throw otherRequest();
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
-        // Nobody knows this handle, so the person is asked again.
-        if (Date.now() >= question.expires) return crypto.randomUUID();
+        const left = question.expires - Date.now();
+        // Nobody knows this handle, so the person is asked again. A clock may have gone back.
+        if (left <= 0 || left > this.#options.ttl() + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
     };
@@ -137,7 +136,7 @@ export class Replica {
       const { value } = await parts.next();
       const head = value as Head; // it was sealed by another process
       const answer = new Headers(head.headers).get("content-type") === EVENTS_TYPE
-        ? ReadableStream.from(events(parts, () => lost(here, body)))
+        ? ReadableStream.from(events(parts, body))
         : (await Array.fromAsync(parts)).join("");
       return new Response(answer || null, head);
     } catch (error) {
@@ -213,14 +212,14 @@ export class Replica {
   }
 
   #isNew(nonce: string, at: number): boolean {
-    const now = Date.now();
+    const now = performance.now();
     for (const [other, until] of this.#seen) {
       if (until > now) break;
       this.#seen.delete(other);
     }
     // Without a time it is none.
-    if (!(Math.abs(now - at) <= LATE_MS) || this.#seen.has(nonce)) return false;
-    this.#seen.set(nonce, now + 2 * LATE_MS);
+    if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#seen.has(nonce)) return false;
+    this.#seen.set(nonce, now + 2 * SKEW_MS);
     return true;
   }
 
@@ -253,22 +252,19 @@ function ownerOf({ headers }: Request, body: unknown): string {
 
 /** Returns the answer to what was passed on to a process that has ended since. */
 async function lost(here: () => Promise<Response>, body: unknown): Promise<Response> {
-  const request = objectOf(body);
-  return request.id === undefined ? await here() : Response.json(unknownEnd(request));
+  const ends = unknownEnds(body);
+  return ends.length === 0 ? await here() : Response.json(Array.isArray(body) ? ends : ends[0]);
 }
 
-/** Passes events on. If they break off, the last one says so. */
-async function* events(
-  parts: AsyncGenerator<unknown>,
-  lost: () => Promise<Response>,
-): AsyncGenerator<Uint8Array> {
+/** Passes events on. If they break off, the last ones say so. */
+async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
   try {
     for await (const part of parts) yield utf8.encode(String(part));
   } catch (error) {
-    const said = await lost();
-    if (!said.ok) throw error;
-    yield frameOf(await said.text());
+    const ends = unknownEnds(body);
+    if (ends.length === 0) throw error;
+    for (const one of ends) yield frameOf(JSON.stringify(one));
   }
 }
 

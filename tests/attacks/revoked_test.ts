@@ -12,6 +12,7 @@ import { openApp } from "../../src/app/app.ts";
 import { environmentOf } from "../../src/config/env.ts";
 import { DoorClient, type Reading } from "../kit/door_client.ts";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
+import { repoFile } from "../kit/pml_command.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
@@ -86,6 +87,12 @@ class Speaker {
         ...isModern && { "mcp-method": method, "mcp-name": `${params.name ?? params.uri ?? ""}` },
       },
     });
+  }
+
+  /** Sends a batch of messages, as revision 2025-03-26 has it. */
+  async send(all: readonly object[]): Promise<Response> {
+    const body = JSON.stringify(all.map((one) => ({ jsonrpc: "2.0", ...one })));
+    return await this.#served.fetch({ method: "POST", body, headers: this.#headers() });
   }
 
   async call(name: string, args: object): Promise<string> {
@@ -253,6 +260,34 @@ for (const era of ERAS) {
     await script(bot, {}).then(({ over }) => over);
     assert.ok(!isOver, "the stream of another ended");
     assert.doesNotMatch(served.stderr, / (?:warn|error) /);
+  });
+}
+
+for (const how of ["is revoked", "loses its PML"] as const) {
+  Deno.test(`Each request of a batch is answered once where its identity ${how}`, async () => {
+    await using ws = await scenery();
+    await using served = await servePml(ws, [], { preload: repoFile("tests/kit/short_drain.ts") });
+    const ci = new Speaker(served, "2025-11-25");
+    await ci.open();
+    const steps = [{ until: ws.file("never") }];
+    const call = { name: "call", arguments: { tool: "s:run", arguments: { steps } } };
+    const odd = '"id":1}\u2028\n';
+    const answer = await ci.send([
+      { id: 9, result: {} },
+      { id: 1, method: "ping" },
+      { method: "notifications/initialized" },
+      { id: odd, method: "ping" },
+      { id: 3, method: "no/such" },
+      { id: 4, method: "prompts/get", params: { name: "none" } },
+      { id: 2, method: "tools/call", params: call },
+    ]);
+    const ledger = () => Deno.readTextFile(ws.file("ledger"));
+    await until(async () => (await ledger()).includes("call"));
+    if (how === "is revoked") await runPml(ws, ["token", "revoke", "ci"]);
+    else served.kill("SIGTERM");
+    const said = [...(await answer.text()).matchAll(/^data: (\{[^\n]*)$/gm)];
+    const ids = said.map(([, json = ""]) => JSON.parse(json).id);
+    assert.deepEqual(ids.toSorted(), [1, odd, 2, 3, 4].toSorted(), said.join());
   });
 }
 

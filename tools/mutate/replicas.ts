@@ -13,6 +13,7 @@ const FOREIGN = "A state of another request, identity or key, or a changed one, 
 const KEYS = "A sealing key that is missing, short, open to others or from a workspace is refused";
 const NOBODY =
   "Nobody without the key is heard, nothing is readable on the way, and nothing counts twice";
+const JUMPS = "A clock that jumps gives a question no more time, and an answer no second use";
 const ADDRESS = "An address that others may have written, or that is old, is not used";
 
 /** The guards. */
@@ -68,10 +69,28 @@ export const REPLICAS: readonly Mutant[] = [
     name: "sealed-late",
     guard: "A sealed question is good for some time, which does not change afterwards",
     file: "replica.ts",
-    find: "if (Date.now() >= question.expires) return crypto.randomUUID();",
-    put: "",
+    find: "if (left <= 0 ||",
+    put: "if (",
     test: "src/serve/replica_test.ts",
     filter: "A sealed question is taken back in its time, whatever time another process gives",
+  },
+  {
+    name: "sealed-back",
+    guard: "A clock that goes back gives a sealed question no more time",
+    file: "replica.ts",
+    find: "|| left > this.#options.ttl() + SKEW_MS) return crypto.randomUUID();",
+    put: ") return crypto.randomUUID();",
+    test: SEALED,
+    filter: JUMPS,
+  },
+  {
+    name: "sealed-seen",
+    guard: "An answer counts once although a clock that jumped had its file removed",
+    file: "_used_answers.ts",
+    find: "if (this.#seen.has(name)) throw new Deno.errors.AlreadyExists();",
+    put: "",
+    test: "src/serve/_used_answers_test.ts",
+    filter: "An answer is used once although a clock that jumped had its file removed",
   },
   {
     name: "sealed-once",
@@ -171,8 +190,8 @@ export const REPLICAS: readonly Mutant[] = [
     name: "passed-on-broken",
     guard: "A client is told that the process has ended which worked on its request",
     file: "replica.ts",
-    find: "const said = await lost(); if (!said.ok) throw error;",
-    put: "const said = await lost(); if (said.status > 0) throw error;",
+    find: "if (ends.length === 0) throw error;",
+    put: "if (ends.length >= 0) throw error;",
     test: PASSED_ON,
     filter: "A session goes on through another process, and ends with its own",
     fails: /error reading a body|connection/i,

@@ -11,9 +11,78 @@ const CLIENTS = "tests/client_tool_sets_test.ts";
 const IDENTITIES = "tests/identities_test.ts";
 const REVOKED = "tests/attacks/revoked_test.ts";
 const SERVE = "tests/serve_test.ts";
+const OUTGOING = "src/serve/_outgoing_test.ts";
+const APART = "Clients that read late and servers that write in pieces see no byte of each other";
 
 /** The guards. */
 export const SERVING: readonly Mutant[] = [
+  {
+    name: "memory-own",
+    guard: "Memory that is given back is nobody's",
+    file: "lines.ts",
+    find: "this.#memory = NOTHING;",
+    put: "if (length > MEMORY_MAX) this.#memory = NOTHING;",
+    test: OUTGOING,
+    filter: APART,
+  },
+  {
+    name: "memory-in-use",
+    guard: "Memory with texts that wait for a client is not given back",
+    file: "lines.ts",
+    find: "if (this.#memory.length - this.#size < text.length) this.#take(text.length);",
+    put:
+      "if (this.#memory.length - this.#size < text.length) this.clear(), this.#take(text.length);",
+    test: OUTGOING,
+    filter: APART,
+  },
+  {
+    name: "memory-written",
+    guard: "Memory is given back when all of it was written",
+    file: "_outgoing.ts",
+    find: "await output.write(piece).catch(onGone);",
+    put:
+      "if (this.#queue.length === 1) this.#texts.clear(); await output.write(piece).catch(onGone);",
+    test: OUTGOING,
+    filter: APART,
+  },
+  {
+    name: "memory-line",
+    guard: "Memory of a line is given back when the line was read",
+    file: "lines.ts",
+    find: "else if (this.#length <= this.#max) yield this.#held();",
+    put:
+      "else if (this.#length <= this.#max) { const one = this.#held(); this.#line.clear(); yield one; }",
+    test: OUTGOING,
+    filter: APART,
+  },
+  {
+    name: "memory-one",
+    guard: "What is written at once stands in one memory",
+    file: "_outgoing.ts",
+    find: "bytes.buffer !== buffer ||",
+    put: "",
+    test: OUTGOING,
+    filter: "Outgoing takes nothing of one memory for what stands at the same place of another",
+  },
+  {
+    name: "door-batch-once",
+    guard: "What was answered of a batch is not answered again when its identity or PML ends",
+    file: "http.ts",
+    find:
+      "if (method === undefined) batch.splice(0, Infinity, ...batch.filter((one) => one?.id !== id));",
+    put: "",
+    test: REVOKED,
+    filter: "Each request of a batch is answered once where its identity is revoked",
+  },
+  {
+    name: "door-batch-answers",
+    guard: "What a client answers in a batch is not answered when its identity or PML ends",
+    file: "_unknown_end.ts",
+    find: '"id" in one && "method" in one',
+    put: '"id" in one',
+    test: REVOKED,
+    filter: "Each request of a batch is answered once where its identity is revoked",
+  },
   {
     name: "door-host",
     guard: "A request that names another host is refused",
