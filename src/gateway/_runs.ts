@@ -10,7 +10,7 @@ import { ending, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, memberOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
-import { goneElsewhere, otherRequest } from "./results.ts";
+import { goneElsewhere, NOT_TWICE, otherRequest } from "./results.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {
@@ -203,10 +203,11 @@ function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C>
 
 /** Makes the error for an answer to nobody. What it was for had begun. */
 function gone(): PmlError {
-  return new PmlError("BAD_REQUEST", "Cannot go on: what waited for this answer is over", {
-    hint: "Nothing was run twice. Look what was done before you make the request again",
-    detail: { may_have_run: true },
-  });
+  return new PmlError(
+    "BAD_REQUEST",
+    "Cannot go on: what waited for this answer is over",
+    NOT_TWICE,
+  );
 }
 
 function unanswered(): PmlError {

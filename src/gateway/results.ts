@@ -71,6 +71,12 @@ export function otherRequest(): PmlError {
   });
 }
 
+/** What is so, and to be done, where an answer comes that no call waits for. */
+export const NOT_TWICE = {
+  hint: "Nothing was run twice. Look what was done before you make the request again",
+  detail: { may_have_run: true },
+};
+
 /** Makes the error for work of a process that has ended, or ends. It had begun. */
 export function goneElsewhere(): PmlError {
   return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {

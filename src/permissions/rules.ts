@@ -8,6 +8,7 @@ import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
+import { dropOldest } from "../core/memo.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
@@ -101,17 +102,17 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const allowing = allow.surely(id, seen);
     return allowing ? verdict("allow", allowing) : plainly(id);
   };
-  // Most verdicts depend on no argument.
   const fixed = new Map<ToolId, Verdict>();
-  const isFixed = (id: ToolId) =>
-    !id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id));
   return (id, args) => {
     const known = fixed.get(id);
     if (known !== undefined) return known;
     const found = judge(id, args);
-    // A model can name tools that are not there.
-    if (fixed.size >= FIXED_MAX) fixed.clear();
-    if (isFixed(id)) fixed.set(id, found);
+    // Most verdicts depend on no argument.
+    if (!id.startsWith("shell:") && ![deny, ask, allow].some((list) => list.isNarrow(id))) {
+      // A model can name tools that are not there.
+      dropOldest(fixed, FIXED_MAX);
+      fixed.set(id, found);
+    }
     return found;
   };
 }

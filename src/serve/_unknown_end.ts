@@ -19,6 +19,7 @@ export function unknownEnd({ id, method }: JsonObject): object {
 
 /** Returns the answers to all requests in a body. */
 export function unknownEnds(body: unknown): readonly object[] {
-  const isRequest = (one: object) => "id" in one && "method" in one;
-  return [body].flat().map(objectOf).filter(isRequest).map(unknownEnd);
+  return [body].flat().map(objectOf)
+    .filter((one) => "id" in one && "method" in one)
+    .map(unknownEnd);
 }

@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { NOT_TWICE } from "../gateway/results.ts";
 import { privateFolder, readPlainText, unlessGone, writeWhole } from "../io/private_files.ts";
 
 /** A question with its answer, which counts once. */
@@ -52,11 +53,8 @@ export class UsedAnswers {
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
       const isHere = readPlainText(path) === this.#by;
-      throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, {
-        hint: "Nothing was run twice. Look what was done before you make the request again",
-        // The process that used it may have ended since.
-        detail: { may_have_run: true },
-      });
+      // The process that used it may have ended since.
+      throw new PmlError(isHere ? "BAD_REQUEST" : "UPSTREAM_DOWN", USED, NOT_TWICE);
     }
   }
 
