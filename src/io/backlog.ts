@@ -47,7 +47,7 @@ export class Backlog {
     const isLess = size < this.#size;
     this.#fullMs = this.fullMs;
     this.#size = size;
-    if (this.isFull) this.#fullSince = performance.now();
+    this.#fullSince = performance.now();
     if (isLess) this.#wake();
   }
 

@@ -119,19 +119,21 @@ export class Subscriptions implements Disposable {
     for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
       const since = Date.now();
       entry.retry = new AbortController();
-      const signal = AbortSignal.any([end, entry.retry.signal]);
+      const { signal: again } = entry.retry;
+      const signal = AbortSignal.any([end, again]);
       try {
         await this.#follow({ ...followed, signal, onAgreed });
       } catch (error) {
-        // The first error goes to `add`. For later errors, this changes nothing.
-        agreed.reject(error);
+        // The first error goes to `add`. For later errors, this changes nothing. What is tried again
+        // has not failed.
+        if (!again.aborted) agreed.reject(error);
         if (!signal.aborted) this.#on.lost(server, error);
         // A server that refuses is not asked again.
         if (error instanceof ErrorResponse) return;
       }
       // A server that ran for long does not fail each time.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;
-      if (!entry.retry.signal.aborted) await pause(wait, signal);
+      if (!again.aborted) await pause(wait, signal);
     }
   }
 }

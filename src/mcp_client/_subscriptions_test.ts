@@ -37,6 +37,20 @@ Deno.test("Subscriptions.add() throws if the server refuses, which is not asked 
   assert.equal(asked, 2);
 });
 
+Deno.test("Subscriptions.add() waits for the next try if the first one is begun again", async () => {
+  let tries = 0;
+  using subscriptions = new Subscriptions(async (following) => {
+    if (++tries > 1) following.onAgreed();
+    await untilAborted(following);
+    following.signal.throwIfAborted();
+  }, DEAF);
+  const added = subscriptions.add(A, NEVER);
+  // A yes to a question, for example, changes what holds.
+  subscriptions.again();
+  await added;
+  assert.equal(tries, 2);
+});
+
 Deno.test("Subscriptions follows again after the server ended, and says so", async () => {
   const lost: unknown[] = [];
   const again: unknown[] = [];

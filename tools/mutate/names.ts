@@ -292,6 +292,15 @@ export const NAMES: readonly Mutant[] = [
       "What runs on this machine opens no socket and reaches no cloud, whatever the cloud says (NI3)",
   },
   {
+    name: "follow-again",
+    guard: "Who follows something is told of no error where the rules changed meanwhile",
+    file: "_subscriptions.ts",
+    find: "if (!again.aborted) agreed.reject(error);",
+    put: "agreed.reject(error);",
+    test: "src/mcp_client/_subscriptions_test.ts",
+    filter: "Subscriptions.add() waits for the next try if the first one is begun again",
+  },
+  {
     name: "following",
     guard: "What is followed ends with the rules that let it be followed",
     file: "upstreams.ts",
