@@ -44,10 +44,10 @@ Deno.test("Subscriptions.add() waits for the next try if the first one is begun 
     await untilAborted(following);
     following.signal.throwIfAborted();
   }, DEAF);
-  const added = subscriptions.add(A, NEVER);
+  const added = subscriptions.add(A, NEVER).then(() => "followed", String);
   // A yes to a question, for example, changes what holds.
   subscriptions.again();
-  await added;
+  assert.equal(await added, "followed");
   assert.equal(tries, 2);
 });
 
