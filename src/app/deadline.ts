@@ -142,7 +142,7 @@ export class Running {
     return undefined;
   }
 
-  /** Lets go of the call: a table that a Set has replaced keeps its values for long. */
+  /** Forgets the call. The engine keeps old tables of a Set, with what was in them, for long. */
   leave(): void {
     this.#end = undefined;
   }

@@ -1,5 +1,5 @@
 /**
- * Keeps the result of a function for as long as its argument exists, and of others the newest.
+ * Keeps the result of a function for as long as its argument exists. Bounds what is kept by a key.
  *
  * @module
  */

@@ -71,7 +71,7 @@ export function otherRequest(): PmlError {
   });
 }
 
-/** What is so, and to be done, where an answer comes that no call waits for. */
+/** The hint and the detail of the error for an answer that no call waits for. */
 export const NOT_TWICE = {
   hint: "Nothing was run twice. Look what was done before you make the request again",
   detail: { may_have_run: true },

@@ -21,7 +21,7 @@ const PIECE = 1 << 18;
 /** How many bytes are kept of the beginning and of the end of a line. */
 const END = 1_000;
 
-/** Memory that nobody uses: new memory takes longer than what is done with it. */
+/** Memory that nobody uses. To make new memory takes longer than to fill it. */
 const spare: Uint8Array[] = [];
 const [MEMORY_MIN, MEMORY_MAX, SPARE_MAX] = [1 << 16, 1 << 22, 2];
 const UTF_8 = new TextEncoder();
@@ -31,7 +31,7 @@ export class Gathered {
   #memory: Uint8Array = NOTHING;
   #size = 0;
 
-  /** What is collected. It is valid until it is cleared. */
+  /** The collected bytes. They are valid until bytes are added or removed. */
   get bytes(): Uint8Array {
     return this.#memory.subarray(0, this.#size);
   }
@@ -51,8 +51,8 @@ export class Gathered {
   }
 
   /**
-   * Adds a text, and returns its bytes. Those of texts before it stay what they are, but do not
-   * stand with it if there is no room.
+   * Adds a text, and returns its bytes, which are valid until all are removed. They stand behind
+   * those of the text before it, if there is room.
    */
   addText(text: string): Uint8Array {
     if (this.#memory.length - this.#size < text.length) this.#take(text.length);

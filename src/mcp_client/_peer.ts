@@ -80,7 +80,10 @@ const OPEN_MAX = 64;
 /** The server at the other end of a connection. */
 export class Peer {
   readonly #options: PeerOptions;
-  /** The requests without an answer: a table that a Map has replaced keeps its values for long. */
+  /**
+   * The requests without an answer. What ends is emptied: the engine keeps old tables of a Map, with
+   * what was in them, for long.
+   */
   readonly #pending = new Map<string, { of: Pending | undefined }>();
   /** The open requests of the server, by id. */
   readonly #open = new Map<string, AbortController>();

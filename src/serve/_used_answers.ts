@@ -30,7 +30,10 @@ export class UsedAnswers {
   readonly #by: string;
   #count = 0;
   #sweepAt = 0;
-  /** The names of files: if a clock jumps, those of answers that can be used again are removed. */
+  /**
+   * The names of the files that it has seen. Where a clock jumps, a file is removed whose answer
+   * could be used again.
+   */
   readonly #seen = new Set<string>();
 
   /** Takes the PML home, and the name of this process. */

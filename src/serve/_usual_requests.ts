@@ -221,7 +221,7 @@ class BegunRequest {
     cancel?.(reason);
   }
 
-  /** Lets go of what it stands in: a table that a Map has replaced keeps its values for long. */
+  /** Forgets its call. The engine keeps old tables of a Map, with what was in them, for long. */
   #end(): ((said?: string) => void) | undefined {
     const over = this.#onOver;
     this.#onOver = this.cancel = undefined;

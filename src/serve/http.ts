@@ -108,7 +108,7 @@ class Door {
     await this.#answers.send(
       response,
       made,
-      (event) => leave(this.#open.get(response)?.body, event),
+      (part) => removeAnswered(this.#open.get(response)?.body, part),
     );
   }
 
@@ -210,8 +210,8 @@ class Door {
   }
 }
 
-/** Leaves in a batch what a part of its stream does not answer. */
-function leave(batch: unknown, part: Uint8Array | undefined): void {
+/** Removes the requests from a batch that a part of its stream answers. */
+function removeAnswered(batch: unknown, part: Uint8Array | undefined): void {
   if (!Array.isArray(batch)) return;
   for (const line of new TextDecoder().decode(part).split("\n")) {
     const data = new TextEncoder().encode(line.replace("data: ", ""));

@@ -24,7 +24,7 @@ const POWERS: readonly Power[] = [
   },
   {
     name: "Reading a file",
-    // The second reads what the kernel tells of processes.
+    // All but the first read what the kernel tells of processes.
     owners: [
       "src/io/regular_file.ts",
       "src/sandbox/process.ts",
