@@ -67,12 +67,13 @@ export async function serveStdio(
   // A signal may come while the app is still being opened.
   if (options.signal.aborted) return;
   const connection = new StdioConnection(options);
-  if (await connection.listen() === "closed") return;
-  const face = load();
-  face.catch(() => {}); // it is awaited below
+  if (!await connection.listen()) return;
   const { Direct } = await import("./_direct.ts");
+  const { promise: face, resolve } = Promise.withResolvers<Face>();
   await using direct = new Direct(face, { ...options, ends: connection });
   connection.serve(direct);
+  // The first answer of the newest revision needs nothing of it.
+  resolve(load());
   await face;
   await connection.closed;
 }
@@ -85,10 +86,10 @@ class StdioConnection implements Ends {
   readonly #output: Outgoing;
   readonly #inFlight = new Set<string>();
   readonly #listening = new Listening();
-  readonly #closed = Promise.withResolvers<"closed">();
+  readonly #closed = Promise.withResolvers<false>();
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
-  readonly #asked = Promise.withResolvers<"asked">();
+  readonly #asked = Promise.withResolvers<true>();
   #direct: Direct | undefined;
   /** The messages that came before there was what serves them. */
   readonly #waiting: Message[] = [];
@@ -110,10 +111,13 @@ class StdioConnection implements Ends {
     options.signal.addEventListener("abort", () => void this.close(), { once: true });
   }
 
-  /** Begins to read. Resolves with the first request, or after a short time without one. */
-  async listen(): Promise<"asked" | "closed"> {
+  /**
+   * Begins to read. Resolves to true with the first request, or after a short time without one; to
+   * false when the connection is closed.
+   */
+  async listen(): Promise<boolean> {
     void this.#read();
-    const timer = setTimeout(() => this.#asked.resolve("asked"), FIRST_REQUEST_MS);
+    const timer = setTimeout(() => this.#asked.resolve(true), FIRST_REQUEST_MS);
     try {
       return await Promise.race([this.#asked.promise, this.closed]);
     } finally {
@@ -147,7 +151,7 @@ class StdioConnection implements Ends {
     this.#open = false;
     // A pending read would keep the process alive.
     await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
-    this.#closed.resolve("closed");
+    this.#closed.resolve(false);
     if (this.#output.size > 0) this.#pipes.giveUp();
   }
 
@@ -215,7 +219,7 @@ class StdioConnection implements Ends {
 
   /** Answers the first request at once if it is `initialize`. */
   #greets({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): boolean {
-    this.#asked.resolve("asked");
+    this.#asked.resolve(true);
     if (this.#direct !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;
     }
