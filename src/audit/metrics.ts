@@ -5,6 +5,7 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
 /** The number of values, their sum, and their distribution. */
@@ -39,9 +40,6 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */
 const LEAST = 0.001;
-/** How many answers may wait to be counted. */
-const WAITING_MAX = 64;
-const SOON_MS = 20;
 
 /** A distribution of values in constant memory: a histogram whose buckets grow with the values. */
 export class Histogram {
@@ -106,9 +104,7 @@ export class Metrics {
     if (tokens === undefined) return;
     const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
-    const isFirst = this.#waiting.push(() => tally.add(tokens())) === 1;
-    if (this.#waiting.length === WAITING_MAX) this.#countAll();
-    else if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
+    if (this.#waiting.push(() => tally.add(tokens())) === 1) setImmediate(() => this.#countAll());
   }
 
   /** Returns all counts. */
