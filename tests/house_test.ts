@@ -60,6 +60,7 @@ Deno.test("the hub is published with all that it imports, and names PML's face b
     assert.ok(Object.hasOwn(specifiers, wanted), `${wanted} is not in deno.lock`);
   }
   assert.match(await readRepo("hub/src/cli/cli.ts"), new RegExp(`VERSION = "${hub.version}"`));
+  assert.match(await readRepo("hub/src/mcp/mcp.ts"), new RegExp(`version: "${hub.version}"`));
 });
 
 Deno.test("every export of the package is documented and refers to nothing private", async () => {

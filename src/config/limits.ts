@@ -75,13 +75,13 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   writeBytes: [4096 * MB, MB, 1024 * 1024 * MB],
   /** How long the start of a server may take. */
   startMs: [30 * SECOND, 100, 10 * MINUTE],
-  /** How much of a child's standard error is kept. */
+  /** How much of a server program's standard error is kept for errors. */
   stderrBytes: [64 * KB, KB, 16 * MB],
-  /** How many tools the catalog may contain. */
+  /** How many items one list of a server may have. */
   catalogTools: [50_000, 100, 1_000_000],
   /** The size at which a journal file is closed and the next one begins. */
   journalBytes: [16 * MB, 64 * KB, 1024 * MB],
-  /** How many journal files are kept. */
+  /** How many journal files of one process are kept. */
   journalFiles: [8, 1, 1000],
 };
 
