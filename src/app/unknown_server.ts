@@ -33,10 +33,8 @@ export class UnknownServer extends KnownServer {
     this.#servers = options.servers;
   }
 
-  /** Returns what is to be approved before a registry may be asked; throws for a disabled name. */
+  /** Returns what is to be approved before a registry may be asked. */
   override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
-    // Its name belongs to a file, so no registry learns it.
-    if (this.kind === "disabled") throw unknownTool(call.id, this.#servers);
     const near = nearServer(call.id, this.#servers);
     try {
       const unapproved = await super.unapproved(call);
