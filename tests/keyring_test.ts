@@ -145,3 +145,28 @@ Deno.test("pml key from has a program give a key, also to a PML that runs, and s
   });
   assert.match(planted.stdout, /Cannot find the program "planted" on PATH/);
 });
+
+Deno.test("A program in the workspace, which tools could change, gives no key, however it is named", async () => {
+  await using far = new Scripted();
+  await using ws = await makeScene(far);
+  const inside = join(ws.path, "manager");
+  await writeFile(inside, `#!/bin/sh\necho ran >> "${ws.root}/runs"\necho of-the-manager\n`);
+  await chmod(inside, 0o755);
+  const link = join(ws.root, "manager");
+  await Deno.symlink(inside, link);
+  for (const program of [inside, link]) {
+    // It may have been said where the workspace was another one.
+    const places = join(ws.home, "key_sources.json");
+    await writeFile(places, JSON.stringify({ OTHER_KEY: { command: [program] } }));
+    await chmod(places, 0o600);
+    const { stderr } = await runPml(ws, ["call", "far:t"]);
+    assert.match(stderr, /"OTHER_KEY" from ".*manager": it is no program outside the workspace/);
+    assert.equal(far.came.at(-1)?.headers.get("x-other"), "none");
+    await Deno.remove(places);
+    const from = ["key", "from", "OTHER_KEY", "--", program];
+    const { code, stdout } = await runPmlOnTerminal(ws, from);
+    assert.equal(code, 2, stdout);
+    assert.match(stdout, /Cannot find the program ".*manager" on PATH\s+Install it outside/);
+  }
+  await assert.rejects(Deno.stat(`${ws.root}/runs`), Deno.errors.NotFound);
+});

@@ -27,17 +27,11 @@ export interface ApprovalSources {
   readonly registries: () => Promise<RegistryServers>;
 }
 
-/** What ships with PML is approved by that. */
+/** Asks nothing: what ships with PML is approved by that, and a name that is off fails each call. */
 export const SHIPPED_APPROVAL: Approval = {
   text: () => "a module that ships with PML, in the sandbox",
   identity: () => Promise.resolve(undefined),
   unapproved: () => Promise.resolve(undefined),
-};
-
-/** Nothing of a server is approved that a file switched off; who calls it is told so. */
-export const DISABLED_APPROVAL: Approval = {
-  ...SHIPPED_APPROVAL,
-  text: () => "a server that a file switched off",
 };
 
 /** The person approved the content of each capability that was saved. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { delimiter, dirname } from "node:path";
+import { basename, delimiter, dirname, isAbsolute } from "node:path";
 import { browserEnvironment } from "../config/child_environment.ts";
 import type { LoadedConfig } from "../config/config.ts";
 import { PmlError } from "../core/errors.ts";
@@ -131,11 +131,15 @@ export function outsideEnvironment(
   return { ...browserEnvironment(environment), PATH };
 }
 
-/** Returns the absolute path of a program of the person; undefined if it is not there. */
+/**
+ * Returns the absolute path of a program of the person, by its name or its path; undefined if it is
+ * not there, or in the workspace, where tools could change it.
+ */
 export function findOutside(
   { environment, workspace: { root: workspace } }: LoadedConfig,
   name: string,
 ): string | undefined {
-  const path = searchPath(environment.get("PATH"), workspace);
-  return findProgram(name, { path, workspace });
+  const isPath = isAbsolute(name);
+  const path = searchPath(isPath ? dirname(name) : environment.get("PATH"), workspace);
+  return findProgram(isPath ? basename(name) : name, { path, workspace });
 }

@@ -27,7 +27,6 @@ import { CLOUD_URL, type CloudEntry } from "../remote/rpc.ts";
 import {
   actionApproval,
   CAPABILITY_APPROVAL,
-  DISABLED_APPROVAL,
   namedApproval,
   ownApproval,
   registryApproval,
@@ -159,7 +158,7 @@ export class Kinds {
     const { name, origin, kind } = listing;
     const { policy, servers, pins } = this.#options;
     const unknown: Kind["make"] = (options) => new UnknownServer({ ...options, servers });
-    if (kind === "disabled") return { approval: DISABLED_APPROVAL, make: unknown };
+    if (kind === "disabled") return { approval: SHIPPED_APPROVAL, make: unknown };
     if (origin === "builtin") {
       return { approval: SHIPPED_APPROVAL, make: this.#module(() => this.#shipped(name)) };
     }
@@ -196,7 +195,7 @@ export class Kinds {
     const refusal = isCloud &&
       narrowing?.company?.forbids({ name, kind: "cloud", url: cloud?.url ?? CLOUD_URL });
     const approval = refusal
-      ? { ...DISABLED_APPROVAL, unapproved: () => Promise.reject(refusal.error) }
+      ? { ...SHIPPED_APPROVAL, unapproved: () => Promise.reject(refusal.error) }
       : namedApproval({ ...this.#options, isCloud });
     return {
       approval,

@@ -43,7 +43,11 @@ export async function keyFrom(app: App, name: string, source: KeySource): Promis
       throw unfound(name, "the keyring", Object(error).message);
     }
   }
-  const [file = "", ...args] = source.command;
+  const [said = "", ...args] = source.command;
+  const file = findOutside(app.loaded(), said);
+  if (file === undefined) {
+    throw unfound(name, quoted(said, 200), "it is no program outside the workspace");
+  }
   const program = { file, env: outsideEnvironment(app.loaded()) };
   const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
   const value = stdout.replace(/\r?\n$/, "");

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { basename, isAbsolute, join } from "node:path";
+import { basename, join } from "node:path";
 import {
   keyFrom,
   type KeySource,
@@ -119,7 +119,7 @@ async function from(
 ): Promise<Shown> {
   if (name === CLOUD) throw usage(`Cannot keep ${CLOUD} elsewhere`, "Use `pml key set`");
   needPerson(`Cannot take ${name} from a program`, "");
-  const file = isAbsolute(program) ? program : programOf(at.app, program);
+  const file = programOf(at.app, program);
   const source = { command: [file, ...args] };
   const fact = `Each start of PML runs ${
     visible(JSON.stringify(source.command), 2_000)

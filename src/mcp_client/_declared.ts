@@ -70,11 +70,6 @@ export class DeclaredCapabilities implements Disposable {
     };
   }
 
-  /** Returns whether a server has the capabilities of the current client. */
-  isCurrent(name: string): boolean {
-    return !this.#isStale(this.#of(name));
-  }
-
   /** Sets the connection of a server that has started. */
   connected(name: string, connection: Connection): void {
     this.#of(name).connection = connection;

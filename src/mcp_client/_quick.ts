@@ -81,13 +81,12 @@ class QuickServerTool implements QuickTool {
   }
 
   holds(): boolean {
-    const { pool, lists, declared, outages, ownerOf } = this.#parts;
+    const { pool, lists, outages, ownerOf } = this.#parts;
     const server = this.#server;
     try {
       const isSame = this.#way() === server && server.version() === this.#version;
       const connection = isSame ? pool.at(server.name, this.#version) : undefined;
       return connection !== undefined && ownerOf(server) === this.#owner &&
-        declared.isCurrent(server.name) &&
         lists.isCurrent(this.#owner, this.#list, connection.tells ? Infinity : FRESH_MS) &&
         outages.of(`${server.name} ${this.#version}`) === undefined;
     } catch {

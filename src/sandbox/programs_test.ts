@@ -75,6 +75,11 @@ Deno.test("host.exec() runs in a folder of the workspace, and in no other", asyn
   assert.equal(await tried("out"), "PATH_OUTSIDE_WORKSPACE");
   assert.equal(await tried("/"), "PATH_OUTSIDE_WORKSPACE");
   assert.equal(await tried("a.txt"), "SANDBOX_DENIED");
+  const outside = await Deno.makeTempDir();
+  const granted = await runner(yard, { read: [yard.ws, outside] });
+  const there = granted.exec("pwd", [], { options: { cwd: outside } });
+  assert.equal(await codeOf(there), "SANDBOX_DENIED");
+  await Deno.remove(outside);
 });
 
 Deno.test("host.exec() gives programs a small environment, and no way to load code into them", async () => {
@@ -198,7 +203,8 @@ Deno.test("host.exec() survives a program that ends just when its time is over",
   const [stdout, stderr, stdin] = [new Blob().stream(), new Blob().stream(), new WritableStream()];
   const child = { pid: 1 << 29, status: ended.promise, kill, stdout, stderr, stdin };
   const ops = withCommand(() => ({ spawn: () => child }), () => {
-    const start = { run: { it: "/it" }, env: {}, environment: {} } as unknown as HostStart;
+    const own = { env: {}, environment: {}, workspace: "/" };
+    const start = { run: { it: "/it" }, ...own } as unknown as HostStart;
     const walls = {
       follow: () => ({ path: "/", info: { isDirectory: true } }),
     } as unknown as PathGuard;

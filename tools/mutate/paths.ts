@@ -137,6 +137,25 @@ export const PATHS: readonly Mutant[] = [
     filter: "host.exec() runs in a folder of the workspace, and in no other",
   },
   {
+    name: "program-folder-granted",
+    guard:
+      "A program of a module is started in the workspace, whatever the module may read beside it",
+    file: "programs.ts",
+    find: "const isInside = within(this.#start.workspace, path);",
+    put: "const isInside = true;",
+    test: "src/sandbox/programs_test.ts",
+    filter: "host.exec() runs in a folder of the workspace, and in no other",
+  },
+  {
+    name: "key-program",
+    guard: "A program that gives a key lies outside the workspace, also where its path was given",
+    file: "keyring.ts",
+    find: "return findProgram(isPath ? basename(name) : name, { path, workspace });",
+    put: "return isPath ? name : findProgram(name, { path, workspace });",
+    test: "tests/keyring_test.ts",
+    filter: "A program in the workspace, which tools could change, gives no key",
+  },
+  {
     name: "stays-inside",
     guard: "A path that leaves a folder by its names or its links does not stay inside",
     file: "place.ts",

@@ -55,17 +55,6 @@ export const QUICK: readonly Mutant[] = [
     filter: "A call that was recorded is not sent if something changed since, and passes the gates",
   },
   {
-    name: "quick-blocked",
-    guard:
-      "A server that may not run is not called at once; what blocks it is another version, too",
-    file: "known_server.ts",
-    find: "this.blocked() === undefined && isGiven?.(definition) === true",
-    put: "isGiven?.(definition) === true",
-    test: CALLS,
-    filter: "A workspace file that nobody trusts any more runs nothing at once",
-    isTwice: true,
-  },
-  {
     name: "quick-pins",
     guard: "A tool is called at once only as it was approved",
     file: "known_server.ts",
@@ -118,16 +107,6 @@ export const QUICK: readonly Mutant[] = [
     put: "isSame && pool ? { tells: true } : undefined;",
     test: LIMITS,
     filter: "A server that dies in a call may have run it, and the next call starts it again",
-  },
-  {
-    name: "quick-declared",
-    guard: "A server that was told of another client is started again first, as its lists say, too",
-    file: "_quick.ts",
-    find: "declared.isCurrent(server.name) &&",
-    put: "",
-    test: CALLS,
-    filter: "What a client says of itself in a request holds for that request",
-    isTwice: true,
   },
   {
     name: "quick-judge",

@@ -169,8 +169,10 @@ export class Programs {
   #folder(asked: string): string {
     const attempt = { op: "run in", asked, access: "read" } as const;
     const { path, info } = this.#guard.follow(attempt);
-    if (info.isDirectory) return path;
-    throw refusal("SANDBOX_DENIED", attempt, "it is no folder");
+    // A rule that allows a program leaves its folder free.
+    const isInside = within(this.#start.workspace, path);
+    if (info.isDirectory && isInside) return path;
+    throw refusal("SANDBOX_DENIED", attempt, "it is no folder of the workspace");
   }
 }
 
