@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer } from "node:https";
@@ -53,6 +53,11 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
+function privateKey(): string {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
 async function served(answer: (request: IncomingMessage, response: ServerResponse) => void, tls?: {
   readonly cert: string;
   readonly key: string;
@@ -63,6 +68,30 @@ async function served(answer: (request: IncomingMessage, response: ServerRespons
   const { port } = server.address() as AddressInfo;
   return { port, [Symbol.dispose]: () => void server.close() };
 }
+
+Deno.test("What was signed is published once, however often, and by no other key or with other content", async () => {
+  for (const moderated of [[], ["--moderated"]]) {
+    await using hub = await spawnHub(...moderated);
+    const keys = ["a.pem", "b.pem"].map((name) => [name, privateKey()] as const);
+    await write(hub, { "words.ts": PLAIN, ...Object.fromEntries(keys) });
+    const publish = await publisher(hub);
+    const signed = async (key: string) => await publish("words.ts", "--key", hub.ws.file(key));
+    const first = await signed("a.pem");
+    assert.equal(first.code, 0, first.stderr);
+    const accept = "application/json";
+    const served = async () =>
+      await (await fetch(`${hub.url}/words`, { headers: { accept } })).text();
+    const before = await served();
+    const again = await signed("a.pem");
+    assert.deepEqual([again.code, again.stdout], [0, first.stdout], again.stderr);
+    const refused = /The hub refuses it \(409\): "words@1\.0\.0" is there with other content/;
+    assert.match((await signed("b.pem")).stderr, refused);
+    assert.match((await publish("words.ts")).stderr, refused);
+    await write(hub, { "words.ts": `${PLAIN}// another\n` });
+    assert.match((await signed("a.pem")).stderr, refused);
+    assert.equal(await served(), before);
+  }
+});
 
 Deno.test("A file that imports nothing is published byte for byte, once, and a client calls it", async () => {
   await using hub = await spawnHub();

@@ -81,8 +81,10 @@ async function accepted(response: Response, { registry }: Target): Promise<Membe
   const { status } = response;
   const message = messageOf(said);
   if (status >= 400 && message !== "") {
+    const issued = response.headers.get("x-pml-issued");
     throw new PmlError("REGISTRY_BAD_RESPONSE", `The hub refuses it (${status}): ${message}`, {
       hint: hintOf(status),
+      ...issued !== null && { detail: { issued } },
     });
   }
   throw new PmlError(

@@ -111,9 +111,19 @@ export interface PublishOptions extends Target {
 export async function publish(entry: Prepared, options: PublishOptions): Promise<Members> {
   const { fqdn, version, code } = entry;
   const { registry, signer } = options;
-  const manifest = signer?.sign(entry.manifest, { registry, issued: new Date() }) ?? entry.manifest;
-  const body = { manifest, ...code !== undefined && { code } };
-  return await send({ method: "PUT", path: `${fqdn}@${version}`, body }, options);
+  const put = async (issued: Date) => {
+    const manifest = signer?.sign(entry.manifest, { registry, issued }) ?? entry.manifest;
+    const body = { manifest, ...code !== undefined && { code } };
+    return await send({ method: "PUT", path: `${fqdn}@${version}`, body }, options);
+  };
+  try {
+    return await put(new Date());
+  } catch (error) {
+    // It may be there from an attempt before: the same key makes the same signature at its time.
+    const issued = error instanceof PmlError ? new Date(String(error.detail?.issued)) : undefined;
+    if (signer === undefined || issued === undefined || isNaN(Number(issued))) throw error;
+    return await put(issued);
+  }
 }
 
 /** Hides a version, or shows it again. */

@@ -72,7 +72,9 @@ export interface Publication {
 
 /** Why nothing was changed. */
 export type Refusal =
-  | { readonly why: "key" | "exists" | "missing" | "too_wide" }
+  | { readonly why: "key" | "missing" | "too_wide" }
+  /** The version is there with other content, which was signed at this time, if it was. */
+  | { readonly why: "exists"; readonly issued?: string }
   /** The namespace of another organisation, or one that looks like it. */
   | { readonly why: "foreign" | "look_alike"; readonly namespace: string }
   | { readonly why: "full"; readonly share: keyof Shares }

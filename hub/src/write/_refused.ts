@@ -20,6 +20,9 @@ const SHARE: Readonly<Record<keyof Shares, string>> = {
   waiting: "This organisation has as many versions waiting as may wait",
 };
 
+/** The header with the time at which the version that is there was signed. */
+const ISSUED = "x-pml-issued";
+
 /** Answers a change that was not made. */
 export function refused(
   refusal: Refusal,
@@ -36,6 +39,7 @@ export function refused(
     case "exists":
       return failure(409, "version_exists", {
         message: `${name} is there with other content. Give it a new version`,
+        ...refusal.issued && { headers: { [ISSUED]: refusal.issued } },
       });
     case "missing":
       return failure(404, "not_found", {
