@@ -92,7 +92,12 @@ export function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly entry: unknown;
 }): void {
   if (first === undefined || !isObject(data)) return;
-  if (entry === undefined && !Object.hasOwn(data, first)) return;
+  if (!Object.hasOwn(data, first)) {
+    if (entry === undefined) return;
+    // An assignment could reach a prototype.
+    const all = { enumerable: true, writable: true, configurable: true };
+    Object.defineProperty(data, first, all);
+  }
   if (rest.length === 0) data[first] = entry;
   else put(data[first] ??= {}, { at: rest, entry });
 }

@@ -74,9 +74,9 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   };
 }
 
-/** Returns the keys that occur twice, and those that a record would drop silently. */
+/** Returns the keys that occur twice. */
 function duplicateKeys(node: Node): readonly Node[] {
-  const seen = new Set(["__proto__"]);
+  const seen = new Set();
   return (node.children ?? []).flatMap((child) => {
     const [key] = child.type === "property" ? child.children ?? [] : [];
     const again = key !== undefined && seen.size === seen.add(key.value).size;

@@ -189,10 +189,12 @@ Deno.test("readWorkspaceFile() tells each of many problems", async () => {
 Deno.test("readWorkspaceFile() takes __proto__ and constructor for unknown keys", async () => {
   const text = '{"version": 1, "__proto__": {"permissions": {"allow": ["*"]}}, "constructor": 1}';
   const problems = await problemsOf(text);
-  assert.deepEqual(new Set(problems.map(({ key }) => key)), new Set(["__proto__", "constructor"]));
+  assert.deepEqual(problems.map(({ key }) => key), ["__proto__", "constructor"]);
+  for (const { found } of problems) assert.equal(found, "an unknown key");
   for (const name of ["grants", "private_mcps", "mcpServers"]) {
-    const [first] = await problemsOf(`{"version": 1, "${name}": {"__proto__": {}}}`);
-    assert.equal(first?.key, `${name}.__proto__`);
+    const [first, second] = await problemsOf(`{"version": 1, "${name}": {"__proto__": {}}}`);
+    assert.deepEqual([first?.key, first?.found], [`${name}.__proto__`, "an unknown key"]);
+    assert.equal(second, undefined);
   }
   const env = '{"version": 1, "mcpServers": {"a": {"command": "x", "env": {"__proto__": "1"}}}}';
   assert.equal((await problemsOf(env))[0]?.key, "mcpServers.a.env.__proto__");
