@@ -152,6 +152,19 @@ Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what
   }
 });
 
+Deno.test("readWorkspaceFile() tells once of a text that ends too early", async () => {
+  const early = [
+    '{"version": 1, "mcpServers": {"a": {"args": ["x"',
+    '{"version": 1, "mcpServers": {"a": {"command": "x"},\n',
+    '{"version": 1, "mcpServers": {"a": {"command": "x\n',
+    '{"version": 1, "mcpServers": {"a": /* x',
+    '{"version": 1, "mcpServers":',
+  ];
+  for (const text of early) assert.equal((await problemsOf(text)).length, 1, text);
+  const two = await problemsOf('{"version" 1, "intent" "x", "mcpServers": {');
+  assert.deepEqual(two.map(({ column }) => column), [12, 24]);
+});
+
 Deno.test("readWorkspaceFile() says all of it in one message", async () => {
   const { error, path } = await read(
     '{\n"version": 1,\n"permissions": {\n "allow": "*", "x": 1}, "a": 1, "b": 2, "c": 3\n}',

@@ -46,3 +46,13 @@ Deno.test("pml import takes __proto__ for a name that it does not take, and read
     ["bad", "PML wants as env another name"],
   ]);
 });
+
+Deno.test("A file that ends too early is told once, however much is open in it", async () => {
+  const text = `{"version": 1, "mcpServers": {"a": {"args": ["x"`;
+  await using ws = await makeWorkspace({ files: { ".mcp.json": text }, pml: text });
+  const imported = await runPml(ws, ["import", ".mcp.json"], { env: { PML_TRUST: "" } });
+  const listed = await runPml(ws, ["list"]);
+  for (const { stdout, stderr } of [imported, listed]) {
+    assert.equal((stdout + stderr).match(/invalid JSON/g)?.length, 1, stdout + stderr);
+  }
+});
