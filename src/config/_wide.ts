@@ -31,6 +31,6 @@ export function whyWide({ root }: Workspace, environment: Environment): string |
   const names = [...homes, named]
     .flatMap((home) => isInside(home, root) ? relative(home, root).split(sep) : []);
   return names.some((name) => HIDDEN.test(name))
-    ? "it lies in a hidden folder of a home, and nothing marks it as a project"
+    ? "it is hidden in a home, and nothing marks it as a project"
     : undefined;
 }
