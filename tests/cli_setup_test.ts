@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { assertError, greeting, PML, write } from "./cli_greeter.ts";
+import { HAS_ACCOUNTS, pmlOfAccount } from "./kit/account.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
@@ -147,6 +148,24 @@ Deno.test("pml doctor tells a PML home that cannot be used, and puts nothing int
   const inside = await runPml(ws, ["doctor"], { env: { PML_HOME: ws.file("inside") } });
   assert.match(inside.stdout, /^warn configuration: Ignored PML_HOME: /m);
   await assert.rejects(Deno.stat(ws.file("inside")), Deno.errors.NotFound);
+});
+
+Deno.test({
+  name:
+    "A client's file that is too large to look into is told with its size, and as no more than that",
+  ignore: !HAS_ACCOUNTS,
+  fn: async () => {
+    const file = `{"mcpServers": {}, "x": "${"a".repeat(1_000_000)}"}`;
+    await using ws = await makeWorkspace({ files: { ".cursor/mcp.json": file } });
+    const command = pmlOfAccount(ws, `${ws.root}/other`);
+    const { stderr } = await runPml(ws, ["import", "--json"], { command });
+    const path = ws.file(".cursor/mcp.json");
+    for (const name of ["HOME", "PML_HOME"]) {
+      const why = `it has ${file.length} bytes, and at most 1000000 are allowed; mend or remove it`;
+      assert.ok(stderr.includes(`Ignored ${name}: "${path}" may set ${name} (${why}), `), stderr);
+    }
+    assert.doesNotMatch(stderr, /" sets /);
+  },
 });
 
 Deno.test("every other command refuses a broken configuration with exit code 2", async () => {

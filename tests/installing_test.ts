@@ -5,8 +5,10 @@
  */
 
 import assert from "node:assert/strict";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { FakeNpm } from "./kit/fake_npm.ts";
+import { npmServer } from "./kit/npm_server.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
@@ -120,6 +122,33 @@ Deno.test("A package that does not exist is tried once in a command, and npm's r
   }
   const { stdout } = await runPml(ws, ["tools", "--refresh"]);
   assert.match(stdout, /^slow .*failed: .*404 Not Found/m);
+});
+
+Deno.test("Where npm writes no lock file, that is told, and not a version that nobody has seen", async () => {
+  await using ws = await stuck();
+  await writeFile(join(ws.env.PATH?.split(":")[0] ?? "", "npm"), "#!/bin/sh\necho '{}'\n");
+  const { stderr } = await runPml(ws, ["call", "slow:go", "a=1"]);
+  assert.match(
+    stderr,
+    /Cannot install "slow-pkg": npm wrote no lock file that says where it came from \(npm 7 and newer do\)\n.*install it yourself and give its path/,
+  );
+});
+
+Deno.test("Settings that keep npm from writing a lock file do not keep PML from installing", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": npmServer('"it ran"') } });
+  const settings = await readFile(npm.settings, "utf8");
+  for (const one of ["package-lock=false", "save=false", "dry-run=true"]) {
+    await writeFile(npm.settings, `${settings}\n${one}\n`);
+    await using ws = await makeWorkspace({
+      env: { NPM_CONFIG_USERCONFIG: npm.settings },
+      pml: {
+        permissions: { allow: ["tiny:*"] },
+        mcpServers: { tiny: { command: "npx", args: ["-y", "tiny"] } },
+      },
+    });
+    const { stdout } = await runPml(ws, ["tools", "--refresh"]);
+    assert.match(stdout, /^tiny .*ready/m, one);
+  }
 });
 
 Deno.test("What a server wrote before it ended is told with the failure, and kept for pml logs", async () => {

@@ -112,6 +112,24 @@ Deno.test("A call approved after its workspace lost its trust does not run, and 
   }
 });
 
+Deno.test("pml approve tells of the trust as it is after the answer, not as it was before the question", async () => {
+  await using ws = await makeScene();
+  const file = ws.file(".pml.json");
+  const text = await readFile(file, "utf8");
+  const losses = [
+    async () => assert.equal((await runPml(ws, ["trust", "--revoke"])).code, 0),
+    () => writeFile(file, text.replace("{", "{ ")),
+  ];
+  for (const [at, loss] of losses.entries()) {
+    await trustIt(ws);
+    await runPml(ws, ["call", "filesystem:write_file", `path=${at}.txt`, "content=hi"]);
+    const { stdout } = await runPmlOnTerminal(ws, ["approve"], {
+      typed: [[/this call\?.*\[N\] no/, loss], ["", "y"]],
+    });
+    assert.match(stdout, /Approved once\. The workspace is no longer trusted\./);
+  }
+});
+
 Deno.test("pml trust shows what is new and what is gone since the last yes", async () => {
   await using ws = await makeScene();
   assert.doesNotMatch(await trustIt(ws), /Since you trusted it last/);

@@ -8,10 +8,10 @@
  * @module
  */
 
-import { resolve } from "node:path";
-import { parseArgs } from "node:util";
-import { median, pathOf } from "../measure.ts";
+import process from "node:process";
+import { median } from "../measure.ts";
 import { Load, type Loaded, type Target } from "./load.ts";
+import { optionsOf } from "./options.ts";
 import { startServers } from "./servers.ts";
 
 const WARM_UP = { connections: 16, calls: 2_000 };
@@ -24,28 +24,21 @@ interface Cell {
   readonly rounds: readonly Loaded[];
 }
 
-const { values } = parseArgs({
-  args: Deno.args,
-  options: {
-    peers: { type: "string" },
-    project: { type: "string", default: pathOf("") },
-    rounds: { type: "string", default: "3" },
-    seconds: { type: "string", default: "2" },
-    connections: { type: "string", default: "1,16,64,256" },
-    only: { type: "string", default: "" },
-    json: { type: "boolean", default: false },
-  },
-});
+const options = optionsOf(Deno.args);
+if (typeof options === "string") {
+  console.error(options);
+  process.exit(2);
+}
+const { peers, project, rounds, seconds, connections: numbers, only, json } = options;
 
 // The servers start in a folder of their own.
-await using servers = await startServers({
-  peers: values.peers === undefined ? undefined : resolve(values.peers),
-  project: resolve(values.project),
-});
-const targets = servers.targets.filter(({ name }) => new RegExp(values.only).test(name));
-const numbers = values.connections.split(",").map(Number);
+await using servers = await startServers({ peers, project });
+const targets = servers.targets.filter(({ name }) => only.test(name));
+if (targets.length === 0) {
+  throw new Error(`None is called ${only}: ${servers.targets.map(({ name }) => name).join("; ")}`);
+}
 const found = new Map<string, { target: Target; connections: number; rounds: Loaded[] }>();
-for (let round = 0; round < Number(values.rounds); round++) {
+for (let round = 0; round < rounds; round++) {
   for (const target of targets) {
     await using load = await Load.open(target);
     await load.run(WARM_UP);
@@ -53,12 +46,12 @@ for (let round = 0; round < Number(values.rounds); round++) {
       const key = `${target.name} ${connections}`;
       const cell = found.get(key) ?? { target, connections, rounds: [] };
       found.set(key, cell);
-      cell.rounds.push(await load.run({ connections, ms: Number(values.seconds) * 1_000 }));
+      cell.rounds.push(await load.run({ connections, ms: seconds * 1_000 }));
     }
   }
 }
 const cells = [...found.values()];
-if (values.json) console.log(JSON.stringify(cells.map(figures)));
+if (json) console.log(JSON.stringify(cells.map(figures)));
 else console.log(table(cells));
 
 function middle({ rounds }: Cell, of: "perSecond" | "p50" | "p99"): number {

@@ -17,11 +17,17 @@ export interface Servers extends AsyncDisposable {
 
 const BACKEND = ["node", pathOf("bench/serve/backend.mjs")];
 const START_MS = 60_000;
+/** The other gateways, and the file in `node_modules` that starts each. */
+export const PEERS = {
+  supergateway: "supergateway/dist/index.js",
+  "mcp-proxy": ".bin/mcp-proxy",
+  "mcp-hub": "mcp-hub/dist/cli.js",
+};
 
 /** Starts all servers. The other gateways are those that npm installed in a folder. */
 export async function startServers(
   { peers, project = pathOf(""), only = "" }: {
-    readonly peers?: string;
+    readonly peers?: string | undefined;
     readonly project?: string;
     /** Starts none but this, if it is "pml". */
     readonly only?: string;
@@ -64,31 +70,34 @@ export async function startServers(
   return { targets, pml: pml.pid, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-type Start = (command: readonly string[], env?: Record<string, string>) => Promise<unknown>;
+type Start = (command: readonly string[], env?: Record<string, string>) => Promise<Child>;
 
 async function startPeers(
   start: Start,
   { peers, folder }: { readonly peers: string; readonly folder: string },
 ): Promise<readonly Target[]> {
-  const file = (name: string) => `${peers}/node_modules/${name}`;
+  const file = (name: keyof typeof PEERS) => `${peers}/node_modules/${PEERS[name]}`;
   const ports = [await freePort(), await freePort(), await freePort()] as const;
   const [gateway, proxy, hub] = ports;
-  await start([
-    ...["node", file("supergateway/dist/index.js"), "--stdio", BACKEND.join(" ")],
+  const one = await start([
+    ...["node", file("supergateway"), "--stdio", BACKEND.join(" ")],
     ...["--outputTransport", "streamableHttp", "--stateful", "--port", `${gateway}`],
     ...["--logLevel", "none"],
   ], { QUIET: "1" });
-  await start([
-    ...["node", file(".bin/mcp-proxy"), "--port", `${proxy}`, "--host", "127.0.0.1"],
+  const two = await start([
+    ...["node", file("mcp-proxy"), "--port", `${proxy}`, "--host", "127.0.0.1"],
     ...["--server", "stream", "--", ...BACKEND],
   ], { QUIET: "1" });
   const [command, ...args] = BACKEND;
   const config = { mcpServers: { tiny: { command, args } } };
   await Deno.writeTextFile(`${folder}/mcp.json`, JSON.stringify(config));
-  await start([
-    ...["node", file("mcp-hub/dist/cli.js"), "--port", `${hub}`, "--config", `${folder}/mcp.json`],
+  const three = await start([
+    ...["node", file("mcp-hub"), "--port", `${hub}`, "--config", `${folder}/mcp.json`],
   ], { QUIET: "1" });
-  for (const port of ports) await until(() => isOpen(port), START_MS);
+  for (const [at, child] of [one, two, three].entries()) {
+    await until(() => child.isOver || isOpen(ports[at] ?? 0), START_MS);
+    if (child.isOver) throw new Error(`${Object.keys(PEERS)[at]} ended before it was ready`);
+  }
   await until(() => hasTools(hub), START_MS);
   return [
     { name: "supergateway, 2025-11-25", url: at(gateway), how: "session", tool: "tell" },
@@ -150,6 +159,7 @@ async function hasTools(port: number): Promise<boolean> {
 class Child implements AsyncDisposable {
   readonly said: Promise<string>;
   readonly pid: number;
+  isOver = false;
   readonly #child: Deno.ChildProcess;
 
   constructor(
@@ -163,6 +173,7 @@ class Child implements AsyncDisposable {
       stderr: isQuiet ? "null" : "inherit",
     }).spawn();
     this.pid = this.#child.pid;
+    void this.#child.status.then(() => this.isOver = true);
     this.said = isQuiet ? Promise.resolve("") : this.#firstLine();
   }
 

@@ -297,7 +297,7 @@ export class App implements AsyncDisposable {
 
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(ending("go on"));
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.openGateway?.[Symbol.dispose]();

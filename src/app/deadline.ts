@@ -191,6 +191,6 @@ export function inVain(): PmlError {
 
 function timedOut(id: ToolId, ms: number): PmlError {
   return new PmlError("TIMED_OUT", `Cannot finish "${id}": it took longer than ${ms} ms`, {
-    hint: "Ask for less at once, or raise limits.call_ms in config.yaml of the PML home",
+    hint: "Ask for less at once, or raise limits.call_ms in config.yaml",
   });
 }

@@ -323,7 +323,7 @@ function valuesOf(
   const why = own === undefined ? "no file of yours defines it" : "no command starts it";
   throw policy.forbidden(server)?.error ??
     new PmlError("USAGE", `Cannot install ${quoted(server)}: ${why}`, {
-      hint: "Name a server of `pml list` that a command starts",
+      hint: "Name one of `pml list` that a command starts",
     });
 }
 

@@ -267,7 +267,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     this.#opening = undefined;
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: it is another one now`;
     throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: `Search again: it is opened anew if you accepted it as it is now with ` +
+      hint: `Search again once you accepted it with ` +
         `\`pml search install-model\``,
     });
   }

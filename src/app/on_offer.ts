@@ -93,7 +93,7 @@ export class OnOffer {
         ...registries.asked(name).map((url) =>
           `Yes tells this name to the registry ${quoted(url, Infinity)}`
         ),
-        "Nothing runs yet: what they have under this name is asked about then",
+        "Nothing runs yet: what they have is asked about then",
       ],
       accept: () => Promise.resolve(void said.add(name)),
     };

@@ -144,7 +144,7 @@ export class RegistryServers implements Disposable {
     if (wrong !== undefined) return wrong.message;
     return here !== undefined && known.hash === here.found.hash
       ? undefined
-      : "its registry says something else of it now; calling it asks the person";
+      : "its registry says something else now; calling it asks the person";
   }
 
   /**

@@ -39,7 +39,7 @@ export class UnknownServer extends KnownServer {
     try {
       const unapproved = await super.unapproved(call);
       if (unapproved === undefined || near === undefined) return unapproved;
-      const meant = `Did you mean ${quoted(near)}? That server is here`;
+      const meant = `Did you mean ${quoted(near)}?`;
       return { ...unapproved, facts: [meant, ...unapproved.facts] };
     } catch (error) {
       if (!(error instanceof UnreachedName) || near === undefined) throw error;

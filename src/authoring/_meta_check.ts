@@ -132,7 +132,7 @@ function sayTool({ definition }: ModuleTool, say: Say): void {
   const size = JSON.stringify(definition).length;
   if (size > DEFINITION_MAX) {
     say("warning", `${key} has ${size} characters`, {
-      hint: "Make its schemas smaller: a model reads them whole",
+      hint: "Make its schemas smaller",
     });
   }
   sayUnknown(key, { found, known: OF_TOOL, say });

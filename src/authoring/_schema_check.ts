@@ -81,7 +81,7 @@ async function compile(
   } catch (error) {
     const why = asPmlError(error).message.replace("Cannot use a tool's schema: ", "");
     say("failed", `${what} cannot be used: ${visible(why, 300)}`, {
-      hint: "Write plain JSON Schema 2020-12: local $ref, bounded depth and size",
+      hint: "Write plain JSON Schema 2020-12: local $ref, less depth and size",
     });
   }
   return undefined;

@@ -51,6 +51,7 @@ export async function decide(
 ): Promise<"approved" | "refused" | "left"> {
   const { app, signal } = at;
   if (signal.aborted) return "left";
+  const was = app.config().trusted;
   const { id, text, expires } = pending;
   const { approvals, always } = await app.callPath();
   const call = asLeft(pending, app);
@@ -68,7 +69,10 @@ export async function decide(
   });
   if (reply === "Yes") {
     await approvals.grant(id);
-    tell(`Approved once.${app.config().trusted ? " The workspace stays trusted." : ""}`);
+    // Files and trust may have changed while the person thought.
+    await app.policy.reload();
+    const so = app.config().trusted ? "stays" : "is no longer";
+    tell(`Approved once.${was ? ` The workspace ${so} trusted.` : ""}`);
     return "approved";
   }
   if (reply === "Always" && call !== undefined) {

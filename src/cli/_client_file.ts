@@ -26,6 +26,8 @@ interface Place {
   readonly path: string;
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
+  /** Whether the entry has only members that are added to what is there, all at once. */
+  readonly adds?: boolean;
 }
 
 /** The edit of a client's file. */
@@ -86,8 +88,7 @@ async function withTable(
   { path, at, entry, before }: Place & { readonly before: ClientEntryValue | undefined },
 ): Promise<string> {
   const { stringify } = await import("smol-toml");
-  const wanted = await parseToml(text, path);
-  put(wanted, { at, entry });
+  const wanted = put(await parseToml(text, path), { at, entry });
   const end = text.includes("\r\n") ? "\r\n" : "\n";
   const tableOf = (said: unknown) =>
     `[${at.join(".")}]\n${stringify(said)}`.trimEnd().replaceAll("\n", end) + end;
@@ -113,14 +114,15 @@ function addedLines(before: string, after: string): readonly string[] {
  */
 export async function withValue(
   text: string,
-  { path, at, entry }: Place,
+  { path, at, entry, adds = false }: Place,
 ): Promise<string> {
   const jsonc = await import("jsonc-parser");
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : "";
   const before = text.slice(mark.length);
-  const wanted = await read(before, path);
-  put(wanted, { at, entry });
-  const after = edited(before, { at, entry, jsonc });
+  const now = await read(before, path);
+  const whole = adds ? { ...objectOf(now[at[0]]), ...objectOf(entry) } : entry;
+  const wanted = put(now, { at, entry: whole });
+  const after = edited(before, { at, entry, adds, jsonc });
   if (isDeepStrictEqual(await read(after, path), plain(wanted))) return mark + after;
   throw uneditable(path);
 }
@@ -145,9 +147,10 @@ function pathless(command: unknown): unknown {
 
 function edited(
   text: string,
-  { at, entry, jsonc }: {
+  { at, entry, adds, jsonc }: {
     readonly at: readonly string[];
     readonly entry: unknown;
+    readonly adds: boolean;
     readonly jsonc: Jsonc;
   },
 ): string {
@@ -157,6 +160,9 @@ function edited(
     return there ? jsonc.applyEdits(text, jsonc.modify(text, [...at], entry, {})) : text;
   }
   const indent = /^( +|\t)"/m.exec(text)?.[1] ?? "  ";
+  if (there !== undefined && adds) {
+    return appended(text, there, { own: membersText(entry, indent), indent });
+  }
   const list = there?.type === "array" && Array.isArray(entry) ? entry : undefined;
   const now = list && listed(text, { at, list, indent, jsonc });
   if (now !== undefined) return now;
@@ -172,8 +178,15 @@ function edited(
   while (depth > 0 && !holder) holder = nodeIn(text, at.slice(0, --depth), jsonc);
   const [name = "", ...below] = at.slice(depth);
   const value = below.reduceRight((inner, key) => ({ [key]: inner }), entry);
-  const own = `"${name}": ${JSON.stringify(value, null, indent)}`;
+  const own = membersText({ [name]: value }, indent);
   return holder ? appended(text, holder, { own, indent }) : text;
+}
+
+/** Returns the text of an object's members, without its braces. */
+function membersText(object: unknown, indent: string): string {
+  return Object.entries(Object(object))
+    .map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value, null, indent)}`)
+    .join(",\n");
 }
 
 function nodeIn(

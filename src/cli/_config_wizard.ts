@@ -97,7 +97,7 @@ async function askClient(at: CommandContext): Promise<WizardAnswers["client"]> {
 }
 
 async function askServers(at: CommandContext, present: number): Promise<number> {
-  const question = "How many MCP servers do you have, or plan to have, behind PML?";
+  const question = "How many MCP servers will be behind PML?";
   for (;;) {
     const word = await asked(at, `${question} (Enter for the ${present} that are set up)`);
     if (word === "") return present;

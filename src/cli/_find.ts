@@ -36,7 +36,7 @@ import { tokensLine, toolPage } from "./_tool_page.ts";
 
 type Offered = Awaited<ReturnType<Finder["offered"]>>;
 
-const LOOSE = "These share few words with the query; other words may find better ones";
+const LOOSE = "These share few words with the query; try others";
 const SAYS = { allow: "runs", ask: "asks", deny: "denied" } as const;
 
 /** Lists servers and their tools, or shows one tool in full. */

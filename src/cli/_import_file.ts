@@ -82,9 +82,11 @@ export async function addServers(app: App, target: Target, servers: Servers): Pr
   const { path, found } = target;
   const settings = Object.entries(servers)
     .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
-  const { backup, trusted } = await editFile(app, target, {
-    text: await textWith(target, settings),
-  });
+  const all = { path, at: ["mcpServers"], entry: servers, adds: true } as const;
+  const text = isTrustable(path)
+    ? await withValue(found?.text ?? NEW_WORKSPACE, all)
+    : await textWith(target, settings);
+  const { backup, trusted } = await editFile(app, target, { text });
   if (found === undefined) return "created";
   const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";
   return `changed; the file before is ${backup}${but}`;

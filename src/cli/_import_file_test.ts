@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
 import { type App, openApp } from "../app/app.ts";
+import { assertQuick } from "../../tests/kit/wait.ts";
 import { Scratch } from "../config/_scratch_test.ts";
 import { addServers, findTarget, findUndo } from "./_import_file.ts";
 
@@ -72,6 +73,27 @@ Deno.test("addServers() keeps the comments of any .pml.json, and undoing gives t
     }),
     { numRuns: 60 },
   );
+});
+
+Deno.test("addServers() takes a second for a thousand servers, whatever the file has", async () => {
+  const many = Object.fromEntries(
+    Array.from(
+      { length: 1_000 },
+      (_, at) => [`s${at}`, { command: "npx", args: ["-y", `p${at}`] }],
+    ),
+  );
+  for (const text of ["{}", '{\n  "mcpServers": {\n    "a": {"command": "x"} // mine\n  }\n}\n']) {
+    await assertQuick(1_000, async () => {
+      using scratch = new Scratch();
+      const path = scratch.write("ws/.pml.json", text);
+      const environment = scratch.environment({ PML_WORKSPACE: scratch.ws });
+      await within(await openApp({ cwd: scratch.ws, environment }), async (app) => {
+        await addServers(app, await findTarget(app, true), many);
+      });
+      const { mcpServers } = JSON.parse((await Deno.readTextFile(path)).replace("// mine", ""));
+      assert.deepEqual({ ...mcpServers, ...many }, mcpServers);
+    });
+  }
 });
 
 Deno.test("addServers() keeps the comments of a config.yaml, and undoing gives the same bytes", async () => {

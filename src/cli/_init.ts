@@ -46,7 +46,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   if (!isProject && client === undefined) {
     throw usage(
       "Cannot set up: the current folder is no project",
-      "Run it in your project's folder; `pml init --client NAME` connects a client everywhere",
+      "Run it in your project; `pml init --client NAME` connects a client everywhere",
     );
   }
   const asking = { ...at, ask: !yes, dry };

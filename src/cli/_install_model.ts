@@ -149,7 +149,7 @@ async function index(
     return all.length;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
-    tell(`Not all tools were indexed; later searches do the rest: ${error.message}`);
+    tell(`Later searches index the rest: ${error.message}`);
     return last;
   }
 }

@@ -64,7 +64,7 @@ function assertName(name: string): void {
     : isOwn(name)
     ? "names that begin with PML_ are PML's own"
     : isSteering(name)
-    ? "it changes how programs run, so it is taken from the environment only"
+    ? "it changes how programs run, so only the environment sets it"
     : undefined;
   if (why !== undefined) {
     throw usage(

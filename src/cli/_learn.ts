@@ -228,6 +228,6 @@ function told(round: TrialRound): string {
 function toldTried({ tried, untried, onlyRead }: TrialRound): string {
   const others = untried.length === 0 ? "" : ` Not tried: ${untried.slice(0, 20).join(", ")}.`;
   if (tried.length === 0) return `It starts. No tool was tried.${others}`;
-  const more = onlyRead ? " These tools only read; tools that write may need more." : "";
+  const more = onlyRead ? " Tools that write may need more." : "";
   return `It starts, and these tools worked: ${tried.join(", ")}.${more}${others}`;
 }

@@ -50,7 +50,7 @@ export async function login(
 
 /** Takes the address that a browser on another machine was sent to. */
 async function paste(login: Login, signal: AbortSignal): Promise<void> {
-  const what = "If that browser is on another machine, paste the address that it ends at";
+  const what = "If the browser is elsewhere, paste the address that it ends at";
   for (let lines; (lines = await askWord(what, signal)) !== undefined;) {
     // A pipe may bring several at once, and a wrong one must not hide the right one.
     for (const line of lines.split(/\s+/).filter(Boolean)) {

@@ -62,8 +62,8 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
   const done = await agreed(at, {
     change,
     also: "",
-    said: "Whoever has the token may call tools by the rules of this identity. What these do not " +
-      "allow waits for `pml approve`",
+    said: "Whoever has the token may call tools by these rules. What they do not allow waits " +
+      "for `pml approve`",
     about: { name },
   });
   if (done.code !== undefined) return done;
@@ -76,7 +76,7 @@ async function make(at: CommandContext, name: string): Promise<Shown> {
 
 async function revoke({ app }: CommandContext, name: string): Promise<Shown> {
   if (app.loaded().others?.identities.has(name) !== true) {
-    throw usage(`Cannot revoke ${quoted(name)}: there is no such identity`, "See `pml token list`");
+    throw usage(`Cannot revoke ${quoted(name)}: no such identity`, "See `pml token list`");
   }
   const path = await setForPerson(app, { keys: ["identities", name], value: undefined });
   return { value: { revoked: name, path }, text: `${name} has no access any more` };

@@ -24,7 +24,7 @@ export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
   const { list = false, revoke = false, words: [file] } = typed;
   if (list && revoke || file !== undefined && !revoke) {
     throw usage(
-      "Cannot run `pml trust` like this: only --revoke takes a file, and not with --list",
+      "Cannot run `pml trust` like this: --revoke alone takes a file",
       "Look at `pml trust --help`",
     );
   }
@@ -140,7 +140,7 @@ async function revoked(at: CommandContext, file: string | undefined): Promise<Sh
   await record(at, "trust revoked", { file: path });
   await app.policy.settle();
   const listed = app.config().trusted && file === undefined
-    ? "PML_TRUST lists the file, so it is trusted until you take it out there"
+    ? "PML_TRUST lists the file: take it out there"
     : "";
   return { value: { path }, text: `Not trusted any more: ${path}`, note: listed };
 }

@@ -109,7 +109,7 @@ export async function uninstall(at: CommandContext, { json }: Typed): Promise<Sh
     ...undone,
     "Removed",
     ...there.map((name) => `Left: ${visible(join(home, name))}`),
-    "Remove the program: deno uninstall -g pml (or npm uninstall -g @casys/pml)",
+    "Remove the program: deno uninstall -g pml, or npm uninstall -g @casys/pml",
   ];
   return { value, text: lines.join("\n"), code: left.length === 0 ? 0 : 1 };
 }

@@ -7,7 +7,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Document, Node, YAMLSeq } from "yaml";
-import { isObject } from "../core/json.ts";
+import { isObject, memberOf } from "../core/json.ts";
 import { refused, uneditable } from "./_files.ts";
 
 /** A value to set at a path of keys; undefined removes the key. */
@@ -29,7 +29,7 @@ export async function yamlWith(
   const before = text.slice(mark.length).replaceAll("\r\n", "\n");
   try {
     const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
-    const wanted: unknown = yaml.parse(before) ?? {};
+    let wanted: unknown = yaml.parse(before) ?? {};
     for (const { at, entry } of settings) {
       const known = document.getIn(at, true);
       // Only the scalar is replaced, so that a comment behind it stays.
@@ -37,7 +37,7 @@ export async function yamlWith(
         known.value = entry;
       } else if (yaml.isSeq(known) && isAdded(known.toJSON(), entry)) fill(document, known, entry);
       else set(document, { at, entry });
-      put(wanted, { at, entry });
+      wanted = put(wanted, { at, entry });
     }
     const after = document.toString({ lineWidth: 0 });
     if (!isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) {
@@ -84,17 +84,17 @@ function isNode(value: unknown): value is Node {
 }
 
 /**
- * Sets a value in plain data. It leaves what is no object; the comparison then finds the
- * difference.
+ * Returns plain data with a value set, which is a member of its own whatever its name. It leaves
+ * what is no object; the comparison then finds the difference.
  */
 export function put(data: unknown, { at: [first, ...rest], entry }: {
   readonly at: readonly string[];
   readonly entry: unknown;
-}): void {
-  if (first === undefined || !isObject(data)) return;
-  if (entry === undefined && !Object.hasOwn(data, first)) return;
-  if (rest.length === 0) data[first] = entry;
-  else put(data[first] ??= {}, { at: rest, entry });
+}): unknown {
+  if (first === undefined || !isObject(data)) return data;
+  const known = memberOf(data, first);
+  if (entry === undefined && known === undefined) return data;
+  return { ...data, [first]: rest.length === 0 ? entry : put(known ?? {}, { at: rest, entry }) };
 }
 
 /** Returns a value as JSON has it, without keys that are undefined. */

@@ -7,8 +7,9 @@
 
 import { join } from "node:path";
 import listed from "../../config/client-files.json" with { type: "json" };
+import { quoted } from "../core/json.ts";
 import { isGone, namesOf } from "../io/place.ts";
-import { readRegularText } from "../io/regular_file.ts";
+import { readRegularText, whyUnread } from "../io/regular_file.ts";
 
 /** The files in which clients keep the environment of the servers that they start. */
 const CLIENT_FILES = listed.filter((file) => !file.includes("*"));
@@ -21,15 +22,23 @@ export interface SettingFile {
   readonly folder: string;
 }
 
-/** Returns, for each variable, the first client's file in these folders that sets it. */
+/** Such a file, and what it has to do with a variable: `"FILE" sets NAME`. */
+export interface Setting extends SettingFile {
+  readonly said: string;
+}
+
+/** Returns, for each variable, the first client's file in these folders that sets it, or may. */
 export function setByClients(
   names: readonly string[],
   folders: Iterable<string>,
-): ReadonlyMap<string, SettingFile> {
-  const setBy = new Map<string, SettingFile>();
+): ReadonlyMap<string, Setting> {
+  const setBy = new Map<string, Setting>();
   if (names.length === 0) return setBy;
   for (const file of [...new Set(folders)].flatMap(clientFiles)) {
-    for (const name of names) if (!setBy.has(name) && sets(file.path, name)) setBy.set(name, file);
+    for (const name of names) {
+      const how = setBy.has(name) ? undefined : howSets(file.path, name);
+      if (how) setBy.set(name, { ...file, said: `${quoted(file.path, 200)} ${how}` });
+    }
   }
   return setBy;
 }
@@ -54,19 +63,23 @@ function namesIn(folder: string): ReadonlySet<string> {
   }
 }
 
-function sets(file: string, name: string): boolean {
+/** Returns how a file sets a variable; undefined if it does not. */
+function howSets(file: string, name: string): string | undefined {
   try {
-    if (!Deno.statSync(file).isFile) return false;
+    if (!Deno.statSync(file).isFile) return undefined;
     const text = unescaped(readRegularText(file, { most: MOST_BYTES, links: true }));
     // Other names may be part of longer names, or of values that only use them.
     const isNamed = name.startsWith("PML_")
       ? text.includes(name)
       : new RegExp(`(?<![\\w$:{])${name}["']?\\s*[:=]`).test(text);
+    if (isNamed) return `sets ${name}`;
     // The client's file may name a file of variables. That file can have any name, so the key
     // `envFile` is enough. For the home variables this is not checked.
-    return isNamed || !/^(?:HOME|USERPROFILE)$/.test(name) && /\benv_?file\b/i.test(text);
+    return !/^(?:HOME|USERPROFILE)$/.test(name) && /\benv_?file\b/i.test(text)
+      ? `names a file that may set ${name}`
+      : undefined;
   } catch (error) {
-    return !isGone(error);
+    return isGone(error) ? undefined : `may set ${name} (${whyUnread(error)}; mend or remove it)`;
   }
 }
 

@@ -9,7 +9,7 @@
 import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
-import { setByClients } from "./_client_files.ts";
+import { setByClients, type Setting } from "./_client_files.ts";
 import { type Environment, ignoring } from "./env.ts";
 import { NETWORK_NAMES } from "./network_names.ts";
 import { foldersAbove, markedProject, realPathOf } from "./workspace.ts";
@@ -41,7 +41,7 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   const theirs = { places, isPersons: (each: string) => homes.some((one) => isInside(each, one)) };
   const set = NAMES.filter((name) => environment.get(name));
   const setBy = setByClients(set, [root, ...foldersOf([...places, home], theirs)]);
-  const why = new Map([...setBy].map(([name, { path }]) => [name, setIn(path)]));
+  const why = new Map([...setBy].map(([name, by]) => [name, setIn(by)]));
   // A client's file may name the workspace. If that is outside of its own folder, reading asks
   // first.
   why.delete("PML_WORKSPACE");
@@ -58,7 +58,7 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
     (around ? liesIn(counting.home, around) : whereInside(counting.home, theirs));
   return Object.freeze({
     ...counting,
-    ...by !== undefined && !isInside(by.folder, root) && { sentBy: by.path },
+    ...by !== undefined && !isInside(by.folder, root) && { sentBy: by.said },
     ...homeless !== undefined && { homeless },
   });
 }
@@ -76,7 +76,7 @@ function withOwnHome(environment: Environment, places: readonly string[]): Envir
     own !== undefined && !places.includes(folder) && isInside(folder, own);
   const theirs = { places, isPersons };
   const [file] = setByClients(HOMES, foldersOf([...places, userHome], theirs)).values();
-  const why = whereInside(userHome, theirs) ?? (file && setIn(file.path));
+  const why = whereInside(userHome, theirs) ?? (file && setIn(file));
   if (why === undefined) return environment;
   const counting = ignoring(environment, new Map([["HOME", why]]));
   const homeless = `one that does not count (${why}), and the system knows no other`;
@@ -102,8 +102,8 @@ function liesIn(path: string, folder: string): string {
   return `${quoted(path, 200)} lies in ${quoted(folder, 200)}, which others may have written`;
 }
 
-function setIn(file: string): string {
-  return `${quoted(file, 200)} sets it, and a workspace cannot speak for the person`;
+function setIn({ said }: Setting): string {
+  return `${said}, and a workspace cannot speak for the person`;
 }
 
 function upwards(folder: string): readonly string[] {

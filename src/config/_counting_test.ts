@@ -92,6 +92,11 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
     ["x.code-workspace", "PML_HOME PML_TRUST"],
     [".claude/settings.json", `${" ".repeat(1_000_001)}`],
   ] as const;
+  const hows: Readonly<Record<string, string>> = {
+    ".vscode/mcp.json": "names a file that may set PML_TRUST",
+    ".claude/settings.json": "may set PML_TRUST (it has 1000001 bytes, and at most 1000000 are " +
+      "allowed; mend or remove it)",
+  };
   for (const [name, text] of spelled) {
     using scratch = new Scratch();
     scratch.write(`ws/${name}`, text);
@@ -104,7 +109,10 @@ Deno.test("loadConfig() ignores PML_HOME and PML_TRUST that a client's file insi
       const loaded = await loadConfig(environment, cwd);
       assert.equal(loaded.environment.home, scratch.home, name);
       assert.deepEqual(loaded.environment.trust, []);
-      assert.match(loaded.warnings.join("\n"), /Ignored PML_HOME: .*\n?.*Ignored PML_TRUST: /);
+      const warnings = loaded.warnings.join("\n");
+      assert.match(warnings, /Ignored PML_HOME: .*\n?.*Ignored PML_TRUST: /);
+      const said = `"${join(scratch.ws, name)}" ${hows[name] ?? "sets PML_TRUST"}, and a workspace`;
+      assert.ok(warnings.includes(`Ignored PML_TRUST: ${said}`), warnings);
     }
   }
 });

@@ -30,7 +30,7 @@ export async function parseJsonc(text: string, note: Note): Promise<Syntax | und
   const jsonc = await import("jsonc-parser");
   const errors: ParseError[] = [];
   const root = jsonc.parseTree(text, errors, { allowTrailingComma: true });
-  for (const { error, offset } of errors.slice(0, MOST)) {
+  for (const { error, offset } of apart(errors, text)) {
     const { path } = jsonc.getLocation(text, offset);
     const why = jsonc.printParseErrorCode(error).replace(/\B[A-Z]/g, " $&").toLowerCase();
     note(offset, { path, found: `invalid JSON (${why})`, wanted: "JSON with comments" });
@@ -52,8 +52,9 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   // With a lower log level the library ignores a second document silently.
   const options = { version: "1.2", prettyErrors: false, logLevel: "error" } as const;
   const document = yaml.parseDocument(text, options);
-  const wrong = [...document.errors, ...document.warnings];
-  for (const { code, message, pos: [offset] } of wrong.slice(0, MOST)) {
+  const wrong = [...document.errors, ...document.warnings]
+    .map(({ code, message, pos: [offset] }) => ({ code, message, offset }));
+  for (const { code, message, offset } of apart(wrong, text)) {
     const key = code === "DUPLICATE_KEY" ? /^[\w$-]*/.exec(text.slice(offset)) : null;
     const found = `invalid YAML (${visible(message, 120)})`;
     note(offset, { path: [...key ?? []], found, wanted: "YAML 1.2" });
@@ -74,9 +75,19 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
   };
 }
 
-/** Returns the keys that occur twice, and those that a record would drop silently. */
+/**
+ * Returns one problem of each place, the first ones. What is missing at the end may follow from
+ * another problem.
+ */
+function apart<T extends { readonly offset: number }>(all: readonly T[], text: string): T[] {
+  return all.filter(({ offset }, at) =>
+    at === 0 || offset < text.length && offset !== all[at - 1]?.offset
+  ).slice(0, MOST);
+}
+
+/** Returns the keys that occur twice. */
 function duplicateKeys(node: Node): readonly Node[] {
-  const seen = new Set(["__proto__"]);
+  const seen = new Set();
   return (node.children ?? []).flatMap((child) => {
     const [key] = child.type === "property" ? child.children ?? [] : [];
     const again = key !== undefined && seen.size === seen.add(key.value).size;

@@ -5,7 +5,6 @@
  */
 
 import { relative, sep } from "node:path";
-import { quoted } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { foldersAbove, homesOf, markedProject, namedHomeOf, type Workspace } from "./workspace.ts";
@@ -25,13 +24,13 @@ export function whyWide({ root }: Workspace, environment: Environment): string |
     folder === named || homes.some((home) => isInside(folder, home));
   if (TOPS.test(root) || isOver(root)) return HOLDS_HOMES;
   const { sentBy } = environment;
-  if (sentBy !== undefined) return `${quoted(sentBy, 200)} sets PML_WORKSPACE, and lies elsewhere`;
+  if (sentBy !== undefined) return `${sentBy}, and lies elsewhere`;
   const below = [root, ...foldersAbove(root)].filter((each) => !isOver(each));
   if (markedProject(below) !== undefined) return undefined;
   if (isInside(root, named)) return HOLDS_HOMES;
   const names = [...homes, named]
     .flatMap((home) => isInside(home, root) ? relative(home, root).split(sep) : []);
   return names.some((name) => HIDDEN.test(name))
-    ? "it lies in a hidden folder of a home, and nothing marks it as a project"
+    ? "it is hidden in a home, and nothing marks it as a project"
     : undefined;
 }

@@ -153,7 +153,6 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
   const place = { environment: scratch.environment(), root: scratch.ws };
   const texts = [
     '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}',
-    '{"mcpServers": {"__proto__": {"command": "x"}}}',
     '{"mcpServers": []}',
     "[]",
     "",
@@ -164,6 +163,11 @@ Deno.test("readClientFile() takes no key twice, and no strange shape", async () 
     const reading = readClientFile({ client: "claude-code", path }, place);
     await assert.rejects(reading, { code: "CONFIG_INVALID" }, text);
   }
+  // It is a name as any other, which PML does not take, and no prototype.
+  const text = '{"mcpServers": {"__proto__": {"command": "x"}, "a": {"__proto__": {"url": "y"}}}}';
+  const named = { client: "claude-code", path: scratch.write("ws/.mcp.json", text) } as const;
+  const [proto, a] = await readClientFile(named, place);
+  assert.deepEqual([proto?.name, a?.name, a?.said.url], ["__proto__", "a", undefined]);
   const path = scratch.write("any.toml", '[mcp_servers."my server"]\ncommand = "x"\n');
   const [entry] = await readClientFile({ client: undefined, path }, place);
   assert.deepEqual([entry?.name, entry?.key], ["my server", ["mcp_servers", "my server"]]);

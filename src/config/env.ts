@@ -25,7 +25,7 @@ export interface Environment {
   readonly namedHome?: string;
   /** The reason why PML can use no home. Then nothing runs. */
   readonly homeless?: string;
-  /** The client's file that sets `PML_WORKSPACE` to a folder outside its own, if there is one. */
+  /** The client's file that sets `PML_WORKSPACE` to a folder outside its own, and that it does. */
   readonly sentBy?: string;
   /** `PML_WORKSPACE` as it was written. */
   readonly workspace: string | undefined;

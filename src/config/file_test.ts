@@ -152,6 +152,19 @@ Deno.test("readWorkspaceFile() names line, column, key, found and wanted of what
   }
 });
 
+Deno.test("readWorkspaceFile() tells once of a text that ends too early", async () => {
+  const early = [
+    '{"version": 1, "mcpServers": {"a": {"args": ["x"',
+    '{"version": 1, "mcpServers": {"a": {"command": "x"},\n',
+    '{"version": 1, "mcpServers": {"a": {"command": "x\n',
+    '{"version": 1, "mcpServers": {"a": /* x',
+    '{"version": 1, "mcpServers":',
+  ];
+  for (const text of early) assert.equal((await problemsOf(text)).length, 1, text);
+  const two = await problemsOf('{"version" 1, "intent" "x", "mcpServers": {');
+  assert.deepEqual(two.map(({ column }) => column), [12, 24]);
+});
+
 Deno.test("readWorkspaceFile() says all of it in one message", async () => {
   const { error, path } = await read(
     '{\n"version": 1,\n"permissions": {\n "allow": "*", "x": 1}, "a": 1, "b": 2, "c": 3\n}',
@@ -189,10 +202,12 @@ Deno.test("readWorkspaceFile() tells each of many problems", async () => {
 Deno.test("readWorkspaceFile() takes __proto__ and constructor for unknown keys", async () => {
   const text = '{"version": 1, "__proto__": {"permissions": {"allow": ["*"]}}, "constructor": 1}';
   const problems = await problemsOf(text);
-  assert.deepEqual(new Set(problems.map(({ key }) => key)), new Set(["__proto__", "constructor"]));
+  assert.deepEqual(problems.map(({ key }) => key), ["__proto__", "constructor"]);
+  for (const { found } of problems) assert.equal(found, "an unknown key");
   for (const name of ["grants", "private_mcps", "mcpServers"]) {
-    const [first] = await problemsOf(`{"version": 1, "${name}": {"__proto__": {}}}`);
-    assert.equal(first?.key, `${name}.__proto__`);
+    const [first, second] = await problemsOf(`{"version": 1, "${name}": {"__proto__": {}}}`);
+    assert.deepEqual([first?.key, first?.found], [`${name}.__proto__`, "an unknown key"]);
+    assert.equal(second, undefined);
   }
   const env = '{"version": 1, "mcpServers": {"a": {"command": "x", "env": {"__proto__": "1"}}}}';
   assert.equal((await problemsOf(env))[0]?.key, "mcpServers.a.env.__proto__");

@@ -54,6 +54,11 @@ Deno.test("readPerson() names line, column, key, found and wanted of what is bad
   }
 });
 
+Deno.test("readPerson() tells once of a text that ends too early", async () => {
+  const { error } = await read("limits:\n  a: [1, {b: \n");
+  assert.equal((error?.detail?.problems as readonly Problem[]).length, 1);
+});
+
 Deno.test("readPerson() repeats no secret that stands where it may not", async () => {
   const secret = "MIIE-a-secret-of-the-person";
   const wrong = [

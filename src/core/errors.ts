@@ -126,7 +126,7 @@ export function asPmlError(error: unknown): PmlError {
 const OF_SYSTEM: readonly (readonly [said: RegExp, hint: string])[] = [
   [/no space left|quota exceeded/i, "Free some space on that disk, then try again"],
   [/read-only file system/i, "Make that file system writable, then try again"],
-  [/too many open files/i, "End other programs, or raise the limit of open files (`ulimit -n`)"],
+  [/too many open files/i, "End other programs, or raise `ulimit -n`"],
 ];
 
 /** A place in a text. Lines and columns begin with 1. */

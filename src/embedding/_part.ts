@@ -91,7 +91,7 @@ export class PartialFile {
       this.remove();
       const message = `Cannot use ${quoted(name)}: the file is not what the hub says it is`;
       throw new PmlError("INTEGRITY_MISMATCH", message, {
-        hint: "Nothing of it is kept. Run it again, or tell whoever runs the hub",
+        hint: "Nothing of it is kept. Run it again, or tell its owner",
         detail: { wanted: sha256 },
       });
     }

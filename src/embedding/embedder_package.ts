@@ -200,8 +200,7 @@ function failed(
   },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot install ${lock.name}: ${why}`, {
-    hint: "Search stays lexical. Check that the registry of npm can be reached " +
-      "(NPM_CONFIG_REGISTRY or .npmrc name another) and that the disk has room",
+    hint: "Search stays lexical. See that npm's registry can be reached, and the disk has room",
     cause,
     ...(detail && { detail }),
   });

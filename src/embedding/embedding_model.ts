@@ -56,8 +56,8 @@ const KEPT: Readonly<Record<string, string>> = {
 const DATA = /^_data(_\d+)?$/;
 const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
-const WANTED = "Give the folder that holds config.json, tokenizer.json and onnx/, or run " +
-  "`pml search install-model` for a model that works";
+const WANTED = "Give the folder of config.json, tokenizer.json and onnx/, or run " +
+  "`pml search install-model`";
 
 /** Reads the folder of a model. Throws `CONFIG_INVALID` that says what is missing. */
 export function readModel(path: string): EmbeddingModel {
@@ -136,14 +136,11 @@ export class ModelPins {
   /** Throws `INTEGRITY_MISMATCH` if a model differs from its pin. */
   mustBeKnown({ folder, isOther }: SeenModel): void {
     if (!isOther) return;
-    const message = `Cannot use the model in ${quoted(folder, 400)}: its files are not those ` +
-      "that were first used";
-    throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: "Search stays lexical. If you changed it, accept it with " +
-        `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
-          quoted(this.#fileOf(folder), 400)
-        }`,
-    });
+    const hint = "If you changed it, accept it with " +
+      `\`pml search install-model ${JSON.stringify(folder)}\`, or remove ${
+        quoted(this.#fileOf(folder), 400)
+      }`;
+    throw unusable(folder, "its files are not those that were first used", hint);
   }
 
   #fileOf(folder: string): string {
@@ -159,11 +156,14 @@ export class ModelPins {
       if (error instanceof Deno.errors.NotFound) return undefined;
     }
     // An unreadable pin must not make a model look like a new one.
-    const message = `Cannot use the model in ${quoted(folder, 400)}: its pin cannot be read`;
-    throw new PmlError("INTEGRITY_MISMATCH", message, {
-      hint: `Search stays lexical. Remove ${quoted(path, 400)} to pin the model as it is now`,
-    });
+    const hint = `Remove ${quoted(path, 400)} to pin the model as it is now`;
+    throw unusable(folder, "its pin cannot be read", hint);
   }
+}
+
+function unusable(folder: string, why: string, hint: string): PmlError {
+  const message = `Cannot use the model in ${quoted(folder, 400)}: ${why}`;
+  return new PmlError("INTEGRITY_MISMATCH", message, { hint: `Search stays lexical. ${hint}` });
 }
 
 /** Returns the model file for a number format. */

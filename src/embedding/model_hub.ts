@@ -62,7 +62,7 @@ const STALL_MS = 30_000;
 const SPARE = 16 << 20;
 const SHA256 = /^"?([0-9a-f]{64})"?$/;
 const OTHERWISE = "Search stays lexical. Try again: the downloaded part is kept. " +
-  "`--from URL` names a mirror, and `pml search install-model DIR` takes your own model";
+  "`--from URL` names a mirror, and DIR your own model";
 
 /** An answer after all redirects. */
 interface HubAnswer {
@@ -313,6 +313,6 @@ function noRoom(error: unknown, folder: string): PmlError | undefined {
 
 function full(folder: string, why: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
-    hint: "Search stays lexical. Make room on that disk; the downloaded part is kept",
+    hint: "Search stays lexical. Make room there; the downloaded part is kept",
   });
 }

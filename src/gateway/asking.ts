@@ -35,7 +35,7 @@ const SECRET =
 const MESSAGE_MAX = 4_000;
 const FORM_MAX = 64_000;
 /** What answers in place of a client that has no model. */
-const MODEL = "name a model in `sampling` of config.yaml in the PML home";
+const MODEL = "name a model in `sampling` of config.yaml";
 /** Takes anything as it is. */
 export const ANY = {
   "~standard": {

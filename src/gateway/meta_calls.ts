@@ -303,7 +303,7 @@ function textsIn(args: JsonObject): readonly string[] {
   const texts = query === undefined ? queries : [query, ...queries];
   if (texts.length > 0) return texts;
   throw new PmlError("BAD_ARGUMENTS", 'Cannot call "search": Missing argument: query', {
-    hint: "Say in `query` what the tool should do, or several such texts in `queries`",
+    hint: "Say in `query` what the tool should do, or several in `queries`",
   });
 }
 
@@ -313,7 +313,7 @@ function remarks({ hits, unmet, isLoose }: SearchAnswer): readonly string[] {
   if (unmet.length > 0) {
     return [`Nothing fits ${unmet.map((query) => quoted(query, QUERY_SHOWN)).join(", ")}`];
   }
-  return isLoose ? ["These share few words with the query; other words may find better ones"] : [];
+  return isLoose ? ["These share few words with the query; try others"] : [];
 }
 
 /** Makes the result that stands for one which is outside: how to read it, for models and clients. */

@@ -78,7 +78,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.listen(port, host.replace(/^\[|\]$/g, ""));
   await once(server, "listening").catch((cause) => {
     const why = cause.code === "EADDRINUSE" ? "another program listens there" : cause.message;
-    const hint = "Give another --port, where 0 takes a free one, or another --host";
+    const hint = "Give another --port (0 takes a free one) or --host";
     throw new PmlError("USAGE", `Cannot serve ${what} at ${quoted(`${host}:${port}`)}: ${why}`, {
       hint,
       cause,

@@ -36,7 +36,7 @@ export async function answerRequest(
   }
   if (during?.onAsk === undefined) {
     const how = method === "sampling/createMessage"
-      ? "; `sampling` in config.yaml of the PML home names a model to ask"
+      ? "; `sampling` in config.yaml names a model to ask"
       : "";
     throw new ErrorResponse(NO_SUCH_METHOD, `no open request has a client that can be asked${how}`);
   }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { ending } from "../core/errors.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
 import { ErrorResponse } from "./_peer.ts";
 
@@ -86,7 +87,8 @@ export class Subscriptions implements Disposable {
 
   /** Stops following. */
   [Symbol.dispose](): void {
-    for (const { end } of this.#entries.values()) end.abort();
+    // Who still waits for a server gets this reason.
+    for (const { end } of this.#entries.values()) end.abort(ending("follow a resource"));
     this.#entries.clear();
   }
 

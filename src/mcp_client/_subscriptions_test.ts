@@ -124,3 +124,16 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   await refused.promise;
   assert.deepEqual([asked, lost], [2, ["ErrorResponse: no such method"]]);
 });
+
+Deno.test("Subscriptions tells those that still wait that PML is ending", async () => {
+  const subscriptions = new Subscriptions(async ({ signal }) => {
+    await untilAborted({ signal } as Following);
+    throw signal.reason;
+  }, DEAF);
+  const asked = subscriptions.add(A, NEVER);
+  subscriptions[Symbol.dispose]();
+  await assert.rejects(asked, {
+    code: "CANCELLED",
+    message: "Cannot follow a resource: PML is ending",
+  });
+});

@@ -31,7 +31,9 @@ const WHY_MAX = 600;
 export function approvalRequired(question: Question, { left, workspace }: LeftQuestion): PmlError {
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";
-  const facts = left?.subjects.flatMap(({ facts = [] }) => facts) ?? [];
+  // Calls of one server have the same facts.
+  const all = new Set(left?.subjects.map(({ facts = [] }) => JSON.stringify(facts)));
+  const facts = [...all].flatMap((each): readonly string[] => JSON.parse(each));
   // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";

@@ -20,14 +20,12 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   const { name, origin, pinned: { source }, facts } = identity;
   const approved = memberOf(home, name);
   const locked = origin === "person" ? approved : memberOf(lock, name);
+  const changesOf = (was: LockEntry | undefined) => was ? uncovered(was, identity) : [];
+  const changes = changesOf(approved);
+  const more = changesOf(locked).filter((line) => !changes.includes(line));
   const lines = [
-    ...changedLines(`${quoted(name)} has changed since it was approved`, {
-      was: approved,
-      identity,
-    }),
-    ...(locked === approved
-      ? []
-      : changedLines(`${quoted(name)} differs from ${LOCK_NAME}`, { was: locked, identity })),
+    ...titled(`${quoted(name)} has changed since it was approved`, changes),
+    ...titled(`${quoted(name)} differs from ${LOCK_NAME}`, more),
   ];
   const others = [approved, locked].filter((was) => was !== undefined && was.source !== source);
   if (others.length > 0) return { code: "NAME_CONFLICT", facts: [...lines, ...facts] };
@@ -121,10 +119,6 @@ function toolDifferences(
   });
 }
 
-function changedLines(
-  title: string,
-  { was, identity }: { readonly was: LockEntry | undefined; readonly identity: ServerIdentity },
-): readonly string[] {
-  const lines = was === undefined ? [] : uncovered(was, identity);
+function titled(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : [`${title}:`, ...lines.map((line) => `  ${line}`)];
 }

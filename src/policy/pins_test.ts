@@ -161,6 +161,9 @@ Deno.test("A server of a registry is asked about first, changed, from elsewhere,
   assert.match(text, /version: was "1.0.0", is "0.9.0" \(an older one\)/);
   assert.match(text, /command: was \["npx","-y","mine"\], is \["npx","-y","mine","--evil"\]/);
   assert.ok(changed.facts.includes("the whole of it"));
+  // What was approved here and what pml.lock says is the same.
+  assert.equal(new Set(changed.facts).size, changed.facts.length, text);
+  assert.doesNotMatch(text, /differs from/);
   const moved = await pins.unapproved(identityOf("registry", { source: "https://other.example" }));
   assert.equal(moved?.code, "NAME_CONFLICT");
   assert.match(moved.facts.join("\n"), /source: was "https:\/\/registry.example\/mcp", is/);

@@ -121,7 +121,7 @@ export interface BadEntry {
 
 /** Makes the error for an entry that cannot be used. */
 export function badEntry(
-  { name, url, why, hint = "Tell the registry's owner; nothing of this entry was used" }: BadEntry,
+  { name, url, why, hint = "Tell the registry's owner; nothing of it was used" }: BadEntry,
 ): PmlError {
   const message = `Cannot use the entry ${quoted(name)} of ${quoted(url, 200)}: ${why}`;
   return new PmlError("REGISTRY_BAD_RESPONSE", message, { hint });

@@ -106,7 +106,7 @@ export class RegistryClient {
   /** Returns the error of a response that cannot be used. */
   bad(why: string, { hint, cause }: { hint?: string; cause?: unknown } = {}): PmlError {
     return new PmlError("REGISTRY_BAD_RESPONSE", `Cannot use ${this.#name()}: ${why}`, {
-      hint: hint ?? "Tell the registry's owner; nothing of this answer was used",
+      hint: hint ?? "Tell the registry's owner; nothing of it was used",
       cause,
     });
   }
@@ -136,7 +136,7 @@ export class RegistryClient {
     const token = this.#options.token?.();
     if (token !== undefined && !TOKEN.test(token)) {
       throw new PmlError("KEY_MISSING", `Cannot ask ${this.#name()}: its token cannot be sent`, {
-        hint: "The variable that token_env names has characters that no token has",
+        hint: "Its variable (token_env) has characters that no token has",
       });
     }
     const authorization = token && `Bearer ${token}`;
@@ -156,8 +156,8 @@ export class RegistryClient {
     if (status === 429 || status >= 500) throw this.#offline(`it answers ${status}`);
     if (status !== 401 && status !== 403) throw this.bad(`it answers ${status}`);
     const hint = this.#options.token?.() === undefined
-      ? "Name the variable with your token as token_env of its entry in registries"
-      : "Look at the token in the variable that its token_env names";
+      ? "Name the variable of your token as token_env in registries"
+      : "Look at the variable that its token_env names";
     throw this.bad(`it answers ${status}`, { hint });
   }
 
@@ -169,7 +169,7 @@ export class RegistryClient {
     const why = said?.toLowerCase() !== type
       ? `its content type is ${quoted(headers.get("content-type") ?? "")}, wanted "${type}"`
       : encoding !== "identity"
-      ? `its answer is compressed (${quoted(encoding)}), which was not asked for`
+      ? `its answer is compressed (${quoted(encoding)}), unasked`
       : total > maxBytes
       ? `its answer is longer than ${maxBytes} bytes`
       : undefined;

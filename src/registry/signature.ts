@@ -62,7 +62,7 @@ export function verifyManifest(json: JsonObject, { registry, publicKey }: Verify
   const at = Date.parse(issued);
   if (isSigned && !Number.isNaN(at)) return at;
   const why = signature === undefined ? "it is not signed" : "its signature is not by that key";
-  const hint = "Tell the registry's owner; if its key changed, set the new public_key";
+  const hint = "Tell the registry's owner; set a new public_key if it changed";
   throw badEntry({ name: textOf(entry.fqdn), url: registry, why, hint });
 }
 

@@ -32,9 +32,7 @@ export function unreached(
   { mayHaveRun } = { mayHaveRun: true },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
-    hint: mayHaveRun
-      ? "It may have been done; look before you do it again"
-      : "Nothing was sent; try again",
+    hint: mayHaveRun ? "It may have been done; look first" : "Nothing was sent; try again",
     detail: { may_have_run: mayHaveRun },
   });
 }
@@ -81,7 +79,7 @@ export function statusError(
   const it = `it answered with the status ${status}`;
   if (status === 401 || status === 403) {
     const hint = isSignedIn
-      ? `Your account may not do this; sign in with another one: pml login ${server.name}`
+      ? `Your account may not; sign in with another: pml login ${server.name}`
       : loginHint(server);
     return say("LOGIN_REQUIRED", it, hint);
   }
@@ -89,7 +87,7 @@ export function statusError(
   if (status < 400) {
     const to = location === null ? undefined : URL.parse(location, server.url)?.origin;
     const where = to === undefined ? "" : ` to ${visible(to)}`;
-    const hint = "Nothing was sent there. Configure that address itself, if you trust it";
+    const hint = "Nothing was sent there. If you trust that address, configure it";
     return say("UPSTREAM_PROTOCOL", `it redirects${where}, and PML follows no redirect`, hint);
   }
   return say(

@@ -241,7 +241,7 @@ function responseOf(
     ? `its status is ${status}`
     : encoding === "identity"
     ? undefined
-    : "its answer is compressed, which was not asked for";
+    : "its answer is compressed, unasked";
   if (odd !== undefined) throw answered(target, odd);
   const headers = new Headers();
   for (let at = 0; at < message.rawHeaders.length; at += 2) {
@@ -340,8 +340,8 @@ function failure(
     hint: isUnwanted
       ? "Set cert and key beside its url in your config.yaml"
       : sent
-      ? "The request may have arrived; check before you send it again"
-      : "Nothing was sent; try again when the network and the server can be reached",
+      ? "It may have arrived; check before you send it again"
+      : "Nothing was sent; try again when it can be reached",
     detail: { may_have_run: sent },
   });
 }

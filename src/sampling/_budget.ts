@@ -133,7 +133,7 @@ const MIDNIGHT = "wait until midnight (UTC)";
 
 function capped(why: string, name: string, wait: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot sample: ${why} (sampling.${name})`, {
-    hint: `Raise sampling.${name} in config.yaml of the PML home, or ${wait}`,
+    hint: `Raise sampling.${name} in config.yaml, or ${wait}`,
     detail: { cap: name },
   });
 }

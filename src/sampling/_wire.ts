@@ -113,7 +113,7 @@ export function resultBlocks({ content, structuredContent }: JsonObject): readon
 /** Returns the error of a part that a provider does not take. */
 export function untaken(what: string, provider: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot sample: ${provider} takes no ${what}`, {
-    hint: "Leave it out, or configure another provider in `sampling` of config.yaml",
+    hint: "Leave it out, or use another provider in `sampling` of config.yaml",
     detail: { may_have_run: false },
   });
 }

@@ -315,7 +315,7 @@ function resultOf({ model, content, stopReason }: Answer, why?: string): JsonObj
     const message = "Cannot sample: the model wrote arguments of a tool that are no JSON object";
     throw new PmlError("UPSTREAM_PROTOCOL", message, { hint: "Ask again" });
   }
-  const note = `[PML stopped here: ${why}; raise it in config.yaml of the PML home]`;
+  const note = `[PML stopped here: ${why}; raise it in config.yaml]`;
   const all = why === undefined ? content : [...content, { type: "text", text: note }];
   const isText = all.every(({ type }) => type === "text");
   const text = all.map((block) => textOf(block.text)).join(why === undefined ? "" : "\n");

@@ -96,7 +96,7 @@ export class OsLayers {
     // The next call tries again, because bubblewrap may be installed by then.
     this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {
-      hint: "Install bubblewrap, or set `sandbox.os_layer: auto` in config.yaml",
+      hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
     });
   }
 }

@@ -5,7 +5,13 @@
  */
 
 import { type JsonObject, objectOf } from "../core/json.ts";
+import { parsedJson } from "../core/json_bounds.ts";
 import { failed, goneElsewhere, refusal } from "../gateway/results.ts";
+import { endsOf } from "../io/lines.ts";
+
+/** Of longer answers only the ends are read. */
+const MOST_READ = 1 << 16;
+const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d+)\}$/s;
 
 /** Returns the answer to a request that a PML worked on when it ended. */
 export function unknownEnd({ id, method }: JsonObject): object {
@@ -22,4 +28,20 @@ export function unknownEnds(body: unknown): readonly object[] {
   return [body].flat().map(objectOf)
     .filter((one) => "id" in one && "method" in one)
     .map(unknownEnd);
+}
+
+/** Returns a message. Of a long answer, as PML and the SDK write most, it returns only the id. */
+export function briefly(json: Uint8Array): JsonObject {
+  const ends = json.length > MOST_READ ? new TextDecoder().decode(endsOf(json)) : "";
+  const [, id] = ANSWER.exec(ends) ?? [];
+  return id === undefined ? objectOf(parsedJson(json)) : { id: JSON.parse(id) };
+}
+
+/** Removes the requests from a list that whole events answer, or a JSON text. */
+export function removeAnswered(requests: unknown[], text: string): void {
+  for (const line of text.split("\n")) {
+    const { id, method } = briefly(new TextEncoder().encode(line.replace("data: ", "")));
+    if (method !== undefined || id === undefined) continue;
+    requests.splice(0, Infinity, ...requests.filter((one) => objectOf(one).id !== id));
+  }
 }

@@ -8,8 +8,6 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { objectOf } from "../core/json.ts";
-import { parsedJson } from "../core/json_bounds.ts";
 import { JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
@@ -23,7 +21,7 @@ import {
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { MODERN } from "./_envelope.ts";
-import { unknownEnds } from "./_unknown_end.ts";
+import { removeAnswered, unknownEnds } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** The options of `serveHttp`. */
@@ -83,8 +81,11 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
-  /** The bodies of the requests without an answer, and who answers them. */
-  readonly #open = new Map<ServerResponse, { readonly face: HttpFace; readonly body: unknown }>();
+  /** The bodies of the requests without an answer, what of them has none, and who answers. */
+  readonly #open = new Map<
+    ServerResponse,
+    { readonly face: HttpFace; readonly body: unknown; readonly left: unknown[] }
+  >();
   /** How many requests of all have no whole answer. */
   #kept = 0;
   /** The faces whose end is followed. */
@@ -105,10 +106,11 @@ class Door {
         return this.#refuse(500, "PML failed");
       });
     if (response.writableEnded) return;
+    const left = this.#open.get(response)?.left ?? [];
     await this.#answers.send(
       response,
       made,
-      (part) => removeAnswered(this.#open.get(response)?.body, part),
+      (part) => removeAnswered(left, new TextDecoder().decode(part)),
     );
   }
 
@@ -128,8 +130,8 @@ class Door {
 
   #end(response: ServerResponse): void {
     if (response.writableEnded) return;
-    const body = this.#open.get(response)?.body;
-    const ends = unknownEnds(body);
+    const { body, left } = this.#open.get(response) ?? {};
+    const ends = unknownEnds(left);
     if (response.headersSent) {
       for (const one of ends) response.write(frameOf(JSON.stringify(one)));
     } else if (ends.length === 0) response.statusCode = 202;
@@ -192,7 +194,7 @@ class Door {
     const { signal: over } = face.ending;
     if (over.aborted) return this.#refuse(401, "its token counts no more");
     this.#follow(face);
-    this.#open.set(response, { face, body: read.json });
+    this.#open.set(response, { face, body: read.json, left: [read.json].flat() });
     const web = () => webOf(request, signal);
     const made = await (face.direct({ headers: request.headers, signal, web }, read.json) ??
       this.#options.answer(face, web(), read.json));
@@ -207,16 +209,6 @@ class Door {
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
     this.#options.onRefused(status, why);
     return rejection(status, { why, ...more });
-  }
-}
-
-/** Removes the requests from a batch that a part of its stream answers. */
-function removeAnswered(batch: unknown, part: Uint8Array | undefined): void {
-  if (!Array.isArray(batch)) return;
-  for (const line of new TextDecoder().decode(part).split("\n")) {
-    const data = new TextEncoder().encode(line.replace("data: ", ""));
-    const { id, method } = objectOf(parsedJson(data));
-    if (method === undefined) batch.splice(0, Infinity, ...batch.filter((one) => one?.id !== id));
   }
 }
 

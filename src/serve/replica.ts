@@ -18,7 +18,7 @@ import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
-import { unknownEnds } from "./_unknown_end.ts";
+import { removeAnswered, unknownEnds } from "./_unknown_end.ts";
 import { type Once, SKEW_MS, UsedAnswers } from "./_used_answers.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -256,15 +256,25 @@ async function lost(here: () => Promise<Response>, body: unknown): Promise<Respo
   return ends.length === 0 ? await here() : Response.json(Array.isArray(body) ? ends : ends[0]);
 }
 
-/** Passes events on. If they break off, the last ones say so. */
+/**
+ * Passes whole events on. If they break off, the last ones say so of each request that has no
+ * answer.
+ */
 async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGenerator<Uint8Array> {
   const utf8 = new TextEncoder();
+  const left = [body].flat();
+  let text = "";
   try {
-    for await (const part of parts) yield utf8.encode(String(part));
+    for await (const part of parts) {
+      text += part;
+      if (!text.endsWith("\n\n")) continue;
+      removeAnswered(left, text);
+      yield utf8.encode(text);
+      text = "";
+    }
   } catch (error) {
-    const ends = unknownEnds(body);
-    if (ends.length === 0) throw error;
-    for (const one of ends) yield frameOf(JSON.stringify(one));
+    if (unknownEnds(body).length === 0) throw error;
+    for (const one of unknownEnds(left)) yield frameOf(JSON.stringify(one));
   }
 }
 

@@ -8,11 +8,11 @@
 import type { Socket } from "node:net";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { NOT_BEGUN } from "../core/window.ts";
-import { parseJson } from "../core/parse_json.ts";
-import { endsOf, joined, type Line, LineReader } from "../io/lines.ts";
+import { joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
 import { type ReadLine, readMessage, refusalMessage } from "./_json_rpc.ts";
 import { type Input, LAST_WRITE_MS, type Output, type Pipes, standardPipes } from "./_pipes.ts";
+import { briefly } from "./_unknown_end.ts";
 import { pipesOf } from "./window_socket.ts";
 
 /** The options of `passOn`. */
@@ -45,9 +45,6 @@ export interface Left {
 const MOST_WAITING = 4 << 20;
 /** The longest message of the running PML. */
 const LONGEST = 1 << 30;
-/** Of longer messages only the ends are read. */
-const MOST_READ = 1 << 16;
-const UTF_8 = new TextDecoder();
 
 /**
  * Passes messages on until the client closes its end or the signal comes. If the connection breaks
@@ -148,13 +145,7 @@ class Window {
 
   /** Takes note of a message of the running PML. */
   #isForClient(line: Uint8Array): boolean {
-    if (line.length > MOST_READ) {
-      const text = UTF_8.decode(endsOf(line));
-      const id = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d+)\}$/s.exec(text)?.[1];
-      if (id !== undefined) this.#waiting.delete(JSON.stringify(JSON.parse(id)));
-      return true;
-    }
-    const { id, method, params } = objectOf(parseJson(UTF_8.decode(line)));
+    const { id, method, params } = briefly(line);
     if (method === undefined) this.#waiting.delete(JSON.stringify(id));
     if (method !== NOT_BEGUN) return true;
     // It is asked again when the connection has ended.

@@ -43,6 +43,8 @@ export const npm: Installer = {
   commands: ({ spec, beside, settings }) => {
     const install = [
       ...["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"],
+      // The person's settings may turn off what makes npm write the lock file.
+      ...["--save", "--no-dry-run"],
       ...["--allow-git=none", "--allow-file=none", "--allow-directory=none"],
       // The lock file is checked afterwards.
       ...["--package-lock", "--lockfile-version=3", "--no-omit-lockfile-registry-resolved"],
@@ -59,7 +61,9 @@ export const npm: Installer = {
   },
   foreign: (folder, [, , settings = ""]) => {
     const packages = packagesIn(folder);
-    if (packages.length === 0) return "npm does not say where it came from: it is older than 7";
+    if (packages.length === 0) {
+      return "npm wrote no lock file that says where it came from (npm 7 and newer do)";
+    }
     const registries = registriesIn(objectOf(parseJson(settings)));
     for (const [path, said] of packages) {
       const { resolved, integrity, inBundle } = said;

@@ -136,7 +136,7 @@ export class CapabilitySaving {
       hash,
       facts: [
         `Yes saves this ${whole.kind} as the tool "${id}", for all workspaces`,
-        ...(over === undefined ? [] : [`It replaces what is saved under this name now: ${over}`]),
+        ...(over === undefined ? [] : [`It replaces what has this name now: ${over}`]),
         ...(hidden === undefined ? [] : [`It hides ${hidden}`]),
         ...more,
         ...facts,
@@ -189,7 +189,7 @@ export class CapabilitySaving {
       const { code, message: why } = asPmlError(error);
       const message = why.replace(/^Cannot run/, "Cannot save");
       const hint = code === "APPROVAL_REQUIRED"
-        ? `It ran and was not saved. Ask the person to save it on a terminal: write it into a ` +
+        ? `It ran and was not saved. Ask the person to save it: write it into a ` +
           `file, and run \`pml capability save ${id} --${kind} FILE\``
         : undefined;
       return { saved: false, error: defined({ code, message, hint }) };

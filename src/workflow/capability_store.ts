@@ -54,7 +54,7 @@ export class CapabilityStore {
     } catch (error) {
       const why = asPmlError(error).message;
       throw new PmlError("CONFIG_INVALID", `Cannot use ${quoted(this.#index, 400)}: ${why}`, {
-        hint: "No capability runs until it is mended or removed; import them again",
+        hint: "No capability runs until it is mended or removed",
         cause: error,
       });
     }

@@ -89,7 +89,7 @@ export async function planOf(intent: string, options: IntentOptions): Promise<In
   const unmet = steps.filter((_, at) => drafts[at] === undefined).map(({ text }) => text);
   if (known.length === 0) {
     throw new PmlError("BAD_ARGUMENTS", "Cannot plan: no tool fits the intent", {
-      hint: "Say it in other words, find tools with `search`, or give a plan",
+      hint: "Use other words or `search`, or give a plan",
     });
   }
   return planned(inOrder(known, options), { unmet, ...options });

@@ -212,7 +212,7 @@ function notKept(source: string): PmlError {
 
 function tooLarge(most: number): PmlError {
   return new PmlError("INPUT_TOO_LARGE", `Cannot take so much from outputs: over ${most} bytes`, {
-    hint: "Refer to the parts that are needed, or raise limits.input_bytes",
+    hint: "Refer to its parts, or raise limits.input_bytes",
   });
 }
 

@@ -134,7 +134,7 @@ function assertSame(plan: Plan, { id, hashes }: KeptRun): void {
   throw new PmlError(
     "BAD_ARGUMENTS",
     `Cannot resume the run ${quoted(id)}: it has outputs of ${names} from before the change`,
-    { hint: "Leave tasks that have outputs as they were, or give changed ones another id" },
+    { hint: "Leave tasks that have outputs as they were, or rename them" },
   );
 }
 
@@ -146,6 +146,6 @@ function nothing(): PmlError {
 
 function timedOut(ms: number): PmlError {
   return new PmlError("TIMED_OUT", `Cannot finish the plan: it took longer than ${ms} ms`, {
-    hint: "Resume it, or raise limits.call_max_ms in config.yaml of the PML home",
+    hint: "Resume it, or raise limits.call_max_ms in config.yaml",
   });
 }

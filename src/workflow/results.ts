@@ -147,7 +147,7 @@ export class Results implements Disposable {
     if (run?.actor === actor) return run;
     const { keptMs } = this.#limits();
     throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
-      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan of what is still to do`,
+      hint: `Results are kept for ${keptMs / 60_000} minutes. Send a plan of the rest`,
     });
   }
 
@@ -202,7 +202,7 @@ export function sizeOf(value: Json): number {
 
 function full(): PmlError {
   return new PmlError("OVERLOADED", "Cannot begin the run: limits.kept_bytes has no room for it", {
-    hint: "Wait for the answers of other runs, or raise it in config.yaml of the PML home",
+    hint: "Wait for the answers of other runs, or raise it in config.yaml",
   });
 }
 

@@ -126,6 +126,6 @@ export function tooManyTasks(count: number, most: number): PmlError {
 
 function tooMany(calls: number): PmlError {
   return new PmlError("OVERLOADED", `Cannot make more calls in one run: it has made ${calls}`, {
-    hint: "Do the work in several runs, or raise limits.code_calls in config.yaml of the PML home",
+    hint: "Do the work in several runs, or raise limits.code_calls in config.yaml",
   });
 }

@@ -152,6 +152,6 @@ class Clock implements Disposable {
 
 function timedOut({ via, ms, mostMs }: RunStart): PmlError {
   return new PmlError("TIMED_OUT", `Cannot finish the ${via}: it took longer than ${ms} ms`, {
-    hint: `Do less at once, or give it more time (timeout_ms, at most ${mostMs})`,
+    hint: `Do less at once, or raise timeout_ms (at most ${mostMs})`,
   });
 }

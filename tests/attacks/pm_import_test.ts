@@ -26,3 +26,33 @@ Deno.test("pml import says of which file it is that nests too deep, and calls it
     assert.doesNotMatch(stdout + stderr, /bug|stack/i);
   }
 });
+
+Deno.test("pml import takes __proto__ for a name that it does not take, and reads the rest", async () => {
+  const mcp = `{"mcpServers": {
+    "__proto__": {"command": "x"},
+    "good": {"command": "y", "__proto__": {"env": {"A": "b"}}},
+    "bad": {"command": "z", "env": {"__proto__": "x"}}
+  }}`;
+  await using ws = await makeWorkspace({ files: { ".mcp.json": mcp } });
+  const { stdout } = await runPml(ws, ["import", ".mcp.json", "--json"]);
+  const { take, skip, problems } = JSON.parse(stdout);
+  assert.deepEqual(problems, []);
+  assert.deepEqual(
+    take.map((one: Record<string, unknown>) => [one.name, one.definition, one.left]),
+    [["good", { command: "y" }, ["__proto__"]]],
+  );
+  assert.deepEqual(skip.map(({ name, why }: Record<string, string>) => [name, why]), [
+    ["__proto__", "PML wants another name"],
+    ["bad", "PML wants as env another name"],
+  ]);
+});
+
+Deno.test("A file that ends too early is told once, however much is open in it", async () => {
+  const text = `{"version": 1, "mcpServers": {"a": {"args": ["x"`;
+  await using ws = await makeWorkspace({ files: { ".mcp.json": text }, pml: text });
+  const imported = await runPml(ws, ["import", ".mcp.json"], { env: { PML_TRUST: "" } });
+  const listed = await runPml(ws, ["list"]);
+  for (const { stdout, stderr } of [imported, listed]) {
+    assert.equal((stdout + stderr).match(/invalid JSON/g)?.length, 1, stdout + stderr);
+  }
+});

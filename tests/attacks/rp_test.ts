@@ -139,6 +139,13 @@ Deno.test("Another process, `pml lock` and a client that cannot ask know what is
   assert.equal(toldCode(told), "APPROVAL_STALE", textOf(told));
   assert.match(JSON.stringify(told), /has changed since it was approved/);
   assert.match(textOf(told), /`pml approve`/);
+  const calls = Array(3).fill({ tool: "lists:echo", arguments: { a: 1 } });
+  const many = textOf(await pml.callTool("batch", { calls }));
+  assert.deepEqual(
+    [toldCode(await pml.callTool("batch", { calls })), many.match(/has changed since/g)?.length],
+    ["APPROVAL_STALE", 1],
+    many,
+  );
   const alone = await run("update");
   assert.deepEqual([alone.code, /APPROVAL_REQUIRED/.test(alone.said)], [1, true], alone.said);
   const ran = await runPmlOnTerminal(ws, ["lock", "update", "lists"], {

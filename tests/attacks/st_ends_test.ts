@@ -153,6 +153,43 @@ Deno.test("SIGTERM ends it also when its last answer is never read (ST6, ST9)", 
   assertPaired(await journalOf(ws));
 });
 
+/** A server that says nothing to who wants to follow its resource, and notes that somebody did. */
+const MUTE = `
+import { writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+const ANSWERS = {
+  "initialize": {
+    protocolVersion: "2025-11-25",
+    capabilities: { resources: { subscribe: true } },
+    serverInfo: { name: "mute", version: "1" },
+  },
+  "resources/list": { resources: [{ uri: "test://a", name: "a" }] },
+};
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method } = JSON.parse(line);
+  const result = ANSWERS[method];
+  if (method === "resources/subscribe") writeFileSync("asked", "");
+  if (result) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result }) + "\\n");
+}
+`;
+
+Deno.test("Who still waits to follow a resource when PML ends is told so in our words (ST6)", async () => {
+  const pml = { permissions: { allow: ["mute:*"] } };
+  const mcpServers = { mute: { command: "node", args: ["mute.mjs"] } };
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    files: { "mute.mjs": MUTE },
+    pml: { version: 1, ...pml, mcpServers },
+  });
+  const { ws, pml: client } = scene;
+  const notifications = { resourceSubscriptions: ["pml://mute/test://a"] };
+  client.begin("subscriptions/listen", { notifications }).answer.catch(() => {});
+  await until(() => Deno.stat(ws.file("asked")).then(() => true, () => false));
+  await client.kill("SIGTERM");
+  assert.match(client.stderr, /Cannot follow a resource: PML is ending/);
+  assert.doesNotMatch(client.stderr, /The signal has been aborted/);
+});
+
 /** Begins a call of the slow module, and waits until it is on its way. */
 async function begun(pml: RawStdio, tool: string): Promise<void> {
   // The child is up when its first call has come back.

@@ -67,9 +67,8 @@ export const SERVING: readonly Mutant[] = [
   {
     name: "door-batch-once",
     guard: "What was answered of a batch is not answered again when its identity or PML ends",
-    file: "http.ts",
-    find:
-      "if (method === undefined) batch.splice(0, Infinity, ...batch.filter((one) => one?.id !== id));",
+    file: "_unknown_end.ts",
+    find: "requests.splice(0, Infinity, ...requests.filter((one) => objectOf(one).id !== id));",
     put: "",
     test: REVOKED,
     filter: "Each request of a batch is answered once where its identity is revoked",

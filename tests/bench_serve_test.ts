@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { pathOf } from "../bench/measure.ts";
+import { optionsOf } from "../bench/serve/options.ts";
+import { PEERS } from "../bench/serve/servers.ts";
+
+Deno.test("optionsOf() says in one sentence which option is wrong", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "pml-peers-"));
+  const wrong: readonly (readonly [string[], RegExp])[] = [
+    [
+      ["--peers", "/no/such"],
+      /^Cannot use --peers \/no\/such: npm installed no supergateway there/,
+    ],
+    [["--peers", folder], /npm installed no supergateway there \(npm install supergateway mcp-/],
+    [["--project", folder], /^Cannot use --project .*: there is no mod\.ts in it$/],
+    [["--rounds", "x"], /^Cannot measure: --rounds x is not a number above 0$/],
+    [["--seconds", "0"], /--seconds 0 is not/],
+    [["--connections", "1,,2"], /--connections {2}is not/],
+    [["--only", "("], /^Cannot measure: Invalid regular expression/],
+    [["--peer", "x"], /^Cannot measure: Unknown option '--peer'/],
+  ];
+  for (const [args, said] of wrong) assert.match(String(optionsOf(args)), said);
+  for (const file of Object.values(PEERS)) {
+    const path = join(folder, "node_modules", file);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, "");
+  }
+  assert.equal(Object(optionsOf(["--peers", folder])).peers, folder);
+  await rm(folder, { recursive: true });
+});
+
+Deno.test("bench:serve says at once that a folder has no peers, and starts nothing", async () => {
+  const args = ["run", "-A", "--quiet", pathOf("bench/serve/main.ts"), "--peers", "/no/such"];
+  const { code, stdout, stderr } = await new Deno.Command(process.execPath, { args }).output();
+  const said = new TextDecoder().decode(stderr);
+  assert.deepEqual([code, stdout.length, said.split("\n").length], [2, 0, 2], said);
+  assert.match(said, /^Cannot use --peers \/no\/such: /);
+});
