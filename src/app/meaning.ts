@@ -151,7 +151,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     const { name, downloadBytes, isThere } = this.library();
     if (isThere) return undefined;
     return `lexical until \`pml search install-model ${quoted(this.folder, 400)}\`, or a first ` +
-      `search of a client of \`pml stdio\`, has installed ${name} (${fileSize(downloadBytes)})`;
+      `search of a client, has installed ${name} (${fileSize(downloadBytes)})`;
   }
 
   /** Looks at the model as it is now, and whether it is the one that was first used. */

@@ -47,7 +47,7 @@ export interface ToolDefinition {
   readonly outputSchema?: JsonObject;
   /** Hints about the effects of the tool. */
   readonly annotations?: JsonObject;
-  /** `internal` keeps it from everybody but its own server. */
+  /** `internal` keeps it from everybody but its own server and capabilities that a person saved. */
   readonly visibility?: Json;
   /** Whatever else its server says of it. */
   readonly [key: string]: Json | undefined;
@@ -103,7 +103,7 @@ export interface ToolMeta {
   readonly permissions?: Partial<Permissions>;
   /** What it fails with, by code: when, or JSON Schema of the structured content that comes. */
   readonly errors?: Readonly<Record<string, string | object>>;
-  /** `internal` for what only the module itself calls; no list or search has it. */
+  /** `internal` for what only capabilities that a person saved may call; no list or search has it. */
   readonly visibility?: "internal" | "external";
   /** Pictures of it. */
   readonly icons?: readonly object[];
