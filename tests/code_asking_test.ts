@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./attacks/code_tools.ts";
+import {
+  ledgerOf,
+  ledgerScene,
+  runCode,
+  STUCK,
+  textsOf,
+  untyped,
+  valueOf,
+} from "./attacks/code_tools.ts";
 import { endWell } from "./attacks/oracles.ts";
 import type { Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
@@ -103,7 +111,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     });
     const { ws, pml } = scene;
     assert.equal(await valueOf(pml, UNTYPED_GATED, { timeout_ms: 4_000 }), "gated second");
-    const late = await valueOf(pml, untyped("await mcp.led.gated(); for (;;);"), {
+    const late = await valueOf(pml, untyped(`await mcp.led.gated(); ${STUCK}`), {
       timeout_ms: 1_000,
     });
     assert.match(late, /^TIMED_OUT/);

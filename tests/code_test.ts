@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { ledgerOf, ledgerScene, runCode, textsOf, untyped, valueOf } from "./attacks/code_tools.ts";
+import {
+  ledgerOf,
+  ledgerScene,
+  runCode,
+  STUCK,
+  textsOf,
+  untyped,
+  valueOf,
+} from "./attacks/code_tools.ts";
 import { endWell, type JournalLine, journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { until } from "./kit/wait.ts";
@@ -210,7 +218,7 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
   assert.match(many, /\(\d{4} more lines were left out\)/);
   const failed = textsOf(await runCode(pml, `console.log("before"); throw new Error("no")`));
   assert.match(failed.join("\n"), /^Error: no \(code:1:30\)\nconsole:\nbefore$/);
-  const late = await runCode(pml, `console.log("before"); await 1; for (;;);`, {
+  const late = await runCode(pml, `console.log("before"); await 1; ${STUCK}`, {
     timeout_ms: 2_500,
   });
   assert.equal(late.result?.isError, true);

@@ -64,8 +64,16 @@ async function checker(options: Partial<TypeCheckerOptions> = {}) {
   };
 }
 
-/** What one checker does for one text after the other. */
+/** What one checker does for one text after the other; the first of them starts its process. */
 const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
+  "What aborts waits no longer, and the checker goes on": async (scene) => {
+    const reason = new Error("gone");
+    const controller = new AbortController();
+    const work = scene.types.check("return mcp", controller.signal);
+    controller.abort(reason);
+    await assert.rejects(work, reason);
+    assert.deepEqual(await scene.problems("return mcp"), []);
+  },
   "A wrong tool, a missing and a mistyped argument each give a line and a hint": async (scene) => {
     const signature = /^fs: read_file\(path: string, mode\?: "text" \| "bytes"/;
     const cases: readonly [string, number, RegExp, RegExp][] = [
@@ -267,16 +275,6 @@ Deno.test("Code that calls no tool starts no process", async () => {
   await using scene = await checker();
   assert.deepEqual(await scene.problems("return 1 + 1"), []);
   assert.equal(scene.pids.size, 0);
-});
-
-Deno.test("What aborts waits no longer, and the checker goes on", async () => {
-  await using scene = await checker();
-  const reason = new Error("gone");
-  const controller = new AbortController();
-  const work = scene.types.check("return mcp", controller.signal);
-  controller.abort(reason);
-  await assert.rejects(work, reason);
-  assert.deepEqual(await scene.problems("return mcp"), []);
 });
 
 Deno.test("Where the process cannot start, code is not checked", async () => {

@@ -67,6 +67,12 @@ export function untyped(code: string): string {
   return code.replaceAll(/\bmcp\b/g, "m\\u0063p");
 }
 
+/**
+ * Never gives the thread back, as `for (;;);` does, and takes no processor from other tests. For what
+ * is about the time alone.
+ */
+export const STUCK = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+
 /** Runs code and gives the answer. */
 export function runCode(
   pml: RawStdio,

@@ -8,8 +8,8 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
 import { endWell, textOf } from "./oracles.ts";
@@ -32,13 +32,13 @@ function packageOf(from: string, more = {}): Packages[string] {
 
 async function scene(
   servers: Readonly<Record<string, Command>>,
-  { npmrc, era = "2026-07-28" }: { readonly npmrc: string; readonly era?: typeof ERAS[number] },
+  { npmrc }: { readonly npmrc: string },
 ): Promise<Scene & { readonly env: Record<string, string> }> {
   const settings = await Deno.makeTempFile({ suffix: ".npmrc" });
   await writeFile(settings, `${npmrc}\nfetch-retries=0\n`);
   const env = { NPM_CONFIG_USERCONFIG: settings, NPM_TOKEN: "company-word" };
   const hosted = await makeScene({
-    era,
+    era: "2026-07-28",
     env,
     pml: {
       version: 1,
@@ -61,42 +61,50 @@ async function scene(
   return { ...hosted, env, [Symbol.asyncDispose]: dispose };
 }
 
-async function tell({ pml }: Scene, server: string): Promise<string> {
+async function tell({ pml }: Pick<Scene, "pml">, server: string): Promise<string> {
   const asked = { tool: `${server}:tell`, arguments: {} };
   return textOf(await pml.callTool("call", asked, { ms: MS }));
 }
 
-for (const era of ERAS) {
-  Deno.test(`Every registry of a command is that of its package, with the person's token (${era})`, async () => {
-    await using usual = new FakeNpm({ tiny: packageOf("usual") });
-    await using own = new FakeNpm({
-      tiny: packageOf("own"),
-      "@acme/tiny": packageOf("acme", { dependencies: { tiny: "1.0.0" } }),
-    });
-    own.guard("company-word");
-    const host = own.url.replace("http:", "");
-    const npx = (...args: string[]) => ({ command: "npx", args: ["-y", ...args] });
-    const servers: Record<string, Command> = {
-      usual: npx("tiny"),
-      named: npx(`--registry=${own.url}`, "tiny"),
-      word: npx("--registry", own.url, "--no-audit", "-p", "tiny", "tiny", "--flag"),
-      scope: npx(`--@acme:registry=${own.url}`, "@acme/tiny"),
-      variable: { ...npx("tiny"), env: { npm_config_registry: own.url } },
-      wrapped: { command: "env", args: [`NPM_CONFIG_REGISTRY=${own.url}`, "npx", "-y", "tiny"] },
-    };
-    const npmrc = `registry=${usual.url}\n${host}:_authToken=\${NPM_TOKEN}`;
-    await using hosted = await scene(servers, { npmrc, era });
+Deno.test("Every registry of a command is that of its package, with the person's token, whatever clients speak", async () => {
+  await using usual = new FakeNpm({ tiny: packageOf("usual") });
+  await using own = new FakeNpm({
+    tiny: packageOf("own"),
+    "@acme/tiny": packageOf("acme", { dependencies: { tiny: "1.0.0" } }),
+  });
+  own.guard("company-word");
+  const host = own.url.replace("http:", "");
+  const npx = (...args: string[]) => ({ command: "npx", args: ["-y", ...args] });
+  const servers: Record<string, Command> = {
+    usual: npx("tiny"),
+    named: npx(`--registry=${own.url}`, "tiny"),
+    word: npx("--registry", own.url, "--no-audit", "-p", "tiny", "tiny", "--flag"),
+    scope: npx(`--@acme:registry=${own.url}`, "@acme/tiny"),
+    variable: { ...npx("tiny"), env: { npm_config_registry: own.url } },
+    wrapped: { command: "env", args: [`NPM_CONFIG_REGISTRY=${own.url}`, "npx", "-y", "tiny"] },
+  };
+  const npmrc = `registry=${usual.url}\n${host}:_authToken=\${NPM_TOKEN}`;
+  await using hosted = await scene(servers, { npmrc });
+  const { ws, pml, env } = hosted;
+  await using older = new RawStdio(ws, { era: "2025-11-25", env });
+  await older.open();
+  // npm runs once for each: the clients take turns in having it installed.
+  const clients = [pml, older];
+  for (const [turn, first] of clients.entries()) {
     const from: Record<string, string> = {};
-    for (const name of Object.keys(servers)) from[name] = JSON.parse(await tell(hosted, name))[0];
+    for (const [at, name] of Object.keys(servers).entries()) {
+      from[name] = JSON.parse(await tell({ pml: clients[(turn + at) % 2] ?? first }, name))[0];
+    }
     assert.deepEqual(from, {
       ...{ usual: "usual", named: "own", word: "own", scope: "acme" },
       ...{ variable: "own", wrapped: "own" },
     });
-    const folders = await readdir(join(hosted.ws.home, "servers"));
-    assert.equal(folders.length, 4, "another registry is another thing, and the same is the same");
-    await endWell(hosted.ws, hosted.pml);
-  });
-}
+  }
+  const folders = await readdir(join(ws.home, "servers"));
+  assert.equal(folders.length, 4, "another registry is another thing, and the same is the same");
+  assert.equal((await older.close()).code, 0);
+  await endWell(ws, pml);
+});
 
 Deno.test("A command's own registry widens nothing: what lies elsewhere is refused (GW14)", async () => {
   await using usual = new FakeNpm({});

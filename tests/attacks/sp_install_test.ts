@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
+import { KeptPackages } from "../kit/kept_packages.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
@@ -150,12 +151,21 @@ Deno.test("Every way to run a package of npm installs it apart and starts it fro
   assert.ok(!(await readdir(ws.path)).includes("PLANTED"));
 });
 
+const kept = new KeptPackages();
+
+/** The same server as it was installed once, where that it is installed is not what is tried. */
+async function present(npm: FakeNpm): Promise<Scene> {
+  const hosted = await scene(npm, ["-y", "tiny@1.0.0"], (ws) => kept.give(ws));
+  assert.match(await tell(hosted.pml), /1\.0\.0/);
+  await endWell(hosted.ws, hosted.pml);
+  await kept.keep(hosted.ws);
+  return hosted;
+}
+
 Deno.test("An npm server whose files were changed does not run", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
-  await using hosted = await scene(npm, ["-y", "tiny@1.0.0"]);
-  const { ws, pml } = hosted;
-  assert.match(await tell(pml), /1\.0\.0/);
-  await endWell(ws, pml);
+  await using hosted = await present(npm);
+  const { ws } = hosted;
   const [folder = ""] = await readdir(join(ws.home, "servers"));
   await appendFile(join(ws.home, "servers", folder, "node_modules/tiny/main.js"), "\n// changed\n");
   await using again = await reopened(hosted);
@@ -164,10 +174,8 @@ Deno.test("An npm server whose files were changed does not run", async () => {
 
 Deno.test("A server whose files were changed is not started to list its tools", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": serverOf("1.0.0") } });
-  await using hosted = await scene(npm, ["-y", "tiny@1.0.0"]);
-  const { ws, pml } = hosted;
-  assert.match(await tell(pml), /1\.0\.0/);
-  await endWell(ws, pml);
+  await using hosted = await present(npm);
+  const { ws } = hosted;
   const [folder = ""] = await readdir(join(ws.home, "servers"));
   const main = join(ws.home, "servers", folder, "node_modules/tiny/main.js");
   await appendFile(main, "\nrequire('node:fs').writeFileSync('PLANTED', '');\n");

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { appendFile, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeNpm } from "../kit/fake_npm.ts";
+import { KeptPackages } from "../kit/kept_packages.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { waitUntil } from "../kit/wait.ts";
+import type { Workspace } from "../kit/workspace.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene, type Scene } from "./stage.ts";
 
@@ -14,8 +16,16 @@ const TINY = {
   "main.js": tinyServer(`"well"`),
 };
 
-async function scene(npm: FakeNpm, limits: Readonly<Record<string, number>>): Promise<Scene> {
+/** What the first test installed; for those that only begin with it. */
+const kept = new KeptPackages();
+
+async function scene(
+  npm: FakeNpm,
+  limits: Readonly<Record<string, number>>,
+  prepare = (_: Workspace) => Promise.resolve(),
+): Promise<Scene> {
   return await makeScene({
+    prepare,
     pml: {
       version: 1,
       permissions: { allow: ["filesystem:*", "tiny:*"] },
@@ -70,11 +80,16 @@ Deno.test("Every call that waits for an install is told of it, and they share on
   const info = pml.stderr.split("\n").filter((line) => line.includes("tiny"));
   assert.equal(info.length, 2, info.join("\n"));
   await endWell(ws, pml);
+  await kept.keep(ws);
 });
 
 Deno.test("An install within a call extends its deadline, and a call that was cancelled leaves it", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
-  await using hosted = await scene(npm, { start_ms: MS, call_ms: 3_000, idle_ms: 1_000 });
+  await using hosted = await scene(
+    npm,
+    { start_ms: MS, call_ms: 3_000, idle_ms: 1_000 },
+    (ws) => kept.give(ws),
+  );
   const { pml } = hosted;
   assert.equal(textOf(await begin(pml, "first").answer), '"well"');
   // Its tools are known now, so that the next start falls into the deadline of a call.
@@ -114,7 +129,11 @@ Deno.test("An install that fails says at which step, and what npm said in the en
 
 Deno.test("A record of an install that is none stops the server; data beside its code does not", async () => {
   await using npm = new FakeNpm({ tiny: { "1.0.0": TINY } });
-  await using hosted = await scene(npm, { start_ms: MS, call_ms: MS, idle_ms: 1_000 });
+  await using hosted = await scene(
+    npm,
+    { start_ms: MS, call_ms: MS, idle_ms: 1_000 },
+    (ws) => kept.give(ws),
+  );
   const { pml } = hosted;
   const call = () => pml.callTool("call", { tool: "tiny:tell", arguments: {} }, { ms: MS });
   assert.equal(textOf(await call()), '"well"');
