@@ -292,3 +292,52 @@ for (const era of ERAS) {
     assert.equal((await here.close()).code, 0);
   });
 }
+
+/** A server whose prompt is answered with a long error. */
+const FAILS = `
+let rest = "";
+const send = (said) => console.log(JSON.stringify({ jsonrpc: "2.0", ...said }));
+for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+  const lines = (rest + chunk).split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+    const { protocolVersion } = params ?? {};
+    const serverInfo = { name: "f", version: "1" };
+    const result = {
+      initialize: { protocolVersion, capabilities: { prompts: {} }, serverInfo },
+      "prompts/list": { prompts: [{ name: "long" }] },
+    }[method];
+    if (result !== undefined) send({ id, result });
+    else if (id !== undefined) {
+      send({ id, error: { code: -32050, message: "long", data: "x".repeat(100_000) } });
+    }
+  }
+}`;
+
+Deno.test("A long answer counts as given whatever the id, and none is given again", async () => {
+  const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
+  const mcpServers = { big: server, fails: { ...server, args: ["run", "-A", "fails.js"] } };
+  const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
+  const files = { "tiny.js": tinyServer("'x'.repeat(100_000)"), "fails.js": FAILS };
+  await using ws = await makeScenery({ pml, files });
+  await using served = await servePml(ws);
+  await using here = new RawStdio(ws);
+  // After such a message the SDK answers everything.
+  await here.notify("notifications/odd");
+  await here.open();
+  const params = { name: "call", arguments: { tool: "big:tell" } };
+  for (const id of ["i".repeat(3_000), '\u00e4"\\'.repeat(400), '","id":1}', 70]) {
+    assert.ok(textOf(await here.request("tools/call", params, { id })).length > 100_000);
+  }
+  await until(async () => {
+    const { result } = await here.request("prompts/list");
+    return JSON.stringify(result).includes("fails__long");
+  });
+  const { error } = await here.request("prompts/get", { name: "fails__long" });
+  assert.ok(JSON.stringify(error).length > 100_000);
+  served.kill("SIGKILL");
+  await until(() => here.stderr.includes("Serving on stdio"));
+  assert.match(textOf(await read(here)), /./);
+  assert.equal((await here.close()).code, 0);
+  here.assertAnswered();
+});

@@ -173,6 +173,6 @@ function notThere(server: string, source: string): PmlError {
     `Cannot use ${quoted(server)}: it is pinned to ${quoted(source, 300)}, which is ` +
     "not asked, or does not have it any more";
   return new PmlError("REGISTRY_OFFLINE", message, {
-    hint: "Put that registry back under `registries`, or run `pml lock update`",
+    hint: "Put it back under `registries`, or run `pml lock update`",
   });
 }

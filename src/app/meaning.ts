@@ -103,7 +103,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     queries: readonly string[],
     entries: readonly CatalogEntry[],
   ): Promise<readonly Float32Array[] | undefined> {
-    if (Date.now() < this.#retryAt) return undefined;
+    if (performance.now() < this.#retryAt) return undefined;
     try {
       const { vectors } = await this.#opened();
       if (!this.#options.stays && !this.#package.isThere()) return undefined;
@@ -279,7 +279,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     const message = `Cannot use the model in ${quoted(this.folder, 400)}: it makes nothing of ` +
       quoted(SENTENCE);
     throw new PmlError("UPSTREAM_PROTOCOL", message, {
-      hint: "Search stays lexical. `pml search install-model` gets a model that works",
+      hint: "`pml search install-model` gets a model that works",
     });
   }
 
@@ -288,7 +288,7 @@ export class Meaning implements Semantics, AsyncDisposable {
     if (this.#closing.signal.aborted || error === this.#why) return;
     this.#why = asPmlError(error);
     const wait = Math.min(RETRY_MS * 2 ** this.#failures++, RETRY_MAX_MS);
-    this.#retryAt = Date.now() + wait;
+    this.#retryAt = performance.now() + wait;
     const { message, hint = "" } = this.#why;
     const { log } = this.#options;
     log.warn(

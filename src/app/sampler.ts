@@ -201,7 +201,6 @@ export class Sampler {
 function tooDeep(server: string, most: number): PmlError {
   const why = `Cannot sample for ${quoted(server)}: ${most} runs wait for this one already`;
   return new PmlError("OVERLOADED", why, {
-    hint:
-      "A model calls a tool that asks a model, and so on; narrow sampling.allowed_tool_patterns",
+    hint: "Tools ask models that call tools; narrow sampling.allowed_tool_patterns",
   });
 }

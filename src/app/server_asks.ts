@@ -16,7 +16,7 @@ const SAMPLING = "sampling/createMessage";
 /** What the person has to know before a server's text goes to the client's model. */
 const GIVES = [
   "It gives this text to the model of your client, and gets the answer",
-  "The client may count it, or charge for it, as a request of yours",
+  "The client may count or charge it as a request of yours",
 ];
 
 /** Returns what a person must know before a call, beside what its server says. */

@@ -56,7 +56,7 @@ function parsePair(pair: string, schema: JsonObject): readonly [string, Json] {
   if (name === undefined || text === undefined) {
     throw usage(
       `Cannot read the argument ${quoted(pair)}: it is not key=value`,
-      "Write key=value, or key:=JSON, or all of them as one JSON object",
+      "Write key=value, key:=JSON, or all of them as one JSON object",
     );
   }
   const { properties } = schema;

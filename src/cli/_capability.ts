@@ -61,7 +61,7 @@ async function list(at: At): Promise<Shown> {
     return `${name} [${[kind, runs].filter(Boolean).join(", ")}]\n  ${visible(said, 500)}`;
   });
   const note = all.length === 0
-    ? "Nothing is saved yet: use `pml capability save`, or save_as in a client"
+    ? "Nothing is saved yet: use `pml capability save`, or save_as"
     : "";
   return { value: all, text: texts.join("\n"), note };
 }
@@ -114,7 +114,7 @@ async function save(at: At): Promise<Shown> {
   const { saving, first: name, typed: { code, plan, parameter = [], description } } = at;
   if ((code === undefined) === (plan === undefined)) {
     throw usage(
-      "Cannot save: wanted a name, and --code FILE or --plan FILE",
+      "Cannot save: give a name, and --code FILE or --plan FILE",
       "Look at `pml capability --help`",
     );
   }

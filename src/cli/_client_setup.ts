@@ -171,7 +171,7 @@ export async function writeSetup(
     const reply = await askReply(`Add PML to ${path}?`, { signal });
     if (reply === "cancelled") {
       throw new PmlError("CANCELLED", "Cannot set up: you stopped it", {
-        hint: "Nothing more was written; `pml init --undo` takes back what was",
+        hint: "`pml init --undo` takes back what was written",
       });
     }
     if (reply !== "Yes") return { path, changed: false, said: "left as it is", todo };

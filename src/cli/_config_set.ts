@@ -30,7 +30,7 @@ export async function setValue(
   if (first === "" || rest.includes("") || said.length === 0) {
     throw usage(
       `Cannot set ${quoted(key)}: a key and a value are wanted`,
-      "Write it like `pml config set limits.children 4`; null removes a setting",
+      "Write `pml config set limits.children 4`; null removes a setting",
     );
   }
   const other = memberOf(OTHERS, first);

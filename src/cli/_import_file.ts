@@ -10,7 +10,7 @@ import type { App } from "../app/app.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
-import { defined, objectOf } from "../core/json.ts";
+import { defined, objectOf, textOf } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { readPlainText, writePrivate } from "../io/private_files.ts";
 import { withValue } from "./_client_file.ts";
@@ -103,11 +103,11 @@ export async function editFile(
 ): Promise<{ readonly backup: string | undefined; readonly trusted: boolean }> {
   const { store } = app.policy;
   return await store.whileEditing(path, async () => {
-    const [before, after] = [found && sha256(found.text), sha256(text)];
-    const trusted = before !== undefined && await store.isTrusted(path, before);
+    const [before, after] = [hashOf(found), sha256(text)];
+    const trusted = before !== null && await store.isTrusted(path, before);
     const earlier = readDone(app, path);
     const backup = found && await backUp(found);
-    const done = { backup: backup ?? null, before: before ?? null, after, trusted };
+    const done = { backup: backup ?? null, before, after, trusted };
     try {
       await keepDone(app, path, [...earlier, done]);
       if (found !== undefined) await replace(app, { path, found, text, trusted });
@@ -144,25 +144,27 @@ export async function findUndo(
   if (last === undefined) {
     throw usage(`Cannot undo: no import wrote ${path}`, "`--workspace` undoes one into .pml.json");
   }
-  const now = found === undefined ? null : sha256(found.text);
-  if (now !== last.after && now !== last.before) {
-    const kept = last.backup === null
+  const { backup, before, after } = last;
+  const now = hashOf(found);
+  if (now !== after && now !== before) {
+    const kept = backup === null
       ? "there was no file before it"
-      : `the file before it is ${last.backup}`;
+      : `the file before it is ${backup}`;
     throw refused(path, `it was changed after ${what}; ${kept}`);
   }
-  const copy = last.backup === null
-    ? undefined
-    : await readInside(dirname(last.backup), basename(last.backup));
-  if (last.before !== null && (copy === undefined || sha256(copy.text) !== last.before)) {
-    throw refused(last.backup ?? path, `it is not the file that was there before ${what}`);
+  const copy = backup === null ? undefined : await readInside(dirname(backup), basename(backup));
+  if (hashOf(copy) !== before) {
+    throw refused(backup ?? path, `it is not the file that was there before ${what}`);
   }
   const said = copy === undefined
     ? `${path} was made by ${what} and will be removed`
     : `${path} will be restored as it was before ${what}`;
   const run = () =>
     app.policy.store.whileEditing(path, async () => {
-      if (found !== undefined && now === last.after) {
+      if (readDone(app, path).length !== all.length) {
+        throw refused(path, "it was changed meanwhile");
+      }
+      if (found !== undefined && now === after) {
         await putBack(app, { path, found, copy, last });
       }
       await keepDone(app, path, all.slice(0, -1));
@@ -224,6 +226,10 @@ export async function replace(app: App, { path, found, text, trusted }: {
   await record({ app }, "file written", { path, before: from, after: to });
 }
 
+function hashOf(file: TextFile | undefined): string | null {
+  return file === undefined ? null : sha256(file.text);
+}
+
 function isTrustable(path: string): boolean {
   return basename(path) === FILE_NAME;
 }
@@ -251,7 +257,20 @@ function donePath(app: App, path: string): string {
 }
 
 function readDone(app: App, path: string): readonly ImportRecord[] {
-  return JSON.parse(readPlainText(donePath(app, path)) ?? "[]");
+  const file = donePath(app, path);
+  let all: unknown;
+  try {
+    all = JSON.parse(readPlainText(file) ?? "[]");
+  } catch {
+    // Half a record is none.
+  }
+  // A copy lies beside its file. No other file is put in its place, or removed.
+  const isDone = (one: unknown) => {
+    const { backup, before } = objectOf(one);
+    return backup === null ? before === null : dirname(textOf(backup)) === dirname(path);
+  };
+  if (Array.isArray(all) && all.every(isDone)) return all;
+  throw refused(file, `it is no record of what PML wrote into ${path}`);
 }
 
 async function keepDone(app: App, path: string, all: readonly ImportRecord[]): Promise<void> {

@@ -46,9 +46,7 @@ async function show({ app }: CommandContext): Promise<Shown> {
   return {
     value: { file: pins.path, servers, local: own },
     text: texts.join("\n"),
-    note: texts.length > 0
-      ? ""
-      : "Nothing is pinned yet: the first call of a server of yours pins it",
+    note: texts.length > 0 ? "" : "Nothing is pinned yet: the first call of a server pins it",
   };
 }
 

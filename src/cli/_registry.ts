@@ -50,7 +50,7 @@ export async function registry(typed: Typed): Promise<number> {
 }
 
 const HOW = "Write `pml registry serve FOLDER`";
-const PLAIN = "it serves without TLS, which clients require from other machines";
+const PLAIN = "it serves without TLS, which clients on other machines require";
 
 function folderOf(folder: string): string {
   const path = realPathIfAny(folder);

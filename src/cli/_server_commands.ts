@@ -15,7 +15,7 @@ export const IN_WORKSPACE = "write into the workspace's .pml.json instead of you
 export const SERVER_COMMANDS: readonly CommandRow[] = [
   {
     usage: "add <server> [command...]",
-    does: "add a server: a command behind --, an address, an npm package, or one of a registry",
+    does: "add a server: a command behind --, an address, a package, or one of a registry",
     options: {
       "--json": "only show it, as JSON",
       "--url <address>": "the address of a server over HTTP",

@@ -52,7 +52,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "config [what] [words...]",
-    does: "show the settings and what they cost, or change them: show, set, intent [text]",
+    does: "show what is set and what it costs, or change it: show, set, intent [text]",
     options: {
       "--json": "only show it, as JSON",
       "--preset <name>": "use a preset: meta_only, semantic, hybrid_balanced, ...",
@@ -67,7 +67,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "key <what> [name] [command...]",
-    does: "keep keys for your servers, or say which program has one: set, from, list, remove",
+    does: "keep keys for your servers, or say what has one: set, from, list, remove",
     options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
     examples: [
       "pml key set GITHUB_TOKEN",

@@ -39,8 +39,7 @@ export interface SaidPolicy {
 }
 
 const OWNED = "a policy that only whoever looks after this machine can change";
-const MENDS =
-  "Whoever looks after this machine must correct the policy: PML reads it again at once";
+const MENDS = "Whoever looks after this machine must correct the policy: PML reads it at once";
 
 /** Returns every path at which a policy is or may be. */
 export function policyPaths({ policies, policy }: Environment): readonly string[] {

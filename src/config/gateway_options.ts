@@ -138,6 +138,7 @@ export const gatewaySettings = memoized((
     batchMax: limits.batch,
     planMax: limits.planTasks,
     inlineBytes: limits.inlineBytes,
+    resultBytes: limits.resultBytes,
     approvalMs: limits.approvalMs,
     // Questions about the calls of another identity go to the person.
     asksClient: identity === undefined && (channel === undefined || channel === "client"),

@@ -190,7 +190,7 @@ export class Keys {
     if (key === undefined || ONE_WORD.test(key.value)) return key;
     const name = key.from === "the key file" ? path : "PML_API_KEY";
     throw new PmlError("CONFIG_INVALID", `Cannot use ${name}: it contains no valid key`, {
-      hint: "A key is one word of letters, digits and signs; copy all of it",
+      hint: "A key is one word; copy all of it",
     });
   }
 

@@ -22,7 +22,7 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   connections: [1024, 1, 65_536],
   /** The size of a request. */
   inputBytes: [8 * MB, KB, 512 * MB],
-  /** The size of a call's result. */
+  /** The size of a call's result, and of all results of a batch. */
   resultBytes: [32 * MB, KB, 512 * MB],
   /** The length of a line on a pipe. */
   lineBytes: [65 * MB, 64 * KB, 1024 * MB],

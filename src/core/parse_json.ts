@@ -12,51 +12,50 @@
 import { isObject } from "./json.ts";
 
 const COLON = /[ \t\n\r]*:/y;
-/** A string, and what makes it the name of a member. */
-const STRING = /"((?:[^"\\]|\\[^])*)"([ \t\n\r]*:)?/g;
+const BACKSLASH = 92;
 
 /** Parses a JSON text. Throws as `JSON.parse` does. */
 export function parseJson(text: string): ReturnType<typeof JSON.parse> {
-  if (!hasEscapedName(text)) return JSON.parse(text);
-  const mark = crypto.randomUUID();
-  const names: string[] = [];
-  const value = JSON.parse(text.replace(STRING, (whole, name: string, colon = "") => {
-    if (colon === "" || !name.includes("\\")) return whole;
-    return `"${mark}${names.push(JSON.parse(`"${name}"`)) - 1}"${colon}`;
-  }));
-  rename(value, (key) => key.startsWith(mark) ? names[Number(key.slice(mark.length))] : undefined);
+  let mark = "";
+  const names = new Map<string, string>();
+  let marked = "";
+  let from = 0;
+  // Where this is no JSON, what is marked is none either.
+  for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
+    let end = at;
+    let escapes: number;
+    do {
+      escapes = end = text.indexOf('"', end + 1);
+      while (text.charCodeAt(escapes - 1) === BACKSLASH) escapes--;
+    } while ((end - escapes) % 2 === 1);
+    if (end < 0) break;
+    const escape = at;
+    COLON.lastIndex = at = end + 1;
+    if (!COLON.test(text)) continue;
+    const start = text.lastIndexOf('"', escape);
+    mark ||= crypto.randomUUID();
+    const other = `${mark}${names.size}`;
+    names.set(other, JSON.parse(text.slice(start, at)));
+    marked += text.slice(from, start + 1) + other;
+    from = end;
+  }
+  const value = JSON.parse(marked + text.slice(from));
+  if (from > 0) rename(value, names);
   return value;
 }
 
-/** Returns whether the name of a member of a JSON text is written with an escape. */
-function hasEscapedName(text: string): boolean {
-  for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
-    let quote = at;
-    let escapes: number;
-    do {
-      quote = text.indexOf('"', quote + 1);
-      escapes = quote;
-      while (text[escapes - 1] === "\\") escapes--;
-    } while ((quote - escapes) % 2 === 1);
-    if (quote < 0) return false;
-    COLON.lastIndex = at = quote + 1;
-    if (COLON.test(text)) return true;
-  }
-  return false;
-}
-
 /** Renames members, also of what is nested. The order stays, and the last of a name counts. */
-function rename(value: unknown, nameOf: (key: string) => string | undefined): void {
+function rename(value: unknown, names: ReadonlyMap<string, string>): void {
   const open = [value];
   for (const one of open) {
     if (typeof one !== "object" || one === null) continue;
     const entries = Object.entries(one);
     for (const [, member] of entries) open.push(member);
-    if (!isObject(one) || !entries.some(([key]) => nameOf(key) !== undefined)) continue;
+    if (!isObject(one) || !entries.some(([key]) => names.has(key))) continue;
     for (const [key] of entries) Reflect.deleteProperty(one, key);
     for (const [key, member] of entries) {
       const all = { value: member, enumerable: true, writable: true, configurable: true };
-      Object.defineProperty(one, nameOf(key) ?? key, all);
+      Object.defineProperty(one, names.get(key) ?? key, all);
     }
   }
 }

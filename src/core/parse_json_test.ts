@@ -60,6 +60,16 @@ Deno.test("parseJson() parses every other text as JSON.parse does, and no more",
   );
 });
 
+Deno.test("parseJson() reads a name with an escape beside a text of any length", () => {
+  for (const piece of ["x", '\\"', "\\\\", "\\u0000"]) {
+    const long = piece.repeat(20_000_000 / piece.length);
+    const value = parseJson(`{"t":"${long}","\\u0061":"${long}","b\\"":1}`);
+    assert.deepEqual(Object.keys(value), ["t", "a", 'b"']);
+    assert.equal(value.t, JSON.parse(`"${long}"`));
+    assert.equal(value.a, value.t);
+  }
+});
+
 /** Parses without what V8 remembers: each object has members of one name more than any before. */
 function slowly(text: string): unknown {
   JSON.parse(text); // throws where it is no JSON

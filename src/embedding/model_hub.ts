@@ -313,6 +313,6 @@ function noRoom(error: unknown, folder: string): PmlError | undefined {
 
 function full(folder: string, why: string): PmlError {
   return new PmlError("OVERLOADED", `Cannot keep a model in ${quoted(folder, 400)}: ${why}`, {
-    hint: "Search stays lexical. Make room there; the downloaded part is kept",
+    hint: "Make room there; the downloaded part is kept",
   });
 }

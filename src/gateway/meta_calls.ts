@@ -250,14 +250,15 @@ export class MetaCalls {
 
   async #batch(request: MetaCall): Promise<Outcome> {
     const { calls } = request.arguments as unknown as { calls: readonly BatchRequest[] };
-    const { askForAll } = this.#options;
+    const { askForAll: ask, settings } = this.#options;
+    const { resultBytes: most } = settings();
     const callTool = (call: Call) => this.#called(call);
     const asCalls = calls.map((one) => ({
       id: one.id,
       tool: one.tool,
       call: this.#batchCall(one, request),
     }));
-    const items = await runBatch(asCalls, { callTool, ask: askForAll });
+    const items = await runBatch(asCalls, { callTool, ask, most });
     return { kind: "result", result: batchResult(items) };
   }
 

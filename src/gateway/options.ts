@@ -34,6 +34,8 @@ export interface FaceSettings extends ExposureSettings {
   readonly planMax: number;
   /** The size from which a result stays outside of its answer; 0 if it never does. */
   readonly inlineBytes: number;
+  /** How large the results of one batch may be together. */
+  readonly resultBytes: number;
   /** Returns the tools that exist for a client, by the name that it says it has. */
   readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
 }

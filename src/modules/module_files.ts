@@ -80,7 +80,7 @@ function readable<T>(path: string, look: () => T): T {
   try {
     return look();
   } catch (cause) {
-    const hint = "Fix the file, or its path in private_mcps of .pml.json";
+    const hint = "Fix it, or its path in private_mcps of .pml.json";
     throw unloadable(path, whyUnread(cause), { code: "UPSTREAM_DOWN", hint, cause });
   }
 }

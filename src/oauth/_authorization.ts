@@ -41,7 +41,7 @@ export class SignedInServer implements Authorization {
   #stamp: string | undefined;
   #looked = NaN;
   #refreshing: Promise<void> | undefined;
-  #failed = 0;
+  #failed = -Infinity;
   #secrets: readonly string[] = [];
   #over: readonly string[] = [];
   /** The last new tokens that were refused. */
@@ -63,7 +63,7 @@ export class SignedInServer implements Authorization {
     if (accessToken === undefined) throw this.#loginRequired("your sign-in is over");
     const left = until - Date.now();
     if (left < Math.min(AHEAD_MS, (until - since) / 5)) {
-      const isDue = left <= 0 || Date.now() - this.#failed > AGAIN_MS;
+      const isDue = left <= 0 || performance.now() - this.#failed > AGAIN_MS;
       if (isDue) kept = await this.#refreshed(kept, { signal, mayFail: left > 0 });
     }
     return headerOf(kept);
@@ -87,10 +87,10 @@ export class SignedInServer implements Authorization {
     // refreshed for each call.
     const last = this.#useless.at(-1);
     if (isAgain && last?.sent !== sent) {
-      this.#useless = [...last ? [last] : [], { sent, at: Date.now() }];
+      this.#useless = [...last ? [last] : [], { sent, at: performance.now() }];
     }
     const [first, second] = this.#useless;
-    const isUseless = second !== undefined && Date.now() - (first?.at ?? 0) < USELESS_MS;
+    const isUseless = second !== undefined && performance.now() - (first?.at ?? 0) < USELESS_MS;
     const next = isAgain || isUseless
       ? kept
       : await this.#refreshed(kept, { signal, mayFail: false });
@@ -103,7 +103,7 @@ export class SignedInServer implements Authorization {
     const { store, key } = this.#options;
     const stamp = store.stamp(key);
     this.#looked = performance.now();
-    if (stamp !== this.#stamp || Date.now() > this.#again) {
+    if (stamp !== this.#stamp || performance.now() > this.#again) {
       this.#stamp = stamp;
       this.#again = Infinity;
       this.#kept = stamp === undefined ? this.#took(undefined) : this.#read();
@@ -116,7 +116,7 @@ export class SignedInServer implements Authorization {
     try {
       return await this.#took(await store.read(key));
     } catch (error) {
-      this.#again = Date.now() + AGAIN_MS;
+      this.#again = performance.now() + AGAIN_MS;
       throw error;
     }
   }
@@ -141,7 +141,7 @@ export class SignedInServer implements Authorization {
     try {
       await unlessAborted(this.#refreshing, signal);
     } catch (error) {
-      this.#failed = Date.now();
+      this.#failed = performance.now();
       if (!mayFail || signal.aborted) throw error;
     }
     const now = await this.#now(signal);
@@ -175,7 +175,7 @@ export class SignedInServer implements Authorization {
     const { store, key } = this.#options;
     const missing = asked.filter((scope) => !kept.scopes.includes(scope));
     const wanted = [...new Set([...kept.wanted ?? [], ...missing])];
-    const recent = this.#steps.filter(({ at }) => Date.now() - at < STEPS_MS);
+    const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
     const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
     const isGranted = asked.length > 0 && missing.length === 0;
     if (isGranted || !isKnown && recent.length >= STEPS) {
@@ -186,7 +186,7 @@ export class SignedInServer implements Authorization {
         detail: { server: this.server.name, scopes: asked, may_have_run: false },
       });
     }
-    if (!isKnown) this.#steps = [...recent, { at: Date.now(), wanted }];
+    if (!isKnown) this.#steps = [...recent, { at: performance.now(), wanted }];
     await store.locked(key, async () => {
       const now = await store.read(key);
       if (now !== undefined) await store.write(key, { ...now, wanted });

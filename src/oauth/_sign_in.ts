@@ -211,7 +211,7 @@ async function listening(
     throw protocol.error(
       "CONFIG_INVALID",
       `port ${own} of this machine cannot be used: ${why}`,
-      "Close the program that uses it, or change oauth.redirect_port",
+      "Close what uses it, or change oauth.redirect_port",
     );
   }
 }

@@ -157,6 +157,6 @@ async function succeeded(change: Promise<void>): Promise<boolean> {
 
 function stale(id: string): PmlError {
   return new PmlError("APPROVAL_STALE", `Cannot approve ${quoted(id)}: no such approval waits`, {
-    hint: "It expired, was answered, or never existed; make the call again",
+    hint: "It expired or was answered; make the call again",
   });
 }

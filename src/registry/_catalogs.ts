@@ -14,7 +14,7 @@ import {
 } from "./_catalog.ts";
 import type { Fqdn } from "./fqdn.ts";
 import type { Place } from "./_place.ts";
-import type { Cache } from "./cache.ts";
+import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 
 /** The result of refreshing the catalog of one registry. */
@@ -110,7 +110,7 @@ export class Catalogs {
   }
 
   async #again({ place, signal }: CatalogLook, known: Known): Promise<Known> {
-    if (Date.now() - known.at < AGAIN_MS) return known;
+    if (ageOf(known.at) < AGAIN_MS) return known;
     try {
       return await this.#soon({ place, signal });
     } catch {

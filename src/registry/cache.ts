@@ -152,6 +152,11 @@ export class Cache {
   }
 }
 
+/** Returns how old something is. What a clock that went wrong has from the future is old, too. */
+export function ageOf(at: number): number {
+  return Math.abs(Date.now() - at);
+}
+
 function codeName(integrity: string): string {
   return `${integrity}.code`;
 }

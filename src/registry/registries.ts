@@ -11,7 +11,7 @@ import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
 import { Downloads, type Wanting } from "./_downloads.ts";
 import { type KeptEntry, type LeftOut, type Pinned, Place, type RegistryPlace } from "./_place.ts";
-import type { Cache } from "./cache.ts";
+import { ageOf, type Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
 import { entryName, type Fqdn, parseFqdn } from "./fqdn.ts";
 
@@ -185,7 +185,7 @@ export class Registries {
   }
 
   #seen(place: Place, at: number): void {
-    if (Date.now() - at < CATALOG_MS) return;
+    if (ageOf(at) < CATALOG_MS) return;
     const work = async () => {
       await this.#catalogs.load(place);
       this.#options.onCatalog?.();
@@ -216,7 +216,7 @@ export class Registries {
     for (const place of this.#order(fqdn)) {
       const before = place.kept(fqdn);
       const isUsed = !again && before !== undefined &&
-        (before.kind === "found" || Date.now() - before.at < AGAIN_MS);
+        (before.kind === "found" || ageOf(before.at) < AGAIN_MS);
       const kept = isUsed
         ? before
         : await place.briefly(() => place.look(fqdn, this.#options.closing));
@@ -232,7 +232,7 @@ export class Registries {
   }
 
   #isOld(at: number, { version }: Fqdn): boolean {
-    return Date.now() - at >= (this.#options.entryMs ?? ENTRY_MS) && !EXACT.test(version ?? "");
+    return ageOf(at) >= (this.#options.entryMs ?? ENTRY_MS) && !EXACT.test(version ?? "");
   }
 
   #found(
@@ -283,7 +283,7 @@ export class Registries {
     const { warn, closing, entryMs = ENTRY_MS } = this.#options;
     const id = `${place.source.url} ${key}`;
     const last = this.#behind.get(id);
-    const isSoon = last !== undefined && Date.now() - last.at < Math.min(AGAIN_MS, entryMs);
+    const isSoon = last !== undefined && ageOf(last.at) < Math.min(AGAIN_MS, entryMs);
     if (last?.isOver === false || isSoon && !isForced || !place.canAsk || closing.aborted) return;
     const now = { at: Date.now(), isOver: false };
     this.#behind.set(id, now);

@@ -142,6 +142,29 @@ Deno.test("Registries looks at old entries behind the calls, and tells what is a
   assert.equal(registry.targets.filter((target) => target === "/hello@1.0.0").length, length);
 });
 
+Deno.test("Registries looks again at what was kept while the clock was ahead", async () => {
+  using home = new Folder();
+  await using one = new ScriptedRegistry(entries(hello()));
+  await using two = new ScriptedRegistry(() => json({ items: [{ fqdn: "a", type: "deno" }] }));
+  const places = [one, two];
+  const clock = Date.now;
+  try {
+    Date.now = () => clock() + 400 * 86_400_000;
+    const { registries } = new Scene(home, places);
+    await registries.find("hello", never);
+    await registries.refreshCatalog(never);
+  } finally {
+    Date.now = clock;
+  }
+  one.answer = entries({});
+  two.answer = () => json({ items: [{ fqdn: "b", type: "deno" }] });
+  const { registries } = new Scene(home, places);
+  const names = () => registries.catalog().map(({ fqdn }) => fqdn);
+  assert.deepEqual(names(), ["a"]);
+  await until(() => registries.known("hello")?.gone === true);
+  await until(() => names().includes("b"));
+});
+
 Deno.test("Registries warns of no registry that nobody configured when it is away", async () => {
   using home = new Folder();
   await using registry = new ScriptedRegistry(entries(hello()));

@@ -312,7 +312,7 @@ function stopped(messages: readonly Message[], model: string, why: string): Json
 function resultOf({ model, content, stopReason }: Answer, why?: string): JsonObject {
   const bad = content.find((block) => block[BAD_INPUT] !== undefined);
   if (bad !== undefined) {
-    const message = "Cannot sample: the model wrote arguments of a tool that are no JSON object";
+    const message = "Cannot sample: the model wrote arguments that are no JSON object";
     throw new PmlError("UPSTREAM_PROTOCOL", message, { hint: "Ask again" });
   }
   const note = `[PML stopped here: ${why}; raise it in config.yaml]`;

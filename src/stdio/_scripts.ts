@@ -129,7 +129,7 @@ export async function runScripts(
   const program = await scriptProgram({ ...options, args, own });
   const failed = (why: string, wrote: string) =>
     new PmlError("UPSTREAM_DOWN", `Cannot run the scripts of ${specs.join(", ")}: ${why}`, {
-      hint: "The package is as it was. They may need a compiler or the network",
+      hint: "They may need a compiler or the network",
       detail: { stderr: visibleLines(wrote.trim().slice(-TAIL), TAIL) },
     });
   const { code, stdout } = await runProgram(program, {

@@ -143,7 +143,7 @@ export class Installs {
       return await known.present;
     }
     const failed = this.#impossible.get(folder);
-    if (failed !== undefined && Date.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
+    if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
     const told = new Set([tell]);
     const all: Tell = (message) => told.forEach((one) => one(message));
     const present = this.#present(wanted, { folder, find, tell: all });
@@ -153,7 +153,7 @@ export class Installs {
     } catch (error) {
       // A package that its registry does not have is not asked for again at once.
       if (IMPOSSIBLE.test(asPmlError(error).message)) {
-        this.#impossible.set(folder, { error, at: Date.now() });
+        this.#impossible.set(folder, { error, at: performance.now() });
       }
       throw error;
     } finally {
@@ -297,7 +297,7 @@ export class Installs {
         ? installer.hint
         : OLD_NODE.test(tail)
         ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
-        : "Check its name and version, and whether its registry can be reached";
+        : "Check its name and version, and its registry";
       const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
       const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
       const message = `Cannot install ${quoted(spec)}: ${why}${causeIn(tail)}`;

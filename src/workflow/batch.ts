@@ -7,6 +7,7 @@
 
 import type { Answer, Call, CallTool, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
+import { tooLarge } from "../core/json_bounds.ts";
 import { answeredResult } from "./run.ts";
 
 /** One call of a batch. */
@@ -19,12 +20,12 @@ export interface BatchCall {
   readonly call: Call | PmlError;
 }
 
-/** The result of one call of a batch. */
+/** The result of one call of a batch, or its error. */
 export interface BatchItem {
   readonly id: string | undefined;
   readonly tool: string;
-  readonly result: ToolResult | undefined;
-  readonly error: PmlError | undefined;
+  readonly result?: ToolResult;
+  readonly error?: PmlError;
 }
 
 /** The options of `runBatch`. */
@@ -32,6 +33,8 @@ export interface BatchOptions {
   readonly callTool: CallTool;
   /** Asks one question about all calls that need one. Returns an answer for each by its `callId`. */
   readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
+  /** The most characters of all results together. */
+  readonly most: number;
 }
 
 /**
@@ -40,27 +43,27 @@ export interface BatchOptions {
  */
 export async function runBatch(
   calls: readonly BatchCall[],
-  { callTool, ask }: BatchOptions,
+  { callTool, ask, most }: BatchOptions,
 ): Promise<readonly BatchItem[]> {
   const valid = calls.map(({ call }) => call).filter((call): call is Call =>
     !(call instanceof PmlError)
   );
   const answers = await ask(valid);
-  return await Promise.all(calls.map((one) => run(one, { callTool, answers })));
-}
-
-async function run(
-  { id, tool, call }: BatchCall,
-  { callTool, answers }: Pick<BatchOptions, "callTool"> & {
-    readonly answers: ReadonlyMap<string, Answer>;
-  },
-): Promise<BatchItem> {
-  try {
-    if (call instanceof PmlError) throw call;
-    const { answer: _, ...own } = call;
-    const result = await answeredResult(own, { callTool, answer: answers.get(own.callId) });
-    return { id, tool, result, error: undefined };
-  } catch (error) {
-    return { id, tool, result: undefined, error: asPmlError(error) };
-  }
+  let left = most;
+  return await Promise.all(calls.map(async ({ id, tool, call }) => {
+    try {
+      if (call instanceof PmlError) throw call;
+      const { answer: _, ...own } = call;
+      const result = await answeredResult(own, { callTool, answer: answers.get(own.callId) });
+      const { length } = JSON.stringify(result);
+      // What has no room is given up at once, so that the results do not fill the memory.
+      if (length > left) {
+        throw tooLarge("the result", { why: `those of a batch have at most ${most} characters` });
+      }
+      left -= length;
+      return { id, tool, result };
+    } catch (error) {
+      return { id, tool, error: asPmlError(error) };
+    }
+  }));
 }

@@ -37,6 +37,7 @@ function house(answers: ReadonlyMap<string, Answer> | PmlError = new Map()) {
       askedFor.push(calls.map((call) => call.id));
       return answers instanceof PmlError ? Promise.reject(answers) : Promise.resolve(answers);
     },
+    most: 1_000,
   };
   return { options, ran, askedFor };
 }
@@ -72,4 +73,18 @@ Deno.test("runBatch() asks about one call alone if something changed since the q
   const [item] = await runBatch([{ ...one, call: { ...one.call, onQuestion } }], options);
   assert.equal(item?.error, undefined);
   assert.deepEqual(ran, ["s:asks"]);
+});
+
+Deno.test("runBatch() gives as many results as it may, whatever their order", async () => {
+  const { options } = house();
+  const sizes: Readonly<Record<string, number>> = { "s:a": 600, "s:b": 600, "s:c": 10 };
+  const callTool = ({ id }: Call): Promise<Outcome> =>
+    Promise.resolve({ kind: "result", result: textResult("x".repeat(sizes[id] ?? 0)) });
+  const items = await runBatch(["a", "b", "c"].map(batchCall), { ...options, callTool });
+  assert.deepEqual(items.map(({ error }) => error?.code), [
+    undefined,
+    "RESULT_TOO_LARGE",
+    undefined,
+  ]);
+  assert.equal(items[1]?.result, undefined);
 });

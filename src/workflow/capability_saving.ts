@@ -207,7 +207,7 @@ const HINTS = {
   BAD_ARGUMENTS: "Take one of these calls out",
   INPUT_TOO_LARGE: "Save less at once",
   INTEGRITY_MISMATCH: "Export it again with `pml capability export`",
-  NAME_CONFLICT: "Choose a namespace that is the name of no server, such as my",
+  NAME_CONFLICT: "Choose a namespace that names no server, such as my",
 } as const;
 
 function refused(code: keyof typeof HINTS, id: ToolId, why: string): PmlError {

@@ -145,7 +145,7 @@ class CodeCalls {
 
 function noArguments(tool: Json | undefined): PmlError {
   const message = `Cannot call "${textOf(tool)}": its arguments are not an object`;
-  return new PmlError("BAD_ARGUMENTS", message, { hint: "Give one object with the arguments" });
+  return new PmlError("BAD_ARGUMENTS", message, { hint: "Give one object" });
 }
 
 function toolFailure(tool: string, result: ToolResult): JsonObject {
@@ -193,6 +193,6 @@ function crashed(error: unknown): unknown {
   const why = message.slice(message.lastIndexOf(": ") + 2).replace("the module", "the code");
   const hint = ["memory", "frames"].includes(reason)
     ? "Work on less at once: what code keeps, sends and writes is limited"
-    : "Let the code come to its end by itself: return, or throw an error";
+    : "Let the code end by itself: return, or throw an error";
   return new PmlError(code, `Cannot finish the code: ${why}`, { hint, detail: { reason } });
 }

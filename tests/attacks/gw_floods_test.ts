@@ -8,9 +8,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
+import { tinyServer } from "../kit/tiny_server.ts";
 import { until } from "../kit/wait.ts";
 import { assertRefused, flood, floodScene, unharmed } from "./floods.ts";
 import { assertAftermath, assertServes, endWell, textOf } from "./oracles.ts";
+import { makeScene } from "./stage.ts";
 
 const MB = 1_000_000;
 const MANY = /over 500000 JSON values/;
@@ -226,3 +228,60 @@ function bodyOf(type: string, pieces: readonly string[]): Response {
   const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
   return new Response(body, { headers: { "content-type": type } });
 }
+
+Deno.test("All results of a batch have the room of one, and each of its calls is answered (GW3)", async () => {
+  const server = { command: Deno.execPath(), args: ["run", "-A", "tiny.js"] };
+  const pml = {
+    version: 1,
+    permissions: { allow: ["filesystem:*", "big:*"] },
+    mcpServers: { big: server },
+  };
+  const files = { "tiny.js": tinyServer("'\u0000'.repeat(params.arguments.size)") };
+  await using scene = await makeScene({ pml, files, limits: { result_bytes: 1_000_000 } });
+  const calls = [...Array(20).keys()].map((at) => ({
+    ...{ id: String(at), tool: "big:tell", arguments: { size: at === 19 ? 1 : 40_000 } },
+  }));
+  const answer = await scene.pml.callTool("batch", { calls });
+  const text = textOf(answer);
+  assert.ok(text.length < 1_100_000, `${text.length} characters`);
+  const items = JSON.parse(text) as readonly { readonly error?: { readonly code: string } }[];
+  assert.equal(items.length, 20);
+  const codes = items.map(({ error }) => error?.code ?? "given");
+  assert.deepEqual([...new Set(codes)].sort(), ["RESULT_TOO_LARGE", "given"]);
+  assert.equal(codes[19], "given", "a small one has room");
+  await endWell(scene.ws, scene.pml, { calls: 21 });
+});
+
+/** A server whose results have a name that is written with an escape, and a long text. */
+const ESCAPED = `
+let rest = "";
+const say = (id, result) => console.log('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',"result":' + result + "}");
+for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+  const lines = (rest + chunk).split("\\n");
+  rest = lines.pop();
+  for (const { id, method, params } of lines.map((line) => JSON.parse(line))) {
+    const serverInfo = { name: "e", version: "1" };
+    const { protocolVersion } = params ?? {};
+    if (method === "initialize") say(id, JSON.stringify({ protocolVersion, capabilities: {}, serverInfo }));
+    else if (method === "tools/list") say(id, '{"tools":[{"name":"tell","inputSchema":{"type":"object"}}]}');
+    else if (id !== undefined) {
+      const text = "x".repeat(20_000_000);
+      say(id, '{"structuredContent":{"gr\\\\u00f6\\\\u00dfe":1},"content":[{"type":"text","text":"' + text + '"}]}');
+    }
+  }
+}`;
+
+Deno.test("A long result with an escape in a name is answered, and soon (GW3)", async () => {
+  const server = { command: Deno.execPath(), args: ["run", "-A", "escaped.js"] };
+  const pml = {
+    version: 1,
+    permissions: { allow: ["filesystem:*", "own:*"] },
+    mcpServers: { own: server },
+  };
+  const limits = { call_ms: 20_000 };
+  await using scene = await makeScene({ pml, files: { "escaped.js": ESCAPED }, limits });
+  const { result } = await scene.pml.callTool("call", { tool: "own:tell" });
+  assert.equal(textOf({ result }).length, 20_000_000);
+  assert.deepEqual(result?.structuredContent as unknown, { größe: 1 });
+  await endWell(scene.ws, scene.pml, { calls: 2 });
+});

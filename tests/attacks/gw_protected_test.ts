@@ -13,8 +13,9 @@ import protectedPaths from "../../config/protected-paths.json" with { type: "jso
 import { clientFiles, CLIENTS } from "../../src/config/clients.ts";
 import { environmentOf } from "../../src/config/env.ts";
 import { NameList, namesOf } from "../../src/sandbox/boot/names.ts";
+import { runPml } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { assertRefused, use, WRITING } from "./file_tools.ts";
+import { assertRefused, READING, SECRET, use, WRITING } from "./file_tools.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
 
@@ -37,6 +38,31 @@ Deno.test("Every client's file in a workspace that PML knows is protected (GW12)
   }
   // Where PML imports servers from, it also looks for variables of its own.
   for (const path of shared) assert.ok(listed.includes(path), path);
+});
+
+Deno.test("What PML keeps or half writes of a client's file is as closed as the file (GW12, P4)", async () => {
+  const read = new NameList(protectedPaths.readProtected);
+  const closed = listed.filter((path) => read.ends(namesOf(path)).length > 0);
+  assert.ok(closed.includes(".mcp.json"), "the list of what cannot be read");
+  for (const path of closed) {
+    for (const copy of [".backup", ".backup.1", `.${crypto.randomUUID()}.pml-tmp`]) {
+      assert.ok(read.ends(namesOf(path + copy)).length > 0, `${path}${copy} can be read`);
+    }
+  }
+  const text = JSON.stringify({ mcpServers: { x: { command: "x", env: { T: SECRET } } } });
+  await using scene = await makeScene({ files: { ".mcp.json": text, ".cursor/mcp.json": text } });
+  const { ws, pml } = scene;
+  const ran = await runPml(ws, ["init", "--client", "claude-code,cursor", "--yes"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  for (const path of [".mcp.json.backup", ".cursor/mcp.json.backup"]) {
+    assert.equal(await readFile(ws.file(path), "utf8"), text);
+    for (const tool of Object.keys(READING)) {
+      assert.ok(!textOf(await use(pml, tool, { path })).includes(SECRET), `${tool} ${path}`);
+    }
+    assert.equal(codeOf(await use(pml, "read_file", { path })), "PATH_PROTECTED");
+    assert.equal(codeOf(await use(pml, "write_file", { path })), "PATH_PROTECTED");
+  }
+  await endWell(ws, pml);
 });
 
 /** Files that clients, agents, editors and installers of today obey, and none that was listed before. */

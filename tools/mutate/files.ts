@@ -217,4 +217,13 @@ export const FILES: readonly Mutant[] = [
     test: "src/config/_counting_test.ts",
     filter: "loadConfig() takes no home inside the workspace, but that of the account",
   },
+  {
+    name: "undo-outside",
+    guard: "An undo puts no file in place, and removes none, but the copy beside it",
+    file: "_import_file.ts",
+    find: "dirname(textOf(backup)) === dirname(path)",
+    put: 'textOf(backup) !== ""',
+    test: "tests/undo_records_test.ts",
+    filter: "pml init --undo takes no damaged record, and none that names another file",
+  },
 ];

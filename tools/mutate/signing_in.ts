@@ -188,7 +188,7 @@ export const SIGNING_IN: readonly Mutant[] = [
     name: "sign-in-keyring-once",
     guard: "No call starts a program to read a sign-in that is known",
     file: "_authorization.ts",
-    find: "if (stamp !== this.#stamp || Date.now() > this.#again) {",
+    find: "if (stamp !== this.#stamp || performance.now() > this.#again) {",
     put: "if (stamp) {",
     test: KEYRING,
     filter:

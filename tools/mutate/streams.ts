@@ -122,4 +122,13 @@ export const STREAMS: readonly Mutant[] = [
     test: "src/io/lines_test.ts",
     filter: "LineReaders that read in turn keep their lines apart",
   },
+  {
+    name: "batch-size",
+    guard: "The results of a batch fill neither the memory nor the answer",
+    file: "batch.ts",
+    find: "left -= length;",
+    put: "",
+    test: "tests/attacks/gw_floods_test.ts",
+    filter: "All results of a batch have the room of one, and each of its calls is answered (GW3)",
+  },
 ];

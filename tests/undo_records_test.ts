@@ -1,0 +1,47 @@
+/**
+ * Records of what PML wrote into files of clients that were damaged, or changed by others: nothing
+ * is undone by them.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { sha256 } from "../src/core/hash.ts";
+import { assertError } from "./cli_greeter.ts";
+import { runPml } from "./kit/run.ts";
+import { makeWorkspace } from "./kit/workspace.ts";
+
+Deno.test("pml init --undo takes no damaged record, and none that names another file", async () => {
+  await using ws = await makeWorkspace({ files: { ".cursor/mcp.json": "{}\n" } });
+  await runPml(ws, ["init", "--client", "cursor", "--yes"]);
+  const [{ name = "" } = {}] = [...Deno.readDirSync(join(ws.home, "imports"))];
+  const record = join(ws.home, "imports", name);
+  const whole = await Deno.readTextFile(record);
+  const [first] = JSON.parse(whole);
+  const path = ws.file(".cursor/mcp.json");
+  const text = await Deno.readTextFile(path);
+  const backup = join(dirname(ws.outside), "canary.txt");
+  const before = sha256(ws.canary);
+  const records = [
+    ...["", "{", "null", "{}", "[1]", "[{}]", whole.slice(0, -5)],
+    ...[{ backup, before }, { backup, before: null }, { backup: `${path}.backup`, before: null }]
+      .map((more) => JSON.stringify([{ ...first, ...more }])),
+  ];
+  for (const damaged of records) {
+    await Deno.writeTextFile(record, damaged);
+    const ran = await runPml(ws, ["init", "--undo", "--yes"]);
+    assertError(ran, { code: "CONFIG_INVALID", exit: 2 });
+    assert.match(
+      ran.stderr,
+      /no record of what PML wrote into .*mcp\.json|not the file that was there before/,
+      damaged,
+    );
+    assert.equal(await Deno.readTextFile(path), text, damaged);
+    await ws.assertCanaries();
+  }
+  await Deno.writeTextFile(record, whole);
+  const two = await Promise.all([1, 2].map(() => runPml(ws, ["init", "--undo", "--yes"])));
+  assert.deepEqual(two.map(({ stderr }) => stderr.includes("BUG")), [false, false]);
+  assert.ok(two.some(({ code }) => code === 0), two.map(({ stderr }) => stderr).join("\n"));
+});
