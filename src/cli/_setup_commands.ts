@@ -115,7 +115,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
     options: {
       "--json": "print the address as JSON",
       "--port <number>": "the port; 3004 by default, 0 for any free port",
-      "--host <address>": "the address; 127.0.0.1 by default, which only you can read",
+      "--host <address>": "the address; 127.0.0.1 by default",
       "--key <file>": "sign what is served with this Ed25519 key (PEM)",
       "--url <address>": "the address for clients, if it is another one",
     },

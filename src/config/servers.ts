@@ -97,7 +97,7 @@ export function serversOf(file: ConfigDocument<ServerSections>): readonly Server
     for (const [title, entry] of Object.entries<ServerEntry>(file.said[section] ?? {})) {
       const path = [section, title];
       if ("autoApprove" in entry || "alwaysAllow" in entry) {
-        const said = "autoApprove and alwaysAllow are ignored: only rules allow";
+        const said = "autoApprove and alwaysAllow are ignored: only rules allow calls";
         file.warn(`${section}.${visible(title)}: ${said}`);
       }
       if (isDisabled(entry)) continue;

@@ -169,7 +169,7 @@ export class RegistryClient {
     const why = said?.toLowerCase() !== type
       ? `its content type is ${quoted(headers.get("content-type") ?? "")}, wanted "${type}"`
       : encoding !== "identity"
-      ? `its answer is compressed (${quoted(encoding)}), unasked`
+      ? "its answer is compressed, which was not asked for"
       : total > maxBytes
       ? `its answer is longer than ${maxBytes} bytes`
       : undefined;

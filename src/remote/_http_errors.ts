@@ -79,7 +79,7 @@ export function statusError(
   const it = `it answered with the status ${status}`;
   if (status === 401 || status === 403) {
     const hint = isSignedIn
-      ? `Your account may not; sign in with another: pml login ${server.name}`
+      ? `Your account may not do this; sign in with another: pml login ${server.name}`
       : loginHint(server);
     return say("LOGIN_REQUIRED", it, hint);
   }

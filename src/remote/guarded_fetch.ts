@@ -241,7 +241,7 @@ function responseOf(
     ? `its status is ${status}`
     : encoding === "identity"
     ? undefined
-    : "its answer is compressed, unasked";
+    : "its answer is compressed, which was not asked for";
   if (odd !== undefined) throw answered(target, odd);
   const headers = new Headers();
   for (let at = 0; at < message.rawHeaders.length; at += 2) {
