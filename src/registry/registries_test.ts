@@ -146,11 +146,10 @@ Deno.test("Registries looks again at what was kept while the clock was ahead", a
   using home = new Folder();
   await using one = new ScriptedRegistry(entries(hello()));
   await using two = new ScriptedRegistry(() => json({ items: [{ fqdn: "a", type: "deno" }] }));
-  const places = [one, two];
   const clock = Date.now;
   try {
     Date.now = () => clock() + 400 * 86_400_000;
-    const { registries } = new Scene(home, places);
+    const { registries } = new Scene(home, [one, two]);
     await registries.find("hello", never);
     await registries.refreshCatalog(never);
   } finally {
@@ -158,7 +157,7 @@ Deno.test("Registries looks again at what was kept while the clock was ahead", a
   }
   one.answer = entries({});
   two.answer = () => json({ items: [{ fqdn: "b", type: "deno" }] });
-  const { registries } = new Scene(home, places);
+  const { registries } = new Scene(home, [one, two]);
   const names = () => registries.catalog().map(({ fqdn }) => fqdn);
   assert.deepEqual(names(), ["a"]);
   await until(() => registries.known("hello")?.gone === true);

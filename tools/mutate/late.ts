@@ -91,4 +91,13 @@ export const LATE: readonly Mutant[] = [
     test: TEST,
     filter: "A server that is removed while it is installed does not start",
   },
+  {
+    name: "kept-ahead",
+    guard: "What was kept while the clock was ahead is looked at again: it may be withdrawn",
+    file: "cache.ts",
+    find: "return Math.abs(Date.now() - at);",
+    put: "return Date.now() - at;",
+    test: "src/registry/registries_test.ts",
+    filter: "Registries looks again at what was kept while the clock was ahead",
+  },
 ];

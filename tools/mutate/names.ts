@@ -356,13 +356,4 @@ export const NAMES: readonly Mutant[] = [
     test: "tests/attacks/modules_test.ts",
     filter: "an untrusted workspace's module runs nothing, whatever is asked of it",
   },
-  {
-    name: "kept-ahead",
-    guard: "What was kept while the clock was ahead is looked at again: it may be withdrawn",
-    file: "cache.ts",
-    find: "return Math.abs(Date.now() - at);",
-    put: "return Date.now() - at;",
-    test: "src/registry/registries_test.ts",
-    filter: "Registries looks again at what was kept while the clock was ahead",
-  },
 ];
