@@ -173,7 +173,7 @@ async function whyWrongDeno([verb = "", ...args]: readonly string[]): Promise<st
   if (verb === "install") {
     return /^jsr:@casys\/pml(?:-hub)?$|^\.\/mod\.ts$/.exec(last) ? undefined : last;
   }
-  const script = line.find((word) => word.endsWith(".ts"));
+  const script = line.find((word) => /^[^*]+\.ts$/.test(word));
   if (script === undefined) return args.length === 1 ? undefined : "it runs no file";
   const text = await Deno.readTextFile(repoFile(script));
   const names = args.flatMap((word) => /^\[?--([a-z-]+)/.exec(word)?.[1] ?? []);

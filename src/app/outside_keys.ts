@@ -45,15 +45,15 @@ export async function keyFrom(app: App, name: string, source: KeySource): Promis
   }
   const [said = "", ...args] = source.command;
   const file = findOutside(app.loaded(), said);
-  if (file === undefined) {
-    throw unfound(name, quoted(said, 200), "it is no program outside the workspace");
+  let why = "it is no program outside the workspace";
+  if (file !== undefined) {
+    const program = { file, env: outsideEnvironment(app.loaded()) };
+    const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
+    const value = stdout.replace(/\r?\n$/, "");
+    if (code === 0 && value !== "") return value;
+    why = stderr.trim() || (code === 0 ? "it prints nothing" : `it ends with ${code}`);
   }
-  const program = { file, env: outsideEnvironment(app.loaded()) };
-  const { code, stdout, stderr } = await runOutside(program, { args, closing: app.closing });
-  const value = stdout.replace(/\r?\n$/, "");
-  if (code === 0 && value !== "") return value;
-  const why = stderr.trim() || (code === 0 ? "it prints nothing" : `it ends with ${code}`);
-  throw unfound(name, quoted(file, 200), why);
+  throw unfound(name, quoted(said, 200), why);
 }
 
 /** Returns the keyring of the system; undefined if there is none. */

@@ -217,7 +217,7 @@ export async function reached<T>(name: string, look: () => Promise<T>): Promise<
   } catch (error) {
     if (!(error instanceof PmlError) || error.code !== "REGISTRY_OFFLINE") throw error;
     const { code, message, detail } = error;
-    const hint = "Try again when the registry can be reached";
+    const hint = "No server here has this name. Try again when the registry can be reached";
     const why = message.replace(/^C/, "c");
     const told = { ...defined({ hint, detail }), cause: error };
     throw new UnreachedName(code, `Cannot look up ${quoted(name)}: ${why}`, told);

@@ -114,7 +114,7 @@ async function save(at: At): Promise<Shown> {
   const { saving, first: name, typed: { code, plan, parameter = [], description } } = at;
   if ((code === undefined) === (plan === undefined)) {
     throw usage(
-      "Cannot save: give a name, and --code FILE or --plan FILE",
+      "Cannot save: wanted a name, and --code FILE or --plan FILE",
       "Look at `pml capability --help`",
     );
   }

@@ -13,7 +13,7 @@ import { tell } from "./out.ts";
 type Layer = Awaited<ReturnType<Machine["scriptsOf"]>>["layer"];
 type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"];
 
-const ONCE = "Its install scripts run once, now, with the network";
+const ONCE = "Its install scripts run once, now, and can use the network";
 const PINNED = "The package is pinned as they leave it.";
 
 /** Installs a package, and runs the install scripts that the person agrees to. */

@@ -120,7 +120,7 @@ export abstract class KnownServer implements Server {
     const { isGiven } = this.#options.approval;
     const tool = isGiven?.(definition) ? this.quickTool(definition) : undefined;
     return tool && {
-      holds: () => isGiven?.(definition) === true && tool.holds(),
+      holds: () => !!isGiven?.(definition) && tool.holds(),
       call: (...of) => tool.call(...of),
     };
   }

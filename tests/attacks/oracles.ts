@@ -88,8 +88,9 @@ export async function journalOf(ws: Workspace): Promise<readonly JournalLine[]> 
     names.filter((name) => name.endsWith(".jsonl")).sort()
       .map((name) => readFile(join(folder, name), "utf8")),
   );
+  // What stands behind the last line end is being written.
   return texts.flatMap((text) =>
-    text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as JournalLine)
+    text.split("\n").slice(0, -1).map((line) => JSON.parse(line) as JournalLine)
   );
 }
 
