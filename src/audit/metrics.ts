@@ -5,7 +5,6 @@
  * @module
  */
 
-import { setImmediate } from "node:timers";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
 /** The number of values, their sum, and their distribution. */
@@ -40,6 +39,8 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */
 const LEAST = 0.001;
+/** After so long answers are counted: few at once, so that none of the next waits for many. */
+const SOON_MS = 2;
 
 /** A distribution of values in constant memory: a histogram whose buckets grow with the values. */
 export class Histogram {
@@ -104,7 +105,8 @@ export class Metrics {
     if (tokens === undefined) return;
     const tally = this.#tokens.get(what) ?? new Histogram();
     this.#tokens.set(what, tally);
-    if (this.#waiting.push(() => tally.add(tokens())) === 1) setImmediate(() => this.#countAll());
+    const isFirst = this.#waiting.push(() => tally.add(tokens())) === 1;
+    if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
   }
 
   /** Returns all counts. */
