@@ -81,7 +81,7 @@ Deno.test("every export of the package is documented and refers to nothing priva
  * planned, 32,000; requests without the SDK, 4,000; calls that are sent at once, 5,700. From here
  * this number only goes down.
  */
-const HEAVIEST = 394_700;
+const HEAVIEST = 394_695;
 
 Deno.test("the package grows no further beyond its budget", async () => {
   const size = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));
