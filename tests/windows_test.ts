@@ -283,6 +283,8 @@ for (const era of ERAS) {
     );
     // What comes now waits for the window's own PML, and runs there once.
     const later = read(here);
+    // So long PML would not take to end if it waited for no call.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
     await Deno.writeTextFile(ws.file("go.txt"), "done");
     assert.match(textOf(await running), /done/);
     assert.equal(textOf(await later), textOf(await read(here)));
