@@ -15,7 +15,7 @@ import {
 } from "./namespace.ts";
 import type { Sql } from "./_sql.ts";
 import type { Stamp } from "./_stamp.ts";
-import { saidOfThere } from "./_there.ts";
+import { publishedAgain } from "./_known_version.ts";
 import type {
   Change,
   Decided,
@@ -122,7 +122,7 @@ export class EmbeddedDesk implements Desk {
         [fqdn, version],
       );
       // The manifest has the hash of the code.
-      if (row !== undefined) return saidOfThere(String(row.manifest), { text, state });
+      if (row !== undefined) return publishedAgain(String(row.manifest), { text, state });
     }
     const count = (sql: string, values: readonly string[]) =>
       Number(this.#sql.get(`SELECT count(*) AS count FROM ${sql}`, values)?.count);

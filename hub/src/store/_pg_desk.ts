@@ -23,7 +23,7 @@ import type {
   WaitingEntry,
 } from "./store.ts";
 import type { Stamp } from "./_stamp.ts";
-import { saidOfThere } from "./_there.ts";
+import { publishedAgain } from "./_known_version.ts";
 import { type Left, takingTurn, waitOf } from "./_turns.ts";
 import { tableOf } from "./_versions.ts";
 
@@ -266,7 +266,7 @@ async function known(
       [fqdn, version],
     );
     // The manifest has the hash of the code.
-    if (row !== undefined) return saidOfThere(String(row.manifest), { text, state });
+    if (row !== undefined) return publishedAgain(String(row.manifest), { text, state });
   }
   const count = async (from: string, values: readonly string[]) =>
     Number((await sql.get(`SELECT count(*) AS count FROM ${from}`, values))?.count);

@@ -1,0 +1,25 @@
+/**
+ * What becomes of publishing a version that the store has already.
+ *
+ * @module
+ */
+
+import { objectOf, parseJson, textOf } from "@casys/pml/registry";
+import type { Published } from "./store.ts";
+
+/** A time as a signature has it. */
+const TIME = /^[\d:.TZ-]{1,40}$/;
+
+/**
+ * Compares the manifest that is offered (`text`) with the one that the store has. If they differ,
+ * tells when the latter was signed: its owner can sign the same content with that time, and gets the
+ * same manifest.
+ */
+export function publishedAgain(
+  kept: string,
+  { text, state }: { readonly text: string; readonly state: "public" | "waiting" },
+): Published {
+  if (kept === text) return { state, isNew: false };
+  const issued = textOf(objectOf(parseJson(kept)).issued);
+  return TIME.test(issued) ? { why: "exists", issued } : { why: "exists" };
+}
