@@ -11,7 +11,7 @@ import { parseJson, parseToml } from "../config/clients.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { refused, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, put } from "./_yaml_text.ts";
+import { isAdded, plain, put, type Setting } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -22,12 +22,8 @@ const NAME = "pml";
 const LEADING = ["command", "args", "url", "serverUrl", "httpUrl"];
 
 /** Where a value stands in a file. */
-interface Place {
+interface Place extends Setting {
   readonly path: string;
-  readonly at: readonly [section: string, ...names: string[]];
-  readonly entry: unknown;
-  /** Whether the entry has only members that are added to what is there, all at once. */
-  readonly adds?: boolean;
 }
 
 /** The edit of a client's file. */

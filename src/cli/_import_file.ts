@@ -80,12 +80,7 @@ export async function definedIn(app: App, { name, title = name }: ServerDefiniti
  */
 export async function addServers(app: App, target: Target, servers: Servers): Promise<string> {
   const { path, found } = target;
-  const settings = Object.entries(servers)
-    .map(([name, entry]) => ({ at: ["mcpServers", name] as const, entry }));
-  const all = { path, at: ["mcpServers"], entry: servers, adds: true } as const;
-  const text = isTrustable(path)
-    ? await withValue(found?.text ?? NEW_WORKSPACE, all)
-    : await textWith(target, settings);
+  const text = await textWith(target, [{ at: ["mcpServers"], entry: servers, adds: true }]);
   const { backup, trusted } = await editFile(app, target, { text });
   if (found === undefined) return "created";
   const but = trusted || !isTrustable(path) || app.config().trusted ? "" : "; it is not trusted";

@@ -14,6 +14,8 @@ import { refused, uneditable } from "./_files.ts";
 export interface Setting {
   readonly at: readonly [section: string, ...names: string[]];
   readonly entry: unknown;
+  /** Whether the entry has only members that are added to what is there. */
+  readonly adds?: boolean;
 }
 
 /**
@@ -30,7 +32,7 @@ export async function yamlWith(
   try {
     const document = yaml.parseDocument(before, { version: "1.2", logLevel: "error" });
     let wanted: unknown = yaml.parse(before) ?? {};
-    for (const { at, entry } of settings) {
+    for (const { at, entry } of settings.flatMap(eachOf)) {
       const known = document.getIn(at, true);
       // Only the scalar is replaced, so that a comment behind it stays.
       if (yaml.isScalar(known) && entry !== undefined && Object(entry) !== entry) {
@@ -47,6 +49,12 @@ export async function yamlWith(
   } catch (error) {
     throw refused(path, error);
   }
+}
+
+/** Returns the settings of single members that one setting stands for. */
+function eachOf({ at, entry, adds }: Setting): readonly Setting[] {
+  if (!adds) return [{ at, entry }];
+  return Object.entries(Object(entry)).map(([name, one]) => ({ at: [...at, name], entry: one }));
 }
 
 function set(document: Document, { at, entry }: Setting): void {
