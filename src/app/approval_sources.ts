@@ -27,8 +27,8 @@ export interface ApprovalSources {
   readonly registries: () => Promise<RegistryServers>;
 }
 
-/** Asks nothing: what ships with PML is approved by that, and a name that is off fails each call. */
-export const SHIPPED_APPROVAL: Approval = {
+/** For servers of which the person is asked nothing: what ships with PML, and names that are disabled. */
+export const NOTHING_TO_APPROVE: Approval = {
   text: () => "a module that ships with PML, in the sandbox",
   identity: () => Promise.resolve(undefined),
   unapproved: () => Promise.resolve(undefined),
@@ -36,7 +36,7 @@ export const SHIPPED_APPROVAL: Approval = {
 
 /** The person approved the content of each capability that was saved. */
 export const CAPABILITY_APPROVAL: Approval = {
-  ...SHIPPED_APPROVAL,
+  ...NOTHING_TO_APPROVE,
   text: () => "a capability that you saved: it calls tools, and nothing else",
 };
 

@@ -11,7 +11,7 @@ import type { ModuleUse } from "../modules/loader.ts";
 import type { ModuleCode } from "../modules/module_files.ts";
 import { ModuleServer } from "../modules/module_server.ts";
 import type { App } from "./app.ts";
-import { SHIPPED_APPROVAL } from "./approval_sources.ts";
+import { NOTHING_TO_APPROVE } from "./approval_sources.ts";
 
 /** A module that is being written: what its file held when it was looked at. */
 export interface Draft {
@@ -43,6 +43,6 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   };
   // As the directory has a name behind which there is nothing, but what runs it is known.
   const listing = { ...app.directory.at(name), kind: "deno", checksArguments: false };
-  const approval = { ...SHIPPED_APPROVAL, text: () => "a module that you write, with no grant" };
+  const approval = { ...NOTHING_TO_APPROVE, text: () => "a module that you write, with no grant" };
   callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });
 }

@@ -28,9 +28,9 @@ import {
   actionApproval,
   CAPABILITY_APPROVAL,
   namedApproval,
+  NOTHING_TO_APPROVE,
   ownApproval,
   registryApproval,
-  SHIPPED_APPROVAL,
 } from "./approval_sources.ts";
 import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
@@ -158,9 +158,9 @@ export class Kinds {
     const { name, origin, kind } = listing;
     const { policy, servers, pins } = this.#options;
     const unknown: Kind["make"] = (options) => new UnknownServer({ ...options, servers });
-    if (kind === "disabled") return { approval: SHIPPED_APPROVAL, make: unknown };
+    if (kind === "disabled") return { approval: NOTHING_TO_APPROVE, make: unknown };
     if (origin === "builtin") {
-      return { approval: SHIPPED_APPROVAL, make: this.#module(() => this.#shipped(name)) };
+      return { approval: NOTHING_TO_APPROVE, make: this.#module(() => this.#shipped(name)) };
     }
     if (kind === "namespace") {
       const parts = listing.definition as Parts; // the directory made it
@@ -195,7 +195,7 @@ export class Kinds {
     const refusal = isCloud &&
       narrowing?.company?.forbids({ name, kind: "cloud", url: cloud?.url ?? CLOUD_URL });
     const approval = refusal
-      ? { ...SHIPPED_APPROVAL, unapproved: () => Promise.reject(refusal.error) }
+      ? { ...NOTHING_TO_APPROVE, unapproved: () => Promise.reject(refusal.error) }
       : namedApproval({ ...this.#options, isCloud });
     return {
       approval,

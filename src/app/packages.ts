@@ -62,7 +62,7 @@ export class Packages implements PackagePins {
     if (stale === undefined) return;
     const why = stale.facts.map((fact) => fact.trim()).join("; ");
     throw new PmlError(stale.code, `Cannot start ${quoted(own.name)}: ${why}`, {
-      hint: "Call it again, or run `pml lock update`: both ask",
+      hint: "Call it again, or run `pml lock update`",
     });
   }
 

@@ -201,6 +201,6 @@ export class Sampler {
 function tooDeep(server: string, most: number): PmlError {
   const why = `Cannot sample for ${quoted(server)}: ${most} runs wait for this one already`;
   return new PmlError("OVERLOADED", why, {
-    hint: "Tools ask models that call tools; narrow sampling.allowed_tool_patterns",
+    hint: "Narrow sampling.allowed_tool_patterns: tools ask models that call tools",
   });
 }

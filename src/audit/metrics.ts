@@ -39,7 +39,7 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */
 const LEAST = 0.001;
-/** After so long answers are counted: few at once, so that none of the next waits for many. */
+/** How long answers wait to be counted, in milliseconds: so few at once that no call waits for many. */
 const SOON_MS = 2;
 
 /** A distribution of values in constant memory: a histogram whose buckets grow with the values. */

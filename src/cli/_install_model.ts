@@ -149,7 +149,7 @@ async function index(
     return all.length;
   } catch (error) {
     if (!(error instanceof PmlError)) throw error;
-    tell(`Later searches index the rest: ${error.message}`);
+    tell(`Not all is indexed yet: ${error.message}`);
     return last;
   }
 }

@@ -67,7 +67,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "key <what> [name] [command...]",
-    does: "keep keys for your servers, or say what has one: set, from, list, remove",
+    does: "keep keys for your servers, or say which program has one: set, from, list, remove",
     options: { ...JSON_OPTION, "--stdin": "read the key from stdin" },
     examples: [
       "pml key set GITHUB_TOKEN",

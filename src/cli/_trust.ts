@@ -140,7 +140,7 @@ async function revoked(at: CommandContext, file: string | undefined): Promise<Sh
   await record(at, "trust revoked", { file: path });
   await app.policy.settle();
   const listed = app.config().trusted && file === undefined
-    ? "PML_TRUST lists it, so it is trusted: take it out there"
+    ? "PML_TRUST still lists it: take it out there"
     : "";
   return { value: { path }, text: `Not trusted any more: ${path}`, note: listed };
 }

@@ -25,7 +25,10 @@ export interface Environment {
   readonly namedHome?: string;
   /** The reason why PML can use no home. Then nothing runs. */
   readonly homeless?: string;
-  /** The client's file that sets `PML_WORKSPACE` to a folder outside its own, and that it does. */
+  /**
+   * What is said of the client's file that sets `PML_WORKSPACE` to a folder outside its own, if there
+   * is one: `"FILE" sets PML_WORKSPACE`.
+   */
   readonly sentBy?: string;
   /** `PML_WORKSPACE` as it was written. */
   readonly workspace: string | undefined;

@@ -117,10 +117,10 @@ export abstract class KnownServer implements Server {
 
   /** Returns the tool with this definition, if it can be called at once. */
   quick(definition: ToolDefinition): QuickTool | undefined {
-    const { isGiven } = this.#options.approval;
-    const tool = isGiven?.(definition) ? this.quickTool(definition) : undefined;
+    const { isGiven = () => false } = this.#options.approval;
+    const tool = isGiven(definition) ? this.quickTool(definition) : undefined;
     return tool && {
-      holds: () => !!isGiven?.(definition) && tool.holds(),
+      holds: () => isGiven(definition) && tool.holds(),
       call: (...of) => tool.call(...of),
     };
   }

@@ -20,7 +20,7 @@ export function parseJson(text: string): ReturnType<typeof JSON.parse> {
   const names = new Map<string, string>();
   let marked = "";
   let from = 0;
-  // Where this is no JSON, what is marked is none either.
+  // A text that is no JSON is still none with other names, so `JSON.parse` throws below.
   for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
     let end = at;
     let escapes: number;

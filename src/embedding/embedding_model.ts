@@ -56,8 +56,7 @@ const KEPT: Readonly<Record<string, string>> = {
 const DATA = /^_data(_\d+)?$/;
 const MOST_TEXT = 64 << 20;
 const MOST_BYTES = 4 * 1024 ** 3;
-const WANTED = "Give the folder of its config.json, or run " +
-  "`pml search install-model`";
+const WANTED = "Give the folder of its config.json, or run `pml search install-model`";
 
 /** Reads the folder of a model. Throws `CONFIG_INVALID` that says what is missing. */
 export function readModel(path: string): EmbeddingModel {

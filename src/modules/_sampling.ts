@@ -10,7 +10,7 @@ import { isObject, type Json, quoted } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { SandboxCall } from "../sandbox/sandbox.ts";
 
-const NO_MODEL = "Use a client that can sample, or set `sampling` in config.yaml";
+const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample";
 
 /** Answers a request of a module. Throws if it is none that a module may make. */
 export async function sampled(

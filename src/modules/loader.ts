@@ -173,7 +173,7 @@ function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): voi
       const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
         "registry does not say so";
       throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
-        hint: "Nothing of it ran with that; tell the registry's owner",
+        hint: "Nothing of it ran; tell the registry's owner",
       });
     }
   }

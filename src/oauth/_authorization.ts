@@ -182,7 +182,7 @@ export class SignedInServer implements Authorization {
       const why = isGranted ? "scopes that it was given" : "ever more scopes";
       const name = quoted(this.server.name);
       return new PmlError("PERMISSION_DENIED", `Cannot use ${name}: it asks for ${why}`, {
-        hint: "Tell the operator of the server; to sign in again is no help",
+        hint: "Tell the operator of the server; a new sign-in does not help",
         detail: { server: this.server.name, scopes: asked, may_have_run: false },
       });
     }

@@ -32,8 +32,8 @@ export function approvalRequired(question: Question, { left, workspace }: LeftQu
   const code = question.otherwise ?? "APPROVAL_REQUIRED";
   const or = OTHERWISE[code] ?? "";
   // Calls of one server have the same facts.
-  const all = new Set(left?.subjects.map(({ facts = [] }) => JSON.stringify(facts)));
-  const facts = [...all].flatMap((each): readonly string[] => JSON.parse(each));
+  const all = new Map(left?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]));
+  const facts = [...all.values()].flat();
   // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";

@@ -92,7 +92,7 @@ export class Downloads {
         const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
         const why = `its code is ${integrity}, and its entry says ${wanted}`;
         throw new PmlError("INTEGRITY_MISMATCH", `Cannot load ${what}: ${why}`, {
-          hint: "Nothing ran; call again later, or tell the registry's owner",
+          hint: "Nothing of it ran; call again later, or tell the registry's owner",
         });
       }
       cache.keepCode(bytes);

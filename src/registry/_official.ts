@@ -120,7 +120,7 @@ export class Official implements RegistrySource {
     if (offer.kind === "entry") return { kind: "found", json: offer.json, etag };
     if (offer.kind === "deleted") return MISSING;
     throw this.#client.bad(`${quoted(nameOf(response))} cannot be run here: ${offer.why}`, {
-      hint: "Its page may show another way for mcpServers",
+      hint: "Its page may say what to write under mcpServers",
     });
   }
 }

@@ -32,7 +32,9 @@ export function unreached(
   { mayHaveRun } = { mayHaveRun: true },
 ): PmlError {
   return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${why}`, {
-    hint: mayHaveRun ? "It may have been done; look first" : "Nothing was sent; try again",
+    hint: mayHaveRun
+      ? "It may have run: look what was done before you make the request again"
+      : "Nothing was sent; try again",
     detail: { may_have_run: mayHaveRun },
   });
 }

@@ -294,8 +294,7 @@ async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
 
 function refused(host: string, why: string): PmlError {
   return new PmlError("PERMISSION_DENIED", `Cannot reach ${quoted(host)}: ${why}`, {
-    hint:
-      "Nothing was sent; only addresses that the person configured may lie in a private network",
+    hint: "Nothing was sent; only addresses that the person configured may be private",
     detail: { may_have_run: false },
   });
 }

@@ -37,8 +37,9 @@ export function briefly(json: Uint8Array): JsonObject {
   return id === undefined ? objectOf(parsedJson(json)) : { id: JSON.parse(id) };
 }
 
-/** Removes the requests from a list that whole events answer, or a JSON text. */
+/** Removes the requests from a list that are answered in whole events, or in a JSON text. */
 export function removeAnswered(requests: unknown[], text: string): void {
+  if (requests.length === 0) return;
   for (const line of text.split("\n")) {
     const { id, method } = briefly(new TextEncoder().encode(line.replace("data: ", "")));
     if (method !== undefined || id === undefined) continue;

@@ -81,7 +81,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
-  /** The bodies of the requests without an answer, what of them has none, and who answers. */
+  /**
+   * The requests without a whole answer: who answers them, their bodies, and the messages in these
+   * that have no answer yet.
+   */
   readonly #open = new Map<
     ServerResponse,
     { readonly face: HttpFace; readonly body: unknown; readonly left: unknown[] }
@@ -194,7 +197,11 @@ class Door {
     const { signal: over } = face.ending;
     if (over.aborted) return this.#refuse(401, "its token counts no more");
     this.#follow(face);
-    this.#open.set(response, { face, body: read.json, left: [read.json].flat() });
+    this.#open.set(response, {
+      face,
+      body: read.json,
+      left: [read.json ?? []].flat(),
+    });
     const web = () => webOf(request, signal);
     const made = await (face.direct({ headers: request.headers, signal, web }, read.json) ??
       this.#options.answer(face, web(), read.json));

@@ -53,7 +53,7 @@ export async function newestVersion(
   const newest = code === 0 ? lastOf(stdout) : undefined;
   if (newest !== undefined) return { named, ...newest };
   throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(wanted)}${causeIn(heard)}`, {
-    hint: "Check its name and version, and its registry",
+    hint: "Check its name and version, and that its registry can be reached",
   });
 }
 

@@ -299,7 +299,6 @@ function refused({ name, command }: WrittenCommand, why: string): PmlError {
     quoted(command, 300)
   } names no package to install: ${why}`;
   return new PmlError("UPSTREAM_DOWN", message, {
-    hint:
-      "Write `npx -y NAME@VERSION` or `uvx NAME@VERSION`, or install it yourself and give its path",
+    hint: "Write `npx -y NAME@VERSION` or `uvx NAME@VERSION`, or give the path of an installed one",
   });
 }

@@ -297,7 +297,7 @@ export class Installs {
         ? installer.hint
         : OLD_NODE.test(tail)
         ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
-        : "Check its name and version, and its registry";
+        : "Check its name and version, and that its registry can be reached";
       const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
       const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
       const message = `Cannot install ${quoted(spec)}: ${why}${causeIn(tail)}`;

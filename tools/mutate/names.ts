@@ -49,7 +49,7 @@ export const NAMES: readonly Mutant[] = [
     name: "disabled-unapproved",
     guard: "A disabled server says so before anything is looked up",
     file: "kinds.ts",
-    find: 'if (kind === "disabled") return { approval: SHIPPED_APPROVAL, make: unknown };',
+    find: 'if (kind === "disabled") return { approval: NOTHING_TO_APPROVE, make: unknown };',
     put: "",
     test: "src/app/directory_test.ts",
     filter: "A call of a disabled name asks no registry, and says which file switched it off",
