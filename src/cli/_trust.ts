@@ -24,7 +24,7 @@ export async function trust(at: CommandContext, typed: Typed): Promise<Shown> {
   const { list = false, revoke = false, words: [file] } = typed;
   if (list && revoke || file !== undefined && !revoke) {
     throw usage(
-      "Cannot run `pml trust` like this: --revoke alone takes a file",
+      "Cannot run `pml trust` like this: only --revoke takes a file, without --list",
       "Look at `pml trust --help`",
     );
   }
