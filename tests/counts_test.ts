@@ -138,14 +138,12 @@ function isOfPackage(path: string): boolean {
   return /\/(?:node_modules|npm)\//.test(path);
 }
 
-Deno.test("a start loads few files, and no list and no call a package", async () => {
+Deno.test("a start, a list and a first call load no npm package", async () => {
   await using ws = await workspaceOf();
-  const [first, second] = [await filesOf(ws), await filesOf(ws)];
-  for (const { call } of [first, second]) assert.deepEqual(call.filter(isOfPackage), []);
-  const { list, call } = second;
-  assert.ok(list.length > 50 && list.length <= 120, `${list.length} files before the first list`);
-  // On a slow machine ten more: what follows the configuration is loaded before the first call, too.
-  assert.ok(call.length <= 294, `${call.length} files are loaded when the first call is over`);
+  for (const { list, call } of [await filesOf(ws), await filesOf(ws)]) {
+    assert.ok(list.length > 50, `${list.length} files were loaded before the first list`);
+    assert.deepEqual(call.filter(isOfPackage), []);
+  }
 });
 
 /** A module of the graph, as `deno info` tells it. */

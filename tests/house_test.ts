@@ -3,15 +3,6 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { FLOORS, HUB_ROOMS, ROOMS } from "../tools/lint/rooms.ts";
-import {
-  BUDGET,
-  sizeOf,
-  START,
-  START_BUDGET,
-  startSizeOf,
-  tellRooms,
-  tellSize,
-} from "../tools/size.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
 
@@ -70,30 +61,6 @@ Deno.test("every export of the package is documented and refers to nothing priva
     env: { NO_COLOR: "1" },
   }).output();
   assert.equal(code, 0, new TextDecoder().decode(stderr));
-});
-
-/**
- * The package is over its budget. It was 216,000 before it was mended against attacks (20,000), took
- * other people's servers as they are (11,000), ran install scripts confined, bounded what clients
- * announce and took tools as a person wants them (6,000). Many calls as one, for which 30,000 were
- * planned, took 57,000; signing in at remote servers, for which 10,000 were planned, 15,000; serving
- * over HTTP, for which 15,000 were planned, 21,500; a person's first hour, for which 25,000 were
- * planned, 32,000; requests without the SDK, 4,000; calls that are sent at once, 5,700. From here
- * this number only goes down.
- */
-const HEAVIEST = 394_695;
-
-Deno.test("the package grows no further beyond its budget", async () => {
-  const size = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));
-  assert.ok(size.gzipped < HEAVIEST, `${tellSize(size)}\n${tellRooms(size.rooms)}`);
-  const all = Object.values(size.rooms).reduce((sum, one) => sum + one, 0);
-  assert.ok(Math.abs(all - size.gzipped) < size.gzipped / 20, `the rooms are ${all} bytes`);
-  assert.ok(HEAVIEST > BUDGET, "It is within its budget again: let the budget be the limit");
-});
-
-Deno.test("what a client waits for stays within its budget", async () => {
-  const size = await startSizeOf(START, repoFile(""));
-  assert.ok(size < START_BUDGET, `${size} bytes are loaded before the first answer`);
 });
 
 Deno.test("every dependency is one exact version, in the lock too", async () => {

@@ -1,51 +1,35 @@
 /**
- * Weighs the package as it ships: bundled, minified, npm packages left out, gzipped. Weighs also
- * what a client waits for, and what an install brings from npm.
+ * Measures the package as it ships: its own code bundled, minified and gzipped without npm packages,
+ * and the npm packages of an install, unpacked.
  *
  * @module
  */
 
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import process from "node:process";
 import { gzipSync } from "node:zlib";
 
-/** How many bytes the package may have. */
-export const BUDGET = 205_000;
+/** The committed sizes, in bytes. A change beyond `TOLERANCE` states its reason in `sizes.json`. */
+export interface CommittedSizes {
+  readonly ownCode: number;
+  readonly npm: number;
+  readonly reason: string;
+}
 
-/** How many bytes may be loaded before the first answer. */
-export const START_BUDGET = 40_000;
+/** The share by which a measured size may exceed the committed one. */
+export const TOLERANCE = 0.1;
 
-/** What `pml stdio` loads before its first answer, but for what these import lazily. */
-export const START: readonly string[] = [
-  "src/cli/cli.ts",
-  "src/cli/_stdio.ts",
-  "src/app/app.ts",
-  "src/serve/stdio.ts",
-];
-
-/** What the first call of a tool loads beside that. */
-export const FIRST_CALL: readonly string[] = [
-  ...START,
-  "src/app/app_gateway.ts",
-  "src/app/app_call_path.ts",
-  "src/app/call_path.ts",
-  "src/gateway/schemas.ts",
-  "src/modules/builtins.ts",
-  "src/sandbox/sandbox.ts",
-];
-
-/** What the package weighs. */
+/** The size of the package's own code. */
 export interface Size {
   readonly gzipped: number;
   readonly minified: number;
-  readonly budget: number;
-  /** The bytes of each room: its share of the minified code, as if all of it were zipped alike. */
-  readonly rooms: Readonly<Record<string, number>>;
+  /** Bytes of each module: its share of the minified code, scaled to the gzipped size. */
+  readonly modules: Readonly<Record<string, number>>;
 }
 
-/** Weighs what an entry file ships, with the configuration whose `imports` name the packages. */
+/** Returns the size of the code that an entry file ships. `config` names the npm packages. */
 export async function sizeOf(entry: string, config: string): Promise<Size> {
   const options = { config, more: ["--sourcemap=external"] };
   return await bundled([entry], options, async (folder) => {
@@ -55,23 +39,23 @@ export async function sizeOf(entry: string, config: string): Promise<Size> {
       await readFile(files.find((path) => path.endsWith(".map")) ?? "", "utf8"),
     );
     const [gzipped, minified] = [zipped(code), new TextEncoder().encode(code).length];
-    const rooms = Object.fromEntries(
-      [...charactersByRoom(code, map)].sort(([, one], [, other]) => other - one)
-        .map(([room, characters]) => [room, Math.round(characters * gzipped / minified)]),
+    const modules = Object.fromEntries(
+      [...charactersByModule(code, map)].sort(([, one], [, other]) => other - one)
+        .map(([name, characters]) => [name, Math.round(characters * gzipped / minified)]),
     );
-    return { gzipped, minified, budget: BUDGET, rooms };
+    return { gzipped, minified, modules };
   });
 }
 
-/** A source map, as far as it is read here. */
+/** The members of a source map that this file reads. */
 interface SourceMap {
   readonly sources: readonly string[];
   readonly mappings: string;
 }
 
-/** Counts the characters of a bundle by the room that they come from. */
-function charactersByRoom(code: string, { sources, mappings }: SourceMap): Map<string, number> {
-  const rooms = sources.map((path) => /\/(?:src\/([a-z_]+)|(builtin))\//.exec(path))
+/** Counts the characters of a bundle by the module that they come from. */
+function charactersByModule(code: string, { sources, mappings }: SourceMap): Map<string, number> {
+  const modules = sources.map((path) => /\/(?:src\/([a-z_]+)|(builtin))\//.exec(path))
     .map((found) => found?.[1] ?? found?.[2] ?? "the rest");
   const counted = new Map<string, number>();
   let source = 0;
@@ -84,8 +68,8 @@ function charactersByRoom(code: string, { sources, mappings }: SourceMap): Map<s
     });
     for (const [index, [start, from]] of starts.entries()) {
       const end = starts[index + 1]?.[0] ?? length;
-      const room = rooms[from] ?? "the rest";
-      counted.set(room, (counted.get(room) ?? 0) + end - start);
+      const name = modules[from] ?? "the rest";
+      counted.set(name, (counted.get(name) ?? 0) + end - start);
     }
   }
   return counted;
@@ -108,26 +92,7 @@ function numbersOf(segment: string): readonly number[] {
   return numbers;
 }
 
-/** Weighs what is loaded with these files, which stand below `root`: nothing that they load later. */
-export async function startSizeOf(files: readonly string[], root: string): Promise<number> {
-  const paths = files.map((file) => join(root, file));
-  const options = { config: join(root, "deno.json"), more: ["--code-splitting"] };
-  return await bundled(paths, options, async (folder) => {
-    const isEntry = (path: string) =>
-      files.some((file) => path.endsWith(`/${file.split("/").at(-1)?.replace(/ts$/, "js")}`));
-    const loaded = new Set((await filesIn(folder)).filter(isEntry));
-    let all = "";
-    for (const path of loaded) {
-      const code = await readFile(path, "utf8");
-      all += code;
-      const imports = code.matchAll(/\b(?:from|import)"(\.[^"]+)"/g);
-      for (const [, name = ""] of imports) loaded.add(join(dirname(path), name));
-    }
-    return zipped(all);
-  });
-}
-
-/** Weighs the npm packages that an entry file brings, unpacked. */
+/** Returns the size of the npm packages that an entry file imports, unpacked. */
 export async function installSizeOf(
   entry: string,
 ): Promise<{ packages: number; bytes: number; largest: Readonly<Record<string, number>> }> {
@@ -147,19 +112,16 @@ export async function installSizeOf(
   return { packages: names.size, bytes, largest: Object.fromEntries(sorted.slice(0, 5)) };
 }
 
-/** Tells a size in one line. */
-export function tellSize({ gzipped, minified, budget }: Omit<Size, "rooms">): string {
-  const verdict = gzipped < budget ? "within" : "beyond";
-  return `${number(gzipped)} bytes gzipped (${number(minified)} minified), ` +
-    `${verdict} the budget of ${number(budget)}`;
+/** Formats sizes by name, one per line. */
+export function formatSizes(sizes: Readonly<Record<string, number>>): string {
+  return Object.entries(sizes)
+    .map(([name, size]) => `  ${name.padEnd(32)} ${number(size).padStart(9)}`)
+    .join("\n");
 }
 
-/** Tells sizes by name, a line each. */
-export function tellRooms(rooms: Readonly<Record<string, number>>): string {
-  return Object.entries(rooms).map(([name, size]) =>
-    `  ${name.padEnd(32)} ${number(size).padStart(9)}`
-  )
-    .join("\n");
+/** Reads the committed sizes. */
+export async function committedSizes(): Promise<CommittedSizes> {
+  return JSON.parse(await readFile(new URL("sizes.json", import.meta.url), "utf8"));
 }
 
 function number(value: number): string {
@@ -169,7 +131,7 @@ function number(value: number): string {
 async function bundled<T>(
   entries: readonly string[],
   { config, more = [] }: { readonly config: string; readonly more?: readonly string[] },
-  weigh: (folder: string) => Promise<T>,
+  measure: (folder: string) => Promise<T>,
 ): Promise<T> {
   const names = Object.keys(JSON.parse(await readFile(config, "utf8")).imports ?? {});
   const outside = ["npm:*", ...names.flatMap((name) => [name, `${name}/*`])];
@@ -178,7 +140,7 @@ async function bundled<T>(
     const externals = outside.flatMap((name) => ["--external", name]);
     const kind = ["--minify", "--platform", "deno", "--config", config, ...more];
     await run(["bundle", ...kind, ...externals, "--outdir", folder, ...entries]);
-    return await weigh(folder);
+    return await measure(folder);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -205,19 +167,18 @@ async function main(): Promise<void> {
   const root = decodeURIComponent(new URL("..", import.meta.url).pathname);
   const entry = join(root, "mod.ts");
   const size = await sizeOf(entry, join(root, "deno.json"));
-  const start = await startSizeOf(START, root);
-  const firstCall = await startSizeOf(FIRST_CALL, root);
   const npm = await installSizeOf(entry);
-  if (Deno.args.includes("--json")) console.log(JSON.stringify({ ...size, start, firstCall, npm }));
-  else {
-    console.log(tellSize(size));
-    console.log(`${number(start)} bytes of it are loaded before the first answer`);
-    console.log(`${number(firstCall)} bytes are loaded when the first tool has answered`);
-    console.log(tellRooms(size.rooms));
-    console.log(`${npm.packages} packages of npm come with it: ${number(npm.bytes)} bytes`);
-    console.log(tellRooms(npm.largest));
+  const committed = await committedSizes();
+  if (Deno.args.includes("--json")) {
+    console.log(JSON.stringify({ ...size, npm, committed }));
+    return;
   }
-  Deno.exitCode = size.gzipped < size.budget ? 0 : 1;
+  console.log(`own code: ${number(size.gzipped)} bytes gzipped, ${number(size.minified)} minified`);
+  console.log(`  committed: ${number(committed.ownCode)} gzipped`);
+  console.log(formatSizes(size.modules));
+  console.log(`npm: ${npm.packages} packages, ${number(npm.bytes)} bytes unpacked`);
+  console.log(`  committed: ${number(committed.npm)}`);
+  console.log(formatSizes(npm.largest));
 }
 
 if (import.meta.main) await main();

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { repoFile } from "../tests/kit/pml_command.ts";
-import { BUDGET, installSizeOf, sizeOf, startSizeOf, tellSize } from "./size.ts";
+import { committedSizes, formatSizes, installSizeOf, sizeOf, TOLERANCE } from "./size.ts";
 
-Deno.test("sizeOf() leaves packages out, and takes code and text imports in", async () => {
+Deno.test("sizeOf() counts code and text imports, and no packages", async () => {
   const folder = await mkdtemp(join(tmpdir(), "pml-size-test-"));
   const put = (name: string, text: string) => writeFile(join(folder, name), text);
   const noise = randomBytes(3000).toString("base64");
@@ -34,34 +34,18 @@ Deno.test("sizeOf() leaves packages out, and takes code and text imports in", as
   }
 });
 
-Deno.test("startSizeOf() leaves out what is loaded later", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "pml-size-test-"));
-  const put = (name: string, text: string) => writeFile(join(folder, name), text);
-  const noise = () => `export const noise = "${randomBytes(3000).toString("base64")}";`;
-  await mkdir(join(folder, "src"));
-  await put("deno.json", "{}");
-  await put("now.ts", noise());
-  await put("later.ts", noise());
-  await put("src/start.ts", `export { noise } from "../now.ts"; await import("../later.ts");`);
-  try {
-    const size = await startSizeOf(["src/start.ts"], folder);
-    assert.ok(size > 2900 && size < 3900, `${size}`);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-});
-
-Deno.test("installSizeOf() counts the packages that the code imports, and theirs", async () => {
-  const { packages, bytes } = await installSizeOf(repoFile("mod.ts"));
-  assert.ok(packages > 5 && packages < 15, `${packages}`);
-  assert.ok(bytes > 5_000_000 && bytes < 30_000_000, `${bytes}`);
-});
-
-Deno.test("tellSize() says on which side of the budget the package is", () => {
-  const size = { minified: 123_456, budget: BUDGET };
-  assert.equal(
-    tellSize({ ...size, gzipped: 204_999 }),
-    "204,999 bytes gzipped (123,456 minified), within the budget of 205,000",
-  );
-  assert.match(tellSize({ ...size, gzipped: 205_000 }), /beyond the budget/);
+Deno.test("own code and npm packages stay within a tenth of the committed sizes", async () => {
+  const committed = await committedSizes();
+  const own = await sizeOf(repoFile("mod.ts"), repoFile("deno.json"));
+  const npm = await installSizeOf(repoFile("mod.ts"));
+  const report = [
+    `own code ${own.gzipped} of ${committed.ownCode}, npm ${npm.bytes} of ${committed.npm} bytes.`,
+    "If the growth is intended, raise tools/sizes.json and state the reason there.",
+    formatSizes(own.modules),
+    formatSizes(npm.largest),
+  ].join("\n");
+  console.log(report);
+  assert.ok(own.gzipped <= committed.ownCode * (1 + TOLERANCE), report);
+  assert.ok(npm.bytes <= committed.npm * (1 + TOLERANCE), report);
+  assert.ok(npm.packages > 5, `${npm.packages} packages were found`);
 });
