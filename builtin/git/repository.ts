@@ -6,8 +6,9 @@
  */
 
 import type { ExecOptions, Host } from "../../src/core/host.ts";
-import { fail, quoted, refused } from "./failure.ts";
+import { fail, refused } from "./failure.ts";
 import { findPlace, type RepositoryPlace } from "./place.ts";
+import { FIXED, NOWHERE, overrides, type Pair, requireUsable, type Setting } from "./settings.ts";
 
 /** A repository that was checked. */
 export interface Repository extends RepositoryPlace {
@@ -29,18 +30,9 @@ export interface GitOptions extends Pick<ExecOptions, "stdin" | "env"> {
   readonly whole?: boolean;
 }
 
-type Pair = readonly [key: string, value: string];
-/** One setting of git, and whether it is the repository's own. */
-interface Setting {
-  readonly own: boolean;
-  readonly key: string;
-  readonly value: string;
-}
-
-const NOWHERE = "/dev/null";
 const MAX_BYTES = 16 * 1024 * 1024;
 const INCLUDE = /^include(if\..*)?\.path$/s;
-const DRIVER = /^(filter|merge)\.(.*)\.\w+$/s;
+const FILTER = /^filter\.(.*)\.\w+$/s;
 /** The system's configuration is not used. The person's is read, but its programs are not run. */
 const ENVIRONMENT = {
   GIT_CONFIG_NOSYSTEM: "1",
@@ -57,24 +49,6 @@ const ENVIRONMENT = {
   // Errors are recognized by their English words.
   LC_ALL: "C",
 };
-const FIXED: readonly Pair[] = [
-  ["safe.bareRepository", "explicit"],
-  ["core.fsmonitor", "false"],
-  ["core.hooksPath", NOWHERE],
-  ["core.attributesFile", NOWHERE],
-  ["diff.orderFile", NOWHERE],
-  ["mailmap.file", NOWHERE],
-  ["gc.auto", "0"],
-  ["maintenance.auto", "false"],
-  ["rerere.enabled", "false"],
-  ["submodule.recurse", "false"],
-  ["log.showSignature", "false"],
-  ["core.quotePath", "true"],
-  ["core.abbrev", "auto"],
-  ["i18n.commitEncoding", "UTF-8"],
-  ["i18n.logOutputEncoding", "UTF-8"],
-];
-
 /** Finds a repository and reads its configuration, which runs nothing. */
 export async function openRepository(
   what: string,
@@ -90,13 +64,13 @@ export async function openRepository(
   requireUsable(what, own);
   const setting = (key: string) =>
     (own.findLast((one) => one.key === key) ?? settings.findLast((one) => one.key === key))?.value;
-  const safe = withConfig([...FIXED, ...overrides(settings)]);
+  const safe = withConfig([...FIXED, ...overrides(what, settings)]);
   const closed = { ...safe, GIT_CONFIG_GLOBAL: NOWHERE };
   return {
     ...place,
     what,
     setting,
-    filters: new Set(namesOf("filter", settings)),
+    filters: filtersOf(settings),
     included: async () => {
       const some = settings.some(({ own, key }) => !own && INCLUDE.test(key));
       if (!some) return new Map();
@@ -157,44 +131,6 @@ function pairOf(text: string): Pair {
   return [text.slice(0, end), text.slice(end + 1)];
 }
 
-function requireUsable(what: string, settings: readonly Setting[]): void {
-  for (const { key } of settings) {
-    const told = `its configuration has ${quoted(key)}`;
-    if (INCLUDE.test(key)) {
-      const hint = "copy what is in that file into it";
-      throw fail(what, `${told}, and no other file is read for it; ${hint}`);
-    }
-    // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be
-    // written back.
-    if (DRIVER.test(key) && key.includes("\uFFFD")) throw fail(what, `${told}, which is not UTF-8`);
-  }
-}
-
-function overrides(settings: readonly Setting[]): Pair[] {
-  const own = settings.filter((setting) => setting.own);
-  const person = (key: string) => settings.findLast((one) => !one.own && one.key === key)?.value;
-  const ignored = person("core.excludesfile") ??
-    (own.some(({ key }) => key === "core.excludesfile") ? NOWHERE : undefined);
-  const ends = own.some(({ key }) => key === "core.autocrlf") ? undefined : person("core.autocrlf");
-  return [
-    ...(ignored === undefined ? [] : [["core.excludesFile", ignored] as const]),
-    ...(ends === undefined ? [] : [["core.autocrlf", ends] as const]),
-    ...namesOf("filter", own).flatMap((name): Pair[] => [
-      [`filter.${name}.clean`, ""],
-      [`filter.${name}.smudge`, ""],
-      [`filter.${name}.process`, ""],
-      [`filter.${name}.required`, "false"],
-    ]),
-    // An empty driver would look like a merge without conflict.
-    ...namesOf("merge", own).flatMap((name): Pair[] => [
-      [`merge.${name}.driver`, "git merge-file -q %A %O %B"],
-      [`merge.${name}.recursive`, "text"],
-    ]),
-  ];
-}
-
-function namesOf(kind: string, settings: readonly Setting[]): string[] {
-  const found = settings.map(({ key }) => DRIVER.exec(key) ?? [])
-    .filter(([, section]) => section === kind);
-  return [...new Set(found.map(([, , name = ""]) => name))];
+function filtersOf(settings: readonly Setting[]): Set<string> {
+  return new Set(settings.flatMap(({ key }) => FILTER.exec(key)?.slice(1) ?? []));
 }

@@ -1,0 +1,197 @@
+/**
+ * Decides which settings of a repository git may obey. A setting that is not known to be harmless is
+ * overridden, so a setting that a later git obeys has no effect either.
+ *
+ * @module
+ */
+
+import { fail, quoted } from "./failure.ts";
+
+/** A setting as the environment passes it to git. */
+export type Pair = readonly [key: string, value: string];
+/** One setting of git, and whether it is the repository's own. */
+export interface Setting {
+  readonly own: boolean;
+  /** Section and name are in lower case. What is between them is as written. */
+  readonly key: string;
+  readonly value: string;
+}
+
+export const NOWHERE = "/dev/null";
+const MAX_OVERRIDES = 1_000;
+
+/** Settings that each run gets, whatever the repository says. */
+export const FIXED: readonly Pair[] = [
+  ["safe.bareRepository", "explicit"],
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", NOWHERE],
+  ["core.attributesFile", NOWHERE],
+  ["diff.orderFile", NOWHERE],
+  ["mailmap.file", NOWHERE],
+  ["gc.auto", "0"],
+  ["maintenance.auto", "false"],
+  ["rerere.enabled", "false"],
+  ["submodule.recurse", "false"],
+  ["log.showSignature", "false"],
+  ["core.quotePath", "true"],
+  ["core.abbrev", "auto"],
+  ["i18n.commitEncoding", "UTF-8"],
+  ["i18n.logOutputEncoding", "UTF-8"],
+];
+const FIXED_KEYS = new Set(FIXED.map(([key]) => key.toLowerCase()));
+
+/**
+ * Settings that start no program and name no file outside of the repository: whole sections
+ * (`user`), single settings (`core.eol`), or settings with any name in between (`branch.*.remote`).
+ */
+const HARMLESS = new Set([
+  // Names, texts and how something is shown.
+  ..."advice author branch color column committer grep gui i18n log pretty status user".split(" "),
+  // Numbers and switches.
+  ..."add am apply attr checkout feature index notes pack rebase reftable repack rerere".split(" "),
+  ..."revert sparse splitindex stash tag versionsort worktree".split(" "),
+  // For transports only. GIT_ALLOW_PROTOCOL closes all of them.
+  ..."clone fetch protocol pull push receive remote remotes transfer url".split(" "),
+  // For other programs only.
+  ..."gerrit gitflow lfs svn svn-remote".split(" "),
+  // Git ignores these in a repository.
+  "safe",
+  ...of(
+    "blame",
+    "blankboundary coloring date markignoredlines markunblamablelines showemail showroot",
+  ),
+  ...of("commit", "cleanup gpgsign status verbose"),
+  ...of("commitgraph", "changedpathsversion generationversion maxnewfilters readchangedpaths"),
+  ...of(
+    "core",
+    "autocrlf bare bigfilethreshold checkroundtripencoding checkstat commentchar commentstring " +
+      "commitgraph compression createobject deltabasecachelimit eol filemode filesreflocktimeout " +
+      "fscache fsync fsyncmethod fsyncobjectfiles hidedotfiles ignorecase ignorestat " +
+      "logallrefupdates longpaths loosecompression maxtreedepth multipackindex notesref " +
+      "packedgitlimit packedgitwindowsize packedrefstimeout precomposeunicode prefersymlinkrefs " +
+      "preloadindex repositoryformatversion safecrlf sharedrepository sparsecheckout " +
+      "sparsecheckoutcone splitindex symlinks trustctime untrackedcache usereplacerefs " +
+      "warnambiguousrefs whitespace worktree",
+  ),
+  ...of(
+    "diff",
+    "algorithm autorefreshindex colormoved colormovedws context dirstat ignoresubmodules " +
+      "indentheuristic interhunkcontext mnemonicprefix noprefix relative renamelimit renames " +
+      "statgraphwidth statnamewidth submodule suppressblankempty wordregex wserrorhighlight",
+  ),
+  ...of("diff.*", "algorithm binary cachetextconv funcname wordregex xfuncname"),
+  ...of("format", "encodeemailheaders filenamemaxlength pretty subjectprefix"),
+  ...of(
+    "gc",
+    "aggressivedepth aggressivewindow autodetach autopacklimit bigpackthreshold cruftpacks " +
+      "logexpiry maxcruftsize packrefs pruneexpire reflogexpire reflogexpireunreachable " +
+      "rerereresolved rerereunresolved worktreepruneexpire writecommitgraph",
+  ),
+  ...of("gc.*", "reflogexpire reflogexpireunreachable"),
+  ...of("gpg", "format mintrustlevel"),
+  // The number of hooks at a time. Each hook has a name.
+  "hook.jobs",
+  ...of(
+    "merge",
+    "autostash branchdesc conflictstyle default defaulttoupstream directoryrenames ff log " +
+      "renamelimit renames renormalize stat suppressdest verbosity verifysignatures",
+  ),
+  "merge.*.name",
+  ...of("submodule", "active alternateerrorstrategy alternatelocation fetchjobs propagatebranches"),
+  ...of("submodule.*", "active branch fetchrecursesubmodules ignore path url"),
+]);
+
+/** Extensions of the repository's format, and the values that keep git inside of it. */
+const EXTENSIONS: ReadonlyMap<string, RegExp> = new Map([
+  ["compatobjectformat", /^sha(1|256)$/],
+  ["noop", /^/],
+  ["noop-v1", /^/],
+  ["objectformat", /^sha(1|256)$/],
+  ["partialclone", /^/],
+  ["preciousobjects", /^/],
+  // A value with an address keeps the references in another folder.
+  ["refstorage", /^(files|reftable)$/],
+  ["relativeworktrees", /^/],
+  ["worktreeconfig", /^/],
+]);
+
+/** What overrides a setting. Each other one becomes empty, which is no, no program or no file. */
+const OVERRIDES: ReadonlyMap<string, readonly Pair[]> = new Map([
+  ["core.protecthfs", [["core.protectHFS", "true"]]],
+  ["core.protectntfs", [["core.protectNTFS", "true"]]],
+  ["filter.*", [["clean", ""], ["smudge", ""], ["process", ""], ["required", "false"]]],
+  // The command and the events stay: git refuses an event without a command.
+  ["hook.*", [["enabled", "false"]]],
+  // An empty driver would look like a merge without conflict.
+  ["merge.*", [["driver", "git merge-file -q %A %O %B"], ["recursive", "text"]]],
+  ["submodule.*.update", [["update", "none"]]],
+]);
+
+/** Throws if the repository has a setting that nothing can override. */
+export function requireUsable(what: string, own: readonly Setting[]): void {
+  for (const { key, value } of own) {
+    const told = `its configuration has ${quoted(key)}`;
+    const { section, name } = partsOf(key);
+    if (/^include(if)?$/.test(section)) {
+      const hint = "copy what is in that file into it";
+      throw fail(what, `${told}, and no other file is read for it; ${hint}`);
+    }
+    if (section === "extensions" && !isKnownExtension(key, value)) {
+      const hint = "do this in a terminal";
+      throw fail(what, `${told} = ${quoted(value)}, an extension that is not supported; ${hint}`);
+    }
+    // The name came as text. If it contains this character, its bytes were not UTF-8 and cannot be
+    // written back.
+    const isWritable = !key.includes("\uFFFD") || name === "" || isHarmless(key);
+    if (!isWritable) throw fail(what, `${told}, which is not UTF-8`);
+  }
+}
+
+/** Returns what overrides the settings of a repository. Throws if there are too many. */
+export function overrides(what: string, settings: readonly Setting[]): Pair[] {
+  const own = settings.filter((setting) => setting.own);
+  const person = (key: string) => settings.findLast((one) => !one.own && one.key === key)?.value;
+  const ignored = person("core.excludesfile");
+  const ends = own.some(({ key }) => key === "core.autocrlf") ? undefined : person("core.autocrlf");
+  const pairs = new Map(own.flatMap(({ key }) => overriding(key)));
+  if (pairs.size > MAX_OVERRIDES) {
+    const why = `its configuration has ${pairs.size} settings that git must not obey`;
+    throw fail(what, `${why}, and ${MAX_OVERRIDES} is the most; remove some of them`);
+  }
+  if (own.some(({ key }) => key === "core.excludesfile")) pairs.set("core.excludesfile", NOWHERE);
+  if (ignored !== undefined) pairs.set("core.excludesfile", ignored);
+  if (ends !== undefined) pairs.set("core.autocrlf", ends);
+  return [...pairs];
+}
+
+function overriding(key: string): readonly Pair[] {
+  if (isHarmless(key)) return [];
+  const { section, middle, name } = partsOf(key);
+  if (section === "extensions") return [];
+  const whole = middle === undefined ? OVERRIDES.get(key) : undefined;
+  if (whole !== undefined) return whole;
+  const named = middle === undefined
+    ? undefined
+    : OVERRIDES.get(`${section}.*`) ?? OVERRIDES.get(`${section}.*.${name}`);
+  return named?.map(([last, value]) => [`${section}.${middle}.${last}`, value]) ?? [[key, ""]];
+}
+
+function isHarmless(key: string): boolean {
+  const { section, middle, name } = partsOf(key);
+  return FIXED_KEYS.has(key) || HARMLESS.has(section) ||
+    HARMLESS.has(middle === undefined ? key : `${section}.*.${name}`);
+}
+
+function isKnownExtension(key: string, value: string): boolean {
+  const { middle, name } = partsOf(key);
+  return middle === undefined && EXTENSIONS.get(name)?.test(value) === true;
+}
+
+function partsOf(key: string) {
+  const [, section = "", middle, name = ""] = /^([^.]*)\.(?:(.*)\.)?([^.]*)$/s.exec(key) ?? [];
+  return { section, middle, name };
+}
+
+function of(section: string, names: string): string[] {
+  return names.split(" ").map((name) => `${section}.${name}`);
+}

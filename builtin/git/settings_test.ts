@@ -1,0 +1,98 @@
+/**
+ * Compares settings of repositories with what git is given against them.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { Yard } from "./_host_test.ts";
+import { overrides, requireUsable } from "./settings.ts";
+
+function overridesOf(...keys: readonly string[]): Readonly<Record<string, string>> {
+  const settings = keys.map((key) => ({ own: true, key, value: "x" }));
+  requireUsable("Cannot test", settings);
+  return Object.fromEntries(overrides("Cannot test", settings));
+}
+
+Deno.test("settings that are known to be harmless keep their values", () => {
+  const keys = "user.name branch.a.b.remote branch.main.vscode-merge-base remote.origin.url " +
+    "gitflow.prefix.feature core.ignorecase diff.own.xfuncname merge.own.name submodule.s.url " +
+    "extensions.worktreeconfig lfs.https://example.com/x.access hook.jobs core.fsmonitor";
+  assert.deepEqual(overridesOf(...keys.split(" ")), {});
+});
+
+Deno.test("every other setting is overridden, also one that no git has yet (GX6)", () => {
+  assert.deepEqual(
+    overridesOf("hook.a.b.command", "hook.a.b.event", "hook.other.event"),
+    { "hook.a.b.enabled": "false", "hook.other.enabled": "false" },
+  );
+  assert.deepEqual(overridesOf("core.sshcommand", "later.x.program", "diff.x.command"), {
+    "core.sshcommand": "",
+    "later.x.program": "",
+    "diff.x.command": "",
+  });
+  assert.deepEqual(overridesOf("gc.recentobjectshook", "core.protectntfs", "submodule.s.update"), {
+    "gc.recentobjectshook": "",
+    "core.protectNTFS": "true",
+    "submodule.s.update": "none",
+  });
+  assert.deepEqual(overridesOf("filter.x.clean"), {
+    "filter.x.clean": "",
+    "filter.x.smudge": "",
+    "filter.x.process": "",
+    "filter.x.required": "false",
+  });
+});
+
+Deno.test("a setting that nothing can override is refused by its name (GX6)", async () => {
+  const refused: Readonly<Record<string, string>> = {
+    "include.path": "x",
+    "includeIf.onbranch:x.path": "x",
+    "include.later": "x",
+    "extensions.later": "true",
+    "extensions.constructor": "true",
+    "extensions.refStorage": "files:///tmp/refs",
+  };
+  for (const [key, value] of Object.entries(refused)) {
+    using yard = new Yard().repository({ a: "1\n" });
+    yard.git(["config", "--file", ".git/config", key, value]);
+    const said = new RegExp(`its configuration has "${key}"`, "i");
+    for (const tool of ["status", "log"] as const) await yard.fails(tool, {}, said);
+  }
+});
+
+Deno.test("a repository with too many settings to override is refused", async () => {
+  using yard = new Yard().repository({ a: "1\n" });
+  const many = Array.from({ length: 1_001 }, (_, n) => `\tx${n} = 1\n`).join("");
+  yard.put(".git/config", `${yard.get(".git/config")}[later]\n${many}`);
+  await yard.fails("status", {}, /has 1001 settings that git must not obey, and 1000 is the most/);
+});
+
+Deno.test("git works with every setting of its own list in the repository", async () => {
+  using yard = new Yard().repository({ a: "1\n" });
+  const keys = yard.git(["help", "--config"]).split("\n").filter((line) => /^\w+\./.test(line))
+    .map((key) => key.replace(/<[^>]*>|\*/g, "x"))
+    .filter((key) => !/_|^(include|extensions)/i.test(key));
+  assert.ok(keys.length > 100, `${keys.length}`);
+  // No value is valid for all: what git reads of them is overridden, or fails here.
+  const unsafe = keys.filter((key) => key.toLowerCase() in overridesOf(key.toLowerCase()));
+  const lines = unsafe.map((key) => {
+    const [, section, middle, name] = /^(\w+)\.(?:(.*)\.)?(.*)$/.exec(key) ?? [];
+    return `[${section}${middle === undefined ? "" : ` "${middle}"`}]\n\t${name} = /x\n`;
+  });
+  yard.put(".git/config", yard.get(".git/config") + lines.join(""));
+  yard.put("a", "2\n");
+  await yard.run("status");
+  await yard.run("diff");
+  await yard.run("add", { all: true });
+  await yard.run("commit", { message: "second" });
+  await yard.run("commit", { message: "third", amend: true });
+  await yard.run("log");
+  await yard.run("show");
+  await yard.run("blame", { path: "a" });
+  yard.put("a", "3\n");
+  await yard.run("stash", { action: "push" });
+  await yard.run("stash", { action: "pop" });
+  await yard.run("restore", { paths: ["a"] });
+  assert.equal(yard.get("a"), "2\n");
+});
