@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseMessage, textOfResult } from "./json_text.ts";
+import { inOneLine, parseMessage, textOfResult } from "./json_text.ts";
 
 const LONG = JSON.stringify("x".repeat(5_000));
 const RESULT = `{"a": 1e999,  "text":${LONG}}`;
@@ -18,11 +18,9 @@ Deno.test("parseMessage() remembers the text of a large result, wherever the id 
   }
 });
 
-Deno.test("parseMessage() remembers no text that is small, odd, or has a carriage return", () => {
+Deno.test("parseMessage() remembers no text that is small or odd", () => {
   const texts = [
     `{"jsonrpc":"2.0","id":"a","result":{"a":1}}`,
-    `{"jsonrpc":"2.0","id":"a","result":\r${RESULT}}`,
-    `{"jsonrpc":"2.0","id":"a","result":{\r"text":${LONG}}}`,
     `{"jsonrpc":"2.0","id":"a","result":${RESULT},"result":{}}`,
     `{"jsonrpc":"2.0","id":"a","result":${RESULT},"id":"b"}`,
     `{"id":"a","jsonrpc":"2.0","result":${RESULT}}`,
@@ -55,4 +53,20 @@ Deno.test("parseMessage() parses every text as JSON.parse does", () => {
     const text = pieces.join("");
     assert.deepEqual(parsed(parseMessage, text), parsed(JSON.parse, text));
   }));
+});
+
+Deno.test("inOneLine() keeps the values and numbers of a JSON text (GX2)", () => {
+  const pretty = '{\r\n"big": 12345678901234567890123,\n"text": "a\x85b\u2028c\u2029d\\n"\r}\n';
+  const line = inOneLine(pretty);
+  const first = '{  "big": 12345678901234567890123, "text": ';
+  assert.equal(line, `${first}"a\\u0085b\\u2028c\\u2029d\\n" } `);
+  assert.deepEqual(JSON.parse(line), JSON.parse(pretty));
+  assert.equal(inOneLine('{"a":1}'), '{"a":1}');
+});
+
+Deno.test("the text of a large result has no line ends (GX2)", () => {
+  const result = `{\n"big": 12345678901234567890123,\r\n"text":${LONG}\n}`;
+  const message = parseMessage(`{"jsonrpc":"2.0","id":"a","result":${result}}`);
+  const { result: parsed } = message as { readonly result: object };
+  assert.equal(textOfResult(parsed), result.replace(/[\r\n]/g, " "));
 });

@@ -7,6 +7,7 @@
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
 import { objectOf } from "../core/json.ts";
+import { inOneLine } from "../core/json_text.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
 
 /** The limits of an answer. */
@@ -67,8 +68,7 @@ export function statusOf(error: unknown): number {
 
 /** Returns the event of a stream that carries a message, which is JSON. */
 export function frameOf(message: string): Uint8Array {
-  // Between the parts of a text that came from elsewhere there may be line ends.
-  return UTF_8.encode(`event: message\ndata: ${message.replace(/[\r\n]+/g, " ")}\n\n`);
+  return UTF_8.encode(`event: message\ndata: ${inOneLine(message)}\n\n`);
 }
 
 /** Returns an answer of the newest revision with the status that its error has there. */

@@ -205,5 +205,5 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
 
 Deno.test("frameOf() makes one event of a text with line ends", () => {
   const frame = new TextDecoder().decode(frameOf('{"a":\r\n[1,\n\n2]}'));
-  assert.equal(frame, 'event: message\ndata: {"a": [1, 2]}\n\n');
+  assert.equal(frame, 'event: message\ndata: {"a":  [1,  2]}\n\n');
 });

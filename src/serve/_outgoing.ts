@@ -6,6 +6,7 @@
  */
 
 import process from "node:process";
+import { inOneLine } from "../core/json_text.ts";
 import { Gathered } from "../io/lines.ts";
 import type { Output } from "./_pipes.ts";
 
@@ -66,9 +67,9 @@ export class Outgoing {
     return this.#queue.flatMap(({ answers = [] }) => answers);
   }
 
-  /** Writes a message after those before it. Resolves when no message waits any more. */
-  write(text: string, answers?: string): Promise<void> {
-    const bytes = this.#texts.addText(text);
+  /** Writes a JSON text as one line after those before it. Resolves when no message waits. */
+  write(json: string, answers?: string): Promise<void> {
+    const bytes = this.#texts.addText(`${inOneLine(json)}\n`);
     this.#queue.push({ bytes, answers });
     this.#count(bytes.length);
     return this.#writing ??= this.#flush();

@@ -42,9 +42,9 @@ Deno.test("Outgoing writes every byte in order, whatever the sizes are", async (
   await fc.assert(
     fc.asyncProperty(sizes, async (lengths) => {
       const pipe = new Pipe({ opens: true });
-      const texts = lengths.map((length, at) => `${`${at}é😀`.repeat(length / 8)}\n`);
+      const texts = lengths.map((length, at) => `${at}é😀`.repeat(length / 8));
       await Promise.all(texts.map((text) => pipe.out.write(text)));
-      assert.equal(pipe.text, texts.join(""));
+      assert.equal(pipe.text, texts.map((text) => `${text}\n`).join(""));
       assert.equal(pipe.out.size, 0);
       assert.ok(pipe.pieces.every((piece) => piece.length <= 262_144));
     }),
@@ -55,12 +55,12 @@ Deno.test("Outgoing writes every byte in order, whatever the sizes are", async (
 Deno.test("Outgoing leaves what a client has not read as it is, whatever comes meanwhile", async () => {
   const [slow, quick] = [new Pipe(), new Pipe({ opens: true })];
   const texts = [90_000, 10, 300_000, 70, 1_200_000, 5, 64_000].map((size, at) =>
-    `${at}${"abcdefghij".repeat(size / 10)}\n`
+    `${at}${"abcdefghij".repeat(size / 10)}`
   );
   const written = texts.map((text) => slow.out.write(text));
   for (let over = false; !over;) {
     // Another client, and programs that write long lines, use all memory that nobody else does.
-    await quick.out.write(`${"#".repeat(200_000)}\n`);
+    await quick.out.write("#".repeat(200_000));
     for (let program = 0; program < 4; program++) {
       assert.deepEqual([...new LineReader(1 << 20).push(new Uint8Array(400_000).fill(35))], []);
     }
@@ -70,14 +70,20 @@ Deno.test("Outgoing leaves what a client has not read as it is, whatever comes m
       slow.read().then(() => false),
     ]);
   }
-  assert.equal(slow.text, texts.join(""));
+  assert.equal(slow.text, texts.map((text) => `${text}\n`).join(""));
 });
 
 Deno.test("Outgoing writes small messages of one turn in one piece", async () => {
   const pipe = new Pipe({ opens: true });
-  await Promise.all([pipe.out.write("a\n"), pipe.out.write("b\n"), pipe.out.write("c\n")]);
+  await Promise.all(["a", "b", "c"].map((text) => pipe.out.write(text)));
   assert.deepEqual(pipe.pieces.length, 1);
   assert.deepEqual(pipe.sizes.at(-1), 0);
+});
+
+Deno.test("Outgoing writes each message as one line (GX2)", async () => {
+  const pipe = new Pipe({ opens: true });
+  await Promise.all(['{"a":\n{"b":1}\r\n}', '"c\u2028d"'].map((text) => pipe.out.write(text)));
+  assert.equal(pipe.text, '{"a": {"b":1}  }\n"c\\u2028d"\n');
 });
 
 Deno.test("Outgoing drops an answer only before its writing began, and lists those that wait", async () => {
@@ -91,7 +97,7 @@ Deno.test("Outgoing drops an answer only before its writing began, and lists tho
   for (const request of ["1", "2", "9"]) pipe.out.drop(request);
   assert.deepEqual(pipe.out.answers, ["1", '"3"']);
   for (let turn = 0; turn < 4; turn++) await pipe.read();
-  assert.equal(pipe.text, `${"x".repeat(300_000)}thirdnote`);
+  assert.equal(pipe.text, `${"x".repeat(300_000)}\nthird\nnote\n`);
   assert.equal(pipe.out.size, 0);
   assert.deepEqual(pipe.out.answers, []);
 });
@@ -102,7 +108,7 @@ Deno.test("Outgoing takes nothing of one memory for what stands at the same plac
   const written = texts.map((text, at) => pipe.out.write(text, `${at}`));
   pipe.out.drop("2");
   await Promise.all(written);
-  assert.equal(pipe.text, texts.filter((_, at) => at !== 2).join(""));
+  assert.equal(pipe.text, texts.filter((_, at) => at !== 2).map((text) => `${text}\n`).join(""));
 });
 
 Deno.test("Outgoing reports a client that reads nothing, and not one that reads slowly", async () => {
@@ -141,8 +147,8 @@ class Late {
   }
 
   write(count: number): void {
-    const [id, text] = [`${this.#due.size}`, `${this.own.repeat(count)}\n`];
-    this.#due.set(id, text);
+    const [id, text] = [`${this.#due.size}`, this.own.repeat(count)];
+    this.#due.set(id, `${text}\n`);
     void this.out.write(text, id);
   }
 

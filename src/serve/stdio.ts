@@ -143,7 +143,7 @@ class StdioConnection implements Ends {
   answer(id: string, said: string): void {
     if (!this.#open) return;
     this.#ends(id);
-    void this.#output.write(`{${said},"jsonrpc":"2.0","id":${id}}\n`, id);
+    void this.#output.write(`{${said},"jsonrpc":"2.0","id":${id}}`, id);
   }
 
   async close(): Promise<void> {
@@ -237,7 +237,7 @@ class StdioConnection implements Ends {
   }
 
   #write(message: unknown, answers?: string): Promise<void> {
-    return this.#output.write(`${JSON.stringify(message)}\n`, answers);
+    return this.#output.write(JSON.stringify(message), answers);
   }
 
   /** Pauses reading from a client that does not read its answers, so that they do not pile up. */

@@ -7,6 +7,7 @@
 
 import type { Socket } from "node:net";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { inOneLine } from "../core/json_text.ts";
 import { NOT_BEGUN } from "../core/window.ts";
 import { joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
@@ -194,5 +195,5 @@ export function withEnd(line: Uint8Array): Uint8Array {
 
 /** Returns the line of a message. */
 export function lineOf(message: unknown): Uint8Array {
-  return new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+  return new TextEncoder().encode(`${inOneLine(JSON.stringify(message))}\n`);
 }

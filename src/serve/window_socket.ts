@@ -8,6 +8,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { sha256 } from "../core/hash.ts";
+import { inOneLine } from "../core/json_text.ts";
 import { LineReader } from "../io/lines.ts";
 import { locked, privateFolder, unlessGone } from "../io/private_files.ts";
 import { soon } from "../io/waiting.ts";
@@ -108,7 +109,7 @@ export class Talk {
 
   /** Says a value. */
   say(value: unknown): void {
-    this.#socket.write(`${JSON.stringify(value)}\n`);
+    this.#socket.write(`${inOneLine(JSON.stringify(value))}\n`);
   }
 
   /** Returns the next value that the other end says; undefined if it says none in time. */

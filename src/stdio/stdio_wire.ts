@@ -8,7 +8,7 @@
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visibleLines } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
-import { parseMessage } from "../core/json_text.ts";
+import { inOneLine, parseMessage } from "../core/json_text.ts";
 import type { Room } from "../io/backlog.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import { soon } from "../io/waiting.ts";
@@ -247,7 +247,7 @@ class Outbox {
 
   /** Adds a JSON-RPC message, which is sent soon. */
   add(message: JsonObject): void {
-    const line = `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`;
+    const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
     // A single message may have any length.
     if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
       return this.#limit.onFull();

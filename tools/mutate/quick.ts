@@ -217,15 +217,6 @@ export const QUICK: readonly Mutant[] = [
     filter: SAME,
   },
   {
-    name: "quick-line",
-    guard: "No client takes a part of a result for a message",
-    file: "json_text.ts",
-    find: 'if (!said.includes("\\r")) texts.set(result, said);',
-    put: "texts.set(result, said);",
-    test: RESULTS,
-    filter: SAME,
-  },
-  {
     name: "quick-again",
     guard: "A request that brings an answer goes on with the work that waits for it",
     file: "_direct.ts",
