@@ -66,6 +66,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     builtins: BUILTIN_NAMES,
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
+    register: (value) => void redactor.register(value),
   });
   const own: KeysOptions = {
     environment: () => policy.now.loaded.environment,

@@ -65,7 +65,11 @@ export function ownApproval(
   },
 ): Approval {
   return {
-    text: () => serverText(own),
+    text: () =>
+      serverText(own, {
+        isOfUser: policy.now.loaded.person.servers.includes(own),
+        register: policy.register,
+      }),
     identity: () => Promise.resolve(identity()),
     unapproved: async (call) =>
       await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity }),

@@ -86,7 +86,7 @@ async function additionOf(
   const change = await changeOf(app, { workspace, settings });
   const open = taken.variables.filter(({ isSet }) => !isSet).map((one) => one.name);
   const lines = [
-    serverText(shownDefinition(taken)),
+    serverText(shownDefinition(taken), { isOfUser: true }),
     ...open.map((one) => `It needs ${one}: \`pml key set ${one}\``),
   ];
   return { change, definition: taken.definition, note: lines.join("\n") };

@@ -150,7 +150,7 @@ function textOf({ files, problems, taken, skipped }: Plan, { app }: CommandConte
   const of = (path: string) => [
     ...taken.filter(({ entry }) => entry.path === path).flatMap((each) => [
       `  take ${name(each.entry)}${each.name === each.entry.name ? "" : ` as "${each.name}"`}: ` +
-      serverText(shownDefinition(each)),
+      serverText(shownDefinition(each), { isOfUser: true }),
       ...detailsOf(each),
     ]),
     ...skipped.filter(({ entry }) => entry.path === path)

@@ -6,11 +6,13 @@
 
 import type { ClientDefinition } from "./_client_entry.ts";
 import {
+  isAddress,
   isCode,
   isCodeAddress,
   isNoSecret,
   isRandom,
   isSecretName,
+  replaceRandom,
   variableName,
 } from "./_secret_words.ts";
 import { exists } from "./workspace.ts";
@@ -150,7 +152,8 @@ export class ImportVariables {
     return parts.map((part, at) => {
       // Every second part is a reference. Its default value may be a key.
       if (at % 2 === 1) return this.#reference(part, { isNamed, spot });
-      return plain && isNamed ? this.#whole(part, spot) : this.#kinds(part, spot);
+      const isWhole = plain && isNamed && !isAddress(part);
+      return isWhole ? this.#whole(part, spot) : this.#kinds(part, spot);
     }).join("");
   }
 
@@ -198,7 +201,7 @@ export class ImportVariables {
   }
 
   #random(value: string, spot: ServerPlace & TextPlace): string {
-    return value.replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? this.#take(run, spot) : run);
+    return replaceRandom(value, (run) => this.#take(run, spot));
   }
 
   #take(value: string, spot: ServerPlace & TextPlace): string {

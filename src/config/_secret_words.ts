@@ -17,6 +17,8 @@ const TRIVIAL = /^(\s*|true|false|none|null|\d{1,3})$/i;
 
 /** Names of addresses. An address is not secret as a whole: only its user name and password are. */
 const ADDRESS = /(?:PROXY|URL|INDEX|REGISTRY|SERVER|LINKS)$/i;
+/** The host of an address. Users must see where a server sends data, so it is never a secret. */
+const HOST = /((?<=:\/\/(?:[^\s/?#@]{0,300}@)?)[^\s/?#@]+)/;
 /**
  * The ends of names for the person's own secrets, such as `NODE_DB_PASS`. No program that PML
  * starts reads such a name as code.
@@ -38,14 +40,33 @@ export function isCodeAddress(name: string): boolean {
 
 /** Returns a value as a person sees it: without what looks like a secret. */
 export function withoutSecrets(name: string, value: string): string {
-  const withoutRandom = (run: string) => isRandom(run) ? REDACTED : run;
   if (isCodeAddress(name)) {
-    return withoutKnownKeys(value).replace(/(?<=:\/\/)[^\s/:@]+(?=@)/g, withoutRandom);
+    return withoutKnownKeys(value).replace(
+      /(?<=:\/\/)[^\s/:@]+(?=@)/g,
+      (run) => isRandom(run) ? REDACTED : run,
+    );
   }
   if (isCode(name)) return value;
-  if (isSecretName(name)) return TRIVIAL.test(value) ? value : REDACTED;
-  return withoutKnownKeys(value)
-    .replace(/[^\s:@?&=,;]+/g, withoutRandom);
+  if (isSecretName(name) && !isAddress(value)) return TRIVIAL.test(value) ? value : REDACTED;
+  return replaceRandom(withoutKnownKeys(value), () => REDACTED);
+}
+
+/** Returns whether a value, or a part of it, may be a secret, so that logs redact it. */
+export function maybeSecret(name: string, value: string): boolean {
+  if (withoutSecrets(name, value) !== value) return true;
+  return !isCode(name) && !TRIVIAL.test(value) && (isSecretName(name) || isRandom(value));
+}
+
+/** Replaces the parts of a text that look random, except the hosts of addresses. */
+export function replaceRandom(text: string, by: (run: string) => string): string {
+  const replaced = (part: string) =>
+    part.replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? by(run) : run);
+  return text.split(HOST).map((part, at) => at % 2 === 1 ? part : replaced(part)).join("");
+}
+
+/** Returns whether a value is an address. */
+export function isAddress(value: string): boolean {
+  return /^[a-z][\w+.-]{0,30}:\/\//i.test(value);
 }
 
 /** Returns, by its name, whether a value is a secret. */

@@ -13,7 +13,10 @@ import type { Keys } from "./keys.ts";
 export interface FixedValues {
   /** With the values of the variables. */
   readonly sent: JsonObject;
-  /** With the names of the variables, and without what looks like a secret. */
+  /**
+   * With the names of the variables. Values of the user's own file that look like secrets are
+   * redacted; those of a workspace file are shown in full.
+   */
   readonly shown: JsonObject;
 }
 
@@ -22,7 +25,9 @@ export interface FixedOptions {
   /** The name of the server. */
   readonly server: string;
   readonly keys: Pick<Keys, "filled">;
-  /** Registers a secret value. From then on it is removed from every text. */
+  /** Whether the user's own file fixes the arguments. */
+  readonly isOfUser: boolean;
+  /** Registers a secret value. From then on it is removed from logs and the journal. */
   readonly register: (value: string) => void;
 }
 
@@ -32,7 +37,7 @@ export interface FixedOptions {
  */
 export function fixedArguments(
   written: JsonObject,
-  { server, keys, register }: FixedOptions,
+  { server, keys, isOfUser, register }: FixedOptions,
 ): FixedValues {
   const filled = keys.filled({ arguments: textsIn(written) }, server).arguments;
   const shown = replaced(written, "", (text, at) => {
@@ -41,7 +46,7 @@ export function fixedArguments(
     if (safe === text || isNamed) return text;
     // The file itself contains a secret.
     register(text);
-    return safe;
+    return isOfUser ? safe : text;
   });
   const sent = replaced(written, "", (text, at) => filled[at] ?? text);
   return { sent: sent as JsonObject, shown: shown as JsonObject };

@@ -19,7 +19,7 @@ import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
 import { type DefinitionTexts, expanded, referencesIn } from "./expand.ts";
-import type { FixedValues } from "./fixed_arguments.ts";
+import type { FixedOptions, FixedValues } from "./fixed_arguments.ts";
 
 /** A value of a variable, and its source. */
 export interface Key {
@@ -125,9 +125,12 @@ export class Keys {
    * Returns the arguments that a definition fixes for a tool, as they are sent and as they are
    * shown.
    */
-  async fixed(written: JsonObject, server: string): Promise<FixedValues> {
+  async fixed(
+    written: JsonObject,
+    of: Pick<FixedOptions, "server" | "isOfUser">,
+  ): Promise<FixedValues> {
     const { fixedArguments } = await import("./fixed_arguments.ts");
-    return fixedArguments(written, { server, keys: this, register: this.#options.register });
+    return fixedArguments(written, { ...of, keys: this, register: this.#options.register });
   }
 
   /** Returns the value of a variable that a server's definition names. */

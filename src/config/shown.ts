@@ -7,7 +7,7 @@
 import { quoted, visible } from "../core/json.ts";
 import { REDACTED } from "../core/key_kinds.ts";
 import { plainCommand } from "../core/plain_command.ts";
-import { withoutSecrets } from "./_secret_words.ts";
+import { maybeSecret, withoutSecrets } from "./_secret_words.ts";
 import { networkEnvironment } from "./child_environment.ts";
 import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
@@ -25,23 +25,35 @@ const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
 const INSTALLS =
   /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|pnx|bunx|uvx|(?:npm|pnpm|pn|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
+/** How the values of a definition are shown. */
+export interface ValueOptions {
+  /**
+   * Whether the user wrote the definition. Then values that look like secrets are hidden. The values
+   * of others are always shown in full: a value that looks like a secret may be an address.
+   */
+  readonly isOfUser?: boolean;
+  /** Is called with each shown value that looks like a secret, so that logs redact it. */
+  readonly register?: ((value: string) => void) | undefined;
+}
+
 /**
  * Returns a line for everything that is ignored until the file is trusted, and for the network
- * variables that its servers get.
+ * variables that its servers get. Values of the file are shown in full.
  */
 export function shownLines(
   { permissions, servers, sections }: WorkspaceFile,
-  { builtins, ...environment }: Pick<Environment, "get"> & {
+  { builtins, register, ...environment }: Pick<Environment, "get"> & {
     readonly builtins?: ReadonlySet<string>;
+    readonly register?: ValueOptions["register"];
   },
 ): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
-    ...servers.map((server) => `server "${server.name}": ${serverText(server)}`),
+    ...servers.map((server) => `server "${server.name}": ${serverText(server, { register })}`),
     ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
-    ...servers.flatMap(settingLines),
+    ...servers.flatMap((server) => settingLines(server, { register })),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => allowedLine(rule.pattern.text)),
     ...said.map(([name, value]) =>
@@ -72,7 +84,9 @@ export function foundLines(environment: Pick<Environment, "get">): readonly stri
 }
 
 /** Returns a full description of a server and of what it runs or connects to. */
-export function serverText(server: ServerDefinition): string {
+export function serverText(server: ServerDefinition, options: ValueOptions = {}): string {
+  const given = (what: string, values: Readonly<Record<string, string>>) =>
+    valuesText(what, { values, ...options });
   switch (server.kind) {
     case "deno":
       return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
@@ -104,7 +118,10 @@ function texts(values: object = {}): Readonly<Record<string, string>> {
 }
 
 /** Returns a line for each tool of a server that has settings. */
-function settingLines({ name, settings }: ServerDefinition): readonly string[] {
+function settingLines(
+  { name, settings }: ServerDefinition,
+  options: ValueOptions,
+): readonly string[] {
   return [...settings?.of ?? []].map(([tool, { disabled, rename, description, ...setting }]) => {
     const fixed = Object.entries(setting.arguments ?? {}).map(([key, value]) =>
       [key, typeof value === "string" ? value : JSON.stringify(value)] as const
@@ -113,7 +130,7 @@ function settingLines({ name, settings }: ServerDefinition): readonly string[] {
       disabled === true ? "is left out" : "",
       rename === undefined ? "" : `is called ${quoted(rename)}`,
       description === undefined ? "" : `is described as ${quoted(description, WHOLE)}`,
-      given("arguments", Object.fromEntries(fixed)).slice(2),
+      valuesText("arguments", { values: Object.fromEntries(fixed), ...options }).slice(2),
     ].filter(Boolean);
     const which = tool === "*" ? "every other tool" : `the tool ${quoted(tool, WHOLE)}`;
     return `server "${name}": ${which} ${said.join(", ") || "stays as it is"}`;
@@ -121,17 +138,23 @@ function settingLines({ name, settings }: ServerDefinition): readonly string[] {
 }
 
 /**
- * Returns the values of a definition as they were written, because they may be code; without what
- * looks like a secret.
+ * Returns the values of a definition as they were written, because they may be code or addresses. A
+ * value that consists of variables only is shown as the names of these variables.
  */
-function given(what: string, values: Readonly<Record<string, string>>): string {
-  const said = Object.entries(values).map(([name, value]) => {
+function valuesText(
+  what: string,
+  { values, isOfUser = false, register }: ValueOptions & {
+    readonly values: Readonly<Record<string, string>>;
+  },
+): string {
+  const texts = Object.entries(values).map(([name, value]) => {
     const keys = [...value.matchAll(/\$\{(?!dataFolder\})(\w+)/g)].map(([, key]) => key).join(", ");
     const from = keys === "" ? "" : ` (from ${keys})`;
     const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
-    return isFilled
-      ? name + from
-      : `${name}=${visible(JSON.stringify(withoutSecrets(name, value)), WHOLE)}${from}`;
+    if (isFilled) return name + from;
+    if (!isOfUser && maybeSecret(name, value)) register?.(value);
+    const shown = isOfUser ? withoutSecrets(name, value) : value;
+    return `${name}=${visible(JSON.stringify(shown), WHOLE)}${from}`;
   });
-  return said.length === 0 ? "" : `, is given the ${what} ${said.join(", ")}`;
+  return texts.length === 0 ? "" : `, is given the ${what} ${texts.join(", ")}`;
 }

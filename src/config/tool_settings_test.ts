@@ -64,13 +64,16 @@ Deno.test("fixedArguments() fills in texts at any depth, and shows names in plac
     filled: <T extends object>(given: T) =>
       expanded(given, { server: "s", get: (name) => name === "CODE_TOKEN" ? "v4lue" : undefined }),
   };
-  const options = { server: "s", keys, register: (value: string) => void registered.push(value) };
+  const register = (value: string) => void registered.push(value);
+  const options = { server: "s", keys, isOfUser: true, register };
   const written = { ...TOOLS.search_code.arguments, password: "hunter2hunter2" };
   const { sent, shown } = fixedArguments(written, options);
   const filter = { in: ["src", 7] };
   assert.deepEqual(sent, { owner: "acme", token: "v4lue", filter, password: "hunter2hunter2" });
   assert.deepEqual(shown, { ...written, password: "[redacted]" });
-  assert.deepEqual(registered, ["hunter2hunter2"]);
+  const ofOthers = fixedArguments(written, { ...options, isOfUser: false });
+  assert.deepEqual(ofOthers.shown, written);
+  assert.deepEqual(registered, ["hunter2hunter2", "hunter2hunter2"]);
   assert.deepEqual(Object.keys(textsIn(written)), ["owner", "token", "filter.in.0", "password"]);
   assert.throws(() => fixedArguments({ a: ["${NOT_THERE}"] }, options), {
     code: "KEY_MISSING",
@@ -89,7 +92,7 @@ Deno.test("What is said of tools is shown with the file, and the keys that it na
     String.raw`filter="{\"in\":[\"${"${AREA:-src}"}\",7]}" (from AREA)`,
     `server "github": the tool "${toolSlug("do it!")}" is called "do_it"`,
     'server "github": the tool "a" stays as it is',
-    'server "github": the tool "b" is given the arguments password="[redacted]"',
+    'server "github": the tool "b" is given the arguments password="hunter2"',
   ]);
   assert.deepEqual(wantedKeys({ servers: file.servers, grants: {}, registries: [] }), [
     { name: "CODE_TOKEN", by: ["github"], isRequired: true },

@@ -218,7 +218,10 @@ export class Servers implements Disposable {
     if (!isSaid || isBlocked) return given;
     if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
-      await this.#options.keys?.fixed(setting.arguments, server);
+      await this.#options.keys?.fixed(setting.arguments, {
+        server,
+        isOfUser: settings.file !== this.#options.policy?.now.loaded.file?.realPath,
+      });
     if (filled === undefined) return given;
     const { withFixed } = await import("./_tool_settings.ts");
     return withFixed(given, { ...filled, file: settings.file });

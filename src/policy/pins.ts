@@ -35,6 +35,8 @@ export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
   readonly folder: () => string;
   /** Returns whether the workspace file defines a server, and not the person's own file. */
   readonly isShared?: (own: ServerDefinition) => boolean;
+  /** Is called with values of workspace definitions that look like secrets, when they are shown. */
+  readonly register?: ((value: string) => void) | undefined;
 }
 
 /** How long the files are not checked again, in milliseconds. */
@@ -88,7 +90,10 @@ export class Pins {
       known?.pinned.integrity === code.integrity;
     if (known !== undefined && isSame) return known;
     const isShared = this.#options.isShared?.(own) === true;
-    const identity = ownIdentity(own, { ...code, origin: isShared ? "workspace" : "person" });
+    const { register } = this.#options;
+    const text = serverText(own, { isOfUser: !isShared, register });
+    const origin = isShared ? "workspace" : "person";
+    const identity = ownIdentity(own, { ...code, facts: [text], origin });
     this.#identities.set(own, identity);
     return identity;
   }
@@ -260,6 +265,7 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
     folder: () => loaded().workspace.root,
     // A definition that was replaced during its start is not treated as the person's own.
     isShared: (own) => !loaded().person.servers.includes(own),
+    register: policy.register,
     warn,
   });
   policy.onChange((change) => change === "configuration" && pins.forget());
@@ -275,10 +281,9 @@ export interface CodeAtHand {
 /** Returns the identity of a server that a file defines. */
 function ownIdentity(
   own: ServerDefinition,
-  { origin, ...code }: CodeAtHand & { readonly origin: "workspace" | "person" },
+  { origin, facts, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
 ): ServerIdentity {
   const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
-  const facts = [serverText(own)];
   const { name } = own;
   switch (own.kind) {
     case "deno":

@@ -27,6 +27,8 @@ export interface PolicyOptions {
   ) => string | undefined;
   /** Is called if a file cannot be read. Then it has no effect. */
   readonly warn: (message: string) => void;
+  /** Is called with values of the workspace file that look like secrets, when they are shown. */
+  readonly register?: (value: string) => void;
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
@@ -66,6 +68,11 @@ export class Policy {
     const policy = new Policy(await loadConfig(environment, cwd, identity), options);
     await policy.settle();
     return policy;
+  }
+
+  /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
+  get register(): PolicyOptions["register"] {
+    return this.#options.register;
   }
 
   /** The present snapshot. */
