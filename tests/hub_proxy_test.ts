@@ -83,6 +83,83 @@ for (const era of ERAS) {
   });
 }
 
+Deno.test("keys of an approved version never go to the address of a newer one (GX8)", async () => {
+  await using cloud = new FakeCloud();
+  await using evil = new FakeCloud();
+  await using hub = await spawnHub(
+    ...["--upstream", `127.0.0.1:${cloud.port}`, "--upstream", `127.0.0.1:${evil.port}`],
+  );
+  const { key } = await hub.key("acme");
+  const publish = async (version: string, url: string) => {
+    const told = await put(hub.url, key, behind(hub, url, { version }));
+    assert.equal(told.status, 201, JSON.stringify(told.body));
+  };
+  await publish("1.0.0", `${cloud.url}/tavily`);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: hub.url, PML_API_KEY: ACCOUNT, TAVILY_API_KEY: SECRET },
+    pml: {
+      version: 1,
+      permissions: { allow: ["tavily:search"] },
+      cloud: { url: hub.url.replace(/\/mcp$/, "") },
+    },
+  });
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  assert.equal(textOf(await call(pml, "tavily:search", { query: "x" })), "search ran");
+  await publish("1.0.1", `${evil.url}/tavily`);
+  assert.equal(textOf(await call(pml, "tavily:search", { query: "x" })), "search ran");
+  assert.equal(cloud.calls.length, 2);
+  assert.deepEqual(evil.received, []);
+  const headers = { "x-pml-key-tavily_api_key": SECRET };
+  const post = (path: string) =>
+    sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL, headers });
+  const { status, body } = await post("tavily");
+  assert.deepEqual([status, body.error], [409, "version_required"]);
+  assert.match(body.message, /Approve it again, so that requests name the approved version/);
+  // A hidden version may be the one that was approved.
+  await hub.run("yank", "tavily@1.0.0", "--reason", "old");
+  assert.equal((await post("tavily")).status, 409);
+  assert.deepEqual(evil.received, []);
+  assert.equal((await post("tavily@1.0.0")).status, 200);
+  assert.deepEqual(evil.received, []);
+  await post("tavily@1.0.1");
+  assert.equal(evil.calls.length, 1);
+});
+
+Deno.test("a request without a version is passed on while all versions are at one address (GX8)", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const post = (path: string) => sent(`${hub.url}/proxy/${path}`, { method: "POST", body: CALL });
+  assert.equal((await post("tavily")).status, 200);
+  for (const path of ["tavily@latest", "tavily@2.0.0", "tavily@1.0"]) {
+    assert.equal((await post(path)).status, 404, path);
+  }
+});
+
+Deno.test("an entry tells the host and the header names of a server behind a hub (GX8)", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  const { body } = await sent(`${hub.url}/tavily@1.0.0`, { method: "GET" });
+  assert.equal(body.upstream.host, `127.0.0.1:${cloud.port}`);
+  assert.deepEqual(body.upstream.headers, ["Authorization", "X-Client"]);
+  assert.match(body.upstream.hash, /^sha256-[0-9a-f]{64}$/);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: hub.url, PML_API_KEY: ACCOUNT, TAVILY_API_KEY: SECRET },
+    pml: { version: 1, cloud: { url: hub.url.replace(/\/mcp$/, "") } },
+  });
+  const questions: string[] = [];
+  const answer = (_: string, { message }: Record<string, unknown>) => {
+    questions.push(String(message));
+    return { action: "decline" };
+  };
+  await using pml = new RawStdio(ws, { answer });
+  await pml.open();
+  await call(pml, "tavily:search", { query: "x" });
+  const line =
+    `Its hub passes all of it on to "127.0.0.1:${cloud.port}", with the headers Authorization, X-Client`;
+  assert.ok(questions.some((each) => each.includes(line)), questions.join());
+});
+
 Deno.test("What a server behind a hub answers comes through, but for refused keys and redirects", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
@@ -115,7 +192,7 @@ Deno.test("What a server behind a hub answers comes through, but for refused key
     [stream.body, stream.headers.get("mcp-session-id"), stream.headers.get("set-cookie")],
     ["data: 1\n\n", "s2", null],
   );
-  for (const path of ["none", "..%2Fx", "tavily@1.0.0", "%ff"]) {
+  for (const path of ["none", "..%2Fx", "%ff"]) {
     assert.equal((await post(path)).status, 404, path);
   }
   const put = await sent(`${hub.url}/proxy/tavily`, { method: "PUT", body: {} });
@@ -239,7 +316,7 @@ Deno.test("A client that goes away ends what was passed on", async () => {
   await gone.promise;
 });
 
-Deno.test("Nobody but the hub learns where a server is, and no entry leads to a private address", async () => {
+Deno.test("nobody but the hub learns the whole address of a server, and no entry leads to a private address", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const { key } = await hub.key("other");
@@ -280,7 +357,7 @@ Deno.test("Nobody but the hub learns where a server is, and no entry leads to a 
     const { manifest } = behind(hub, url, { fqdn: "other", proxy_to, version });
     assert.equal((await put(hub.url, key, { manifest })).status, 201);
     const headers = { "x-pml-key-tavily_api_key": SECRET };
-    const told = await sent(proxy_to, { method: "POST", body: CALL, headers });
+    const told = await sent(`${proxy_to}@${version}`, { method: "POST", body: CALL, headers });
     assert.equal(told.status, 502, url);
     assert.match(told.body.error.message, /cannot be reached/);
   }

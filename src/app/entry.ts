@@ -21,7 +21,7 @@ import { permissionLines } from "../permissions/permission_lines.ts";
 import { pinnedOf } from "../registry/lock.ts";
 import { requiredOf, variablesOf } from "../registry/manifest.ts";
 import type { Found } from "../registry/registries.ts";
-import { isProxy, keyRequired, keysMissing } from "../remote/rpc.ts";
+import { isProxy, keyRequired, keysMissing, upstreamLines } from "../remote/rpc.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
 /** A server that a registry has. */
@@ -116,7 +116,7 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
   const said = manifest.kind === "deno"
     ? [...isCapability ? ["a capability of a registry"] : [], ...codeLines(manifest, showing)]
     : definition === undefined
-    ? [cloudText(manifest)]
+    ? [cloudText(manifest), ...manifest.kind === "cloud" ? upstreamLines(manifest) : []]
     : [
       ...definitionLines(definition),
       ...definition.kind === "stdio" ? foundLines(showing.environment) : [],

@@ -69,4 +69,15 @@ export interface CloudManifest extends ManifestBase {
   readonly kind: "cloud";
   /** The URL that calls are sent to. */
   readonly proxyTo: string;
+  /** Where the hub at that URL passes calls on to. */
+  readonly upstream?: ManifestUpstream;
+}
+
+/** A server behind a hub, as far as the hub publishes it. */
+export interface ManifestUpstream {
+  readonly host: string;
+  /** The names of the headers that the hub sends. */
+  readonly headers: readonly string[];
+  /** The hash of the whole address and of all headers. */
+  readonly hash: string;
 }

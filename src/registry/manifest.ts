@@ -7,7 +7,7 @@
 import { isLoopback } from "../core/address.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { Manifest, ManifestUpstream } from "../core/manifest.ts";
 import { parseToolId } from "../core/tool_id.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";
 import {
@@ -87,6 +87,11 @@ const TOOLS: MemberKind<readonly unknown[] | undefined> = {
   is: (value) => value === undefined || Array.isArray(value) && value.length <= MOST.tools,
 };
 const ARGS = texts("plain texts", isPlain);
+const HOST: MemberKind<string> = {
+  wanted: "a host",
+  is: (value) => typeof value === "string" && /^[\w.:[\]-]{1,255}$/.test(value),
+};
+const HEADERS = texts("names of headers", isHeader);
 const CALLS = texts("names of tools", (name) => parseToolId(name) === name);
 const VARIABLES = texts("names of variables that a server may ask for", isVariable);
 
@@ -163,6 +168,7 @@ function kindOf(
       return {
         kind: "cloud",
         proxyTo: address("proxy_to", entry.proxy_to, { read, options }),
+        ...upstreamOf(read("upstream", entry.upstream, MEMBERS), read),
       } as const;
     default:
       return read<never>("type", entry.type, {
@@ -170,6 +176,16 @@ function kindOf(
         is: () => false,
       });
   }
+}
+
+function upstreamOf(
+  upstream: Members | undefined,
+  read: ReadMember,
+): { readonly upstream?: ManifestUpstream } {
+  if (upstream === undefined) return {};
+  const host = read("upstream.host", upstream.host, HOST);
+  const headers = sorted(read("upstream.headers", upstream.headers, HEADERS) ?? []);
+  return { upstream: { host, headers, hash: read("upstream.hash", upstream.hash, INTEGRITY) } };
 }
 
 /**

@@ -109,6 +109,7 @@ export class Cloud {
     const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
     return [
       `a tool in the cloud, at ${quoted(host)}: who runs it can read what it is sent`,
+      ...manifest === undefined ? [] : upstreamLines(manifest),
       `It is sent these arguments${keys.length === 0 ? "" : `, and the keys ${keys.join(", ")}`}`,
     ];
   }
@@ -118,8 +119,15 @@ export class Cloud {
     if (!(error instanceof PmlError)) return error;
     const { code, detail = {} } = error;
     const what = `Cannot call ${quoted(id, 200)}`;
-    if (code === "LOGIN_REQUIRED" && this.#placeOf(entry).isHub) {
-      return this.#rejected(what, detail);
+    const { isHub } = this.#placeOf(entry);
+    if (code === "LOGIN_REQUIRED" && isHub) return this.#rejected(what, detail);
+    if (code === "UPSTREAM_PROTOCOL" && isHub && detail.status === 409) {
+      const why = "the hub no longer passes it on to the one server that was approved";
+      return new PmlError(code, `${what}: ${why}`, {
+        hint: `Approve it again: pml lock update ${entry.name}`,
+        detail,
+        cause: error,
+      });
     }
     if (code !== "UPSTREAM_DOWN" || detail.may_have_run !== false) return error;
     return new PmlError(code, `${what}: the cloud is out of reach (${error.message})`, {
@@ -134,7 +142,7 @@ export class Cloud {
     const hub = said ?? CLOUD_URL;
     // Only an address that the person gave may be in a private network.
     const named = new Set(said === undefined ? [] : [new URL(said).host]);
-    const url = manifest?.proxyTo ?? `${hub.replace(/\/+$/, "")}/mcp`;
+    const url = manifest === undefined ? `${hub.replace(/\/+$/, "")}/mcp` : addressOf(manifest);
     return { url, isHub: manifest === undefined || isProxy(url, hub), named };
   }
 
@@ -199,6 +207,22 @@ export function isProxy(url: string, hub: string | undefined): boolean {
   const address = URL.parse(url);
   return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
     /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
+}
+
+/**
+ * Returns the address of a server in the cloud. A hub that publishes where it passes calls on to
+ * gets the approved version with each request, so it cannot choose another one.
+ */
+function addressOf({ proxyTo, upstream, version }: CloudManifest): string {
+  return upstream === undefined ? proxyTo : `${proxyTo}@${version}`;
+}
+
+/** Returns where a hub passes calls on to, for a person to read. */
+export function upstreamLines({ upstream }: CloudManifest): readonly string[] {
+  if (upstream === undefined) return [];
+  const { host, headers } = upstream;
+  const sent = headers.length === 0 ? "" : `, with the headers ${headers.join(", ")}`;
+  return [`Its hub passes all of it on to ${quoted(host, Infinity)}${sent}`];
 }
 
 // The hub looks at arguments that nobody here knows a schema for.

@@ -118,6 +118,32 @@ Deno.test("No key follows a redirect, and none is in what is said of it (SX2)", 
   sink.assertSilent();
 });
 
+Deno.test("a request to a hub names the approved version of a server behind it (GX8)", async () => {
+  await using hub = new FakeCloud();
+  const upstream = { host: "mcp.exa.ai", headers: ["Authorization"], hash: "sha256-x" };
+  const plain = manifest("exa", `${hub.url}/mcp/proxy/exa`, ["EXA_API_KEY"]);
+  await using stage = await makeStage({
+    ...{ url: hub.url, variables: { EXA_API_KEY: EXA } },
+    manifests: { exa: { ...plain, upstream } },
+  });
+  await stage.call("exa:run");
+  assert.deepEqual([...new Set(hub.calls.map(({ path }) => path))], [
+    `/mcp/proxy/exa@${plain.version}`,
+  ]);
+  assert.match(stage.facts("exa"), /passes all of it on to "mcp\.exa\.ai".* headers Authorization/);
+});
+
+Deno.test("a hub that has no single server for an unversioned address is reported with the command to approve again (GX8)", async () => {
+  await using hub = new FakeCloud(() => new Response("no", { status: 409 }));
+  const manifests = { exa: manifest("exa", `${hub.url}/mcp/proxy/exa`, []) };
+  await using stage = await makeStage({ url: hub.url, manifests });
+  await assert.rejects(stage.call("exa:run"), (error: PmlError) => {
+    assert.equal(error.code, "UPSTREAM_PROTOCOL");
+    assert.equal(error.hint, "Approve it again: pml lock update exa");
+    return true;
+  });
+});
+
 Deno.test("A key that the cloud does not take is told by where it came from", async () => {
   await using hub = new FakeCloud(({ headers }) =>
     Response.json({ error: `no ${headers.authorization}` }, { status: 401 })

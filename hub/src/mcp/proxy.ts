@@ -8,18 +8,22 @@
 import {
   failure,
   fqdnOf,
+  isVersion,
   openOutgoing,
   type Outgoing,
   PmlError,
   quoted,
 } from "@casys/pml/registry";
 import type { HubRequest, HubResponse } from "../http/exchange.ts";
-import type { HubStore } from "../store/store.ts";
-import { headersWith, type Upstream, upstreamOf } from "./upstream.ts";
+import type { HubStore, StoredEntry } from "../store/store.ts";
+import { hashOf, headersWith, type Upstream, upstreamOf } from "./upstream.ts";
+
+/** What a hub keeps, as far as requests are passed on by it. */
+type ProxyStore = Pick<HubStore, "entry" | "dates" | "stamp">;
 
 /** How servers behind a hub are reached. */
 export interface ProxyOptions {
-  readonly store: Pick<HubStore, "entry">;
+  readonly store: ProxyStore;
   /** Hosts with ports that may be in a private network. */
   readonly named: ReadonlySet<string>;
 }
@@ -36,6 +40,8 @@ export const PROXY_PATH = "/mcp/proxy/";
 const BODY = 4_000_000;
 /** How many requests are passed on at once, of all and to the servers of one organisation. */
 const AT_ONCE = { all: 128, one: 32 };
+/** How many answers about names are remembered. */
+const KNOWN = 1_000;
 const METHODS: readonly string[] = ["POST", "GET", "DELETE"];
 /** What is passed on in each direction. Cookies, keys and addresses are not. */
 const ASKED =
@@ -48,13 +54,21 @@ const SPOKEN = /^(application\/json|text\/event-stream) *(;|$)/i;
 export function openProxy({ store, named }: ProxyOptions): Proxying {
   const state = { open: undefined as Promise<Outgoing> | undefined, left: AT_ONCE.all };
   const busy = new Map<string, number>();
+  const unversioned = new Unversioned(store);
   const pass = async (asked: HubRequest): Promise<HubResponse> => {
-    const name = nameIn(asked.target);
-    const entry = name === undefined ? undefined : await store.entry(name, undefined);
+    const { name = "", version } = namesIn(asked.target);
+    const entry = name === "" ? undefined : await exactEntry(store, { name, version });
     const upstream = entry === undefined ? "there is none" : upstreamOf(entry.manifest);
     if (typeof upstream === "string") {
-      const message = `Cannot reach a server ${quoted(name ?? "")} behind this hub: ${upstream}`;
+      const message = `Cannot reach a server ${quoted(name)} behind this hub: ${upstream}`;
       return failure(404, "not_found", { message });
+    }
+    if (version === undefined && !await unversioned.isSafe(name)) {
+      const message =
+        `Cannot reach the server ${quoted(name)} behind this hub without a version: ` +
+        "its versions are not at one address with the same headers. Approve it again, so that " +
+        "requests name the approved version";
+      return failure(409, "version_required", { message });
     }
     if (!METHODS.includes(asked.method)) {
       const headers = { allow: METHODS.join(", ") };
@@ -87,13 +101,61 @@ export function openProxy({ store, named }: ProxyOptions): Proxying {
   return { pass, [Symbol.dispose]: () => void state.open?.then((open) => open[Symbol.dispose]()) };
 }
 
-function nameIn(target: string): string | undefined {
+/** Returns the name and the version in a target. A tag is no version. */
+function namesIn(target: string): { readonly name?: string; readonly version?: string } {
   const [path = ""] = target.split("?", 1);
   try {
-    const name = decodeURIComponent(path.slice(PROXY_PATH.length));
-    return fqdnOf(name)?.version === undefined ? name : undefined;
+    const text = decodeURIComponent(path.slice(PROXY_PATH.length));
+    const { version } = fqdnOf(text) ?? {};
+    if (version === undefined) return { name: text };
+    return isVersion(version) ? { name: text.slice(0, -version.length - 1), version } : {};
   } catch {
-    return undefined; // then it is no name
+    return {}; // then it is no name
+  }
+}
+
+async function exactEntry(
+  store: ProxyStore,
+  { name, version }: { readonly name: string; readonly version: string | undefined },
+): Promise<StoredEntry | undefined> {
+  const entry = await store.entry(name, version);
+  return version === undefined || entry?.version === version ? entry : undefined;
+}
+
+/**
+ * Decides whether requests that name no version can be passed on. A client sends its keys to what
+ * was the newest version when its user approved it, and the hub cannot know which one that was.
+ */
+class Unversioned {
+  readonly #store: ProxyStore;
+  readonly #known = new Map<string, boolean>();
+  #stamp = "";
+
+  constructor(store: ProxyStore) {
+    this.#store = store;
+  }
+
+  /** Returns whether all versions of a server, hidden ones too, are at one address. */
+  async isSafe(name: string): Promise<boolean> {
+    const stamp = await this.#store.stamp();
+    if (stamp !== this.#stamp || this.#known.size >= KNOWN) this.#known.clear();
+    this.#stamp = stamp;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const isSafe = await this.#look(name);
+    if (this.#stamp === stamp) this.#known.set(name, isSafe);
+    return isSafe;
+  }
+
+  async #look(name: string): Promise<boolean> {
+    const hashes = new Set<string>();
+    for (const version of (await this.#store.dates(name)).keys()) {
+      const entry = await this.#store.entry(name, version);
+      const upstream = entry === undefined ? "there is none" : upstreamOf(entry.manifest);
+      hashes.add(typeof upstream === "string" ? "" : hashOf(upstream));
+      if (hashes.size > 1) return false;
+    }
+    return true;
   }
 }
 

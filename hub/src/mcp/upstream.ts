@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isObject, type JsonObject, textOf } from "@casys/pml/registry";
+import { canonicalHash, isObject, type JsonObject, textOf } from "@casys/pml/registry";
 
 /** A server behind a hub. */
 export interface Upstream {
@@ -73,9 +73,24 @@ export function headersWith(
   );
 }
 
-/** Returns a manifest as clients get it: without what is for the hub alone. */
+/**
+ * Returns a manifest as clients get it: without what is for the hub alone, and with the host, the
+ * names of the headers and the hash that an approval covers.
+ */
 export function forClients(manifest: JsonObject): JsonObject {
   if (manifest.type !== "cloud") return manifest;
-  const { url: _, headers: __, ...rest } = manifest;
-  return rest;
+  const { url: _, headers: __, upstream: ___, ...rest } = manifest;
+  const upstream = upstreamOf(manifest);
+  if (typeof upstream === "string") return rest;
+  const headers = Object.keys(upstream.headers).sort();
+  return { ...rest, upstream: { host: hostOf(upstream), headers, hash: hashOf(upstream) } };
+}
+
+/** Returns the hash of where a server is and what it is sent. */
+export function hashOf({ url, headers }: Upstream): string {
+  return canonicalHash({ url, headers });
+}
+
+function hostOf({ url }: Upstream): string {
+  return new URL(url).host;
 }

@@ -83,12 +83,15 @@ function toolOf(said: Json): readonly ShownTool[] {
 
 function wayOf(manifest: JsonObject, install: JsonObject): Shown["way"] {
   const command = [textOf(install.command), ...textsOf(install.args).map(quotedWord)].join(" ");
+  const upstream = objectOf(manifest.upstream);
   const rows: Shown["way"] = [
     ["Command", command.trim()],
     ...pairs(install.env).map(([name, value]) => ["Variable", `${name}=${value}`] as const),
     ["Address", textOf(manifest.url)],
     ...pairs(manifest.headers).map(([name, value]) => ["Header", `${name}: ${value}`] as const),
     ["Behind it", textOf(manifest.proxy_to)],
+    ["Passed on to", textOf(upstream.host)],
+    ["With the headers", textsOf(upstream.headers).join(", ")],
     ...textsOf(manifest.tools_used).map((tool) => ["Calls", tool] as const),
   ];
   return rows.filter(([, value]) => value !== "");
