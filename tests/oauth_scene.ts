@@ -55,6 +55,8 @@ export function serverOf(name: string, url: string, oauth?: OAuthServer["oauth"]
 export class Person implements Disposable {
   readonly signIns: SignIns;
   readonly secrets: string[] = [];
+  /** The user's own list of hosts that an issuer may use. */
+  issuerHosts: Readonly<Record<string, readonly string[]>> = {};
   readonly #network = new GuardedFetch();
 
   /** Takes the PML home, and the address of a client id metadata document. */
@@ -64,6 +66,7 @@ export class Person implements Disposable {
       fetch: this.#network.fetch,
       clean: (error) => error,
       document: () => document,
+      issuerHosts: () => this.issuerHosts,
       register: (secrets) => void this.secrets.push(...secrets),
       closing: new AbortController().signal,
       warn: (message) => {

@@ -160,7 +160,7 @@ Deno.test("Two definitions of one service are two sign-ins", async () => {
   assert.equal((await runPml(ws, ["call", "work:link"])).code, 0);
   const tokens = new Set(mcp.tokens.filter((each) => each !== undefined));
   assert.equal(tokens.size, 2);
-  assert.equal(server.to("/register").length, 1, "the client is the same");
+  assert.equal(server.to("/register").length, 2, "each has its own client");
   assert.equal(
     await person.signIns.end(serverOf("home", mcp.url), AbortSignal.timeout(9e3)),
     "revoked",

@@ -185,7 +185,7 @@ export class Logins {
     const { server: { name, url: at }, host, ...page } = open.login;
     const text = `PML asks: sign in at ${host} for the server ${quoted(name)} (${
       new URL(at).host
-    })? The call of ${id} needs it`;
+    })? ${receiversText(open.login)}. The call of ${id} needs it`;
     for (let isOwn = false; !isOwn;) {
       isOwn = open.asked === undefined;
       const asked = open.asked ??= onOpen?.({ ...page, text }, signal).catch(() => undefined);
@@ -230,6 +230,16 @@ export class Logins {
   #marks(): Readonly<Record<string, unknown>> {
     return objectOf(readKept(this.#file));
   }
+}
+
+/** Returns who issues the token of a sign-in, and who receives the code and the token. */
+export function receiversText({ issuer, codeHost, sharedClient, server: { url } }: Login): string {
+  const { host } = new URL(url);
+  const text = `Issuer ${quoted(issuer, 200)}; ${codeHost} receives the code, ${host} the token`;
+  if (sharedClient === undefined) return text;
+  return `${text}. ${
+    new URL(issuer).host
+  } knows this client from other servers: your consent lets ${host} use your account there`;
 }
 
 /** Tells a call what it waits for, again and again. That also extends its deadline. */

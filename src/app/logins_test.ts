@@ -42,6 +42,8 @@ class Stage implements AsyncDisposable {
       return Promise.resolve({
         url: PAGE,
         issuer: "https://accounts.example",
+        codeHost: "token.accounts.example",
+        sharedClient: undefined,
         done: done.promise,
         paste: () => {},
         [Symbol.asyncDispose]: () => {

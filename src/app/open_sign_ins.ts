@@ -30,6 +30,7 @@ export function openSignIns(options: OpenSignInsOptions): SignIns {
     folder: join(environment.home, "sign_ins"),
     clean: (error) => redactor.cleaned(error),
     document: () => policy.now.loaded.person.oauth?.client_metadata_url,
+    issuerHosts: () => policy.now.loaded.person.oauth?.issuer_hosts,
     register: (secrets, over) => {
       for (const secret of secrets) redactor.register(secret);
       for (const secret of over) redactor.forget(secret);

@@ -5,6 +5,7 @@
  */
 
 import { openInBrowser } from "../app/browser.ts";
+import { receiversText } from "../app/logins.ts";
 import { asPmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -38,6 +39,7 @@ export async function login(
   await using login = await logins.begin(name, { scopes: scope?.split(/[\s,]+/), signal });
   const { server, url, host, done } = login;
   tell(`Sign in at ${host}, for the server ${quoted(name)} at ${server.url}`);
+  tell(receiversText(login));
   if (browser) openInBrowser(url, app.loaded());
   tell(`${browser ? "If your browser does not show it, open" : "Open"} this address:\n\n${url}\n`);
   const over = new AbortController();

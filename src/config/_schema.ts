@@ -214,7 +214,13 @@ export const personSchema = object({}, {
       /^(?!0\.0\.0\.0|\[::\])([\d.]+|\[[\da-f:]+\]):\d{1,5}$/i,
     ),
   }),
-  oauth: object({}, { client_metadata_url: url("https://") }),
+  oauth: object({}, {
+    client_metadata_url: url("https://"),
+    issuer_hosts: record(
+      url("https://"),
+      list(text("HOST or HOST:PORT", /^([a-z\d][a-z\d.-]*|\[[\da-f:.]+\])(:\d{1,5})?$/i), "hosts"),
+    ),
+  }),
   telemetry: any,
 });
 

@@ -62,8 +62,8 @@ export interface PersonConfig {
   readonly disabled: readonly string[];
   /** The registries, if the person chose them. */
   readonly registries: readonly RegistryEntry[] | undefined;
-  /** The settings of sign-ins: the address of the person's client id metadata document. */
-  readonly oauth: { readonly client_metadata_url?: string | undefined } | undefined;
+  /** The settings of sign-ins. */
+  readonly oauth: OAuthSection | undefined;
   /** Others who may use this PML over HTTP, and the named sets of tools, as the file says them. */
   readonly others: IdentitySections;
   /**
@@ -71,6 +71,14 @@ export interface PersonConfig {
    * paths.
    */
   readonly workspaces: readonly string[];
+}
+
+/** The section `oauth`. */
+export interface OAuthSection {
+  /** The address of the user's client id metadata document. */
+  readonly client_metadata_url?: string | undefined;
+  /** The hosts that an issuer may use besides its own site, by the URL of the issuer. */
+  readonly issuer_hosts?: Readonly<Record<string, readonly string[]>> | undefined;
 }
 
 type PersonValues = Value<typeof personSchema>;

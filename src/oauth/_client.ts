@@ -8,7 +8,13 @@ import type { AuthorizationServer, ClientAuth } from "oauth4webapi";
 import { quoted } from "../core/json.ts";
 import type { Protocol } from "./_protocol.ts";
 import type { OAuthServer } from "./sign_ins.ts";
-import { clientKey, type KeptClient, type Registration, type TokenStore } from "./token_store.ts";
+import {
+  clientKey,
+  type KeptClient,
+  type Registration,
+  sharedClientKey,
+  type TokenStore,
+} from "./token_store.ts";
 
 /** What a client is found in. */
 export interface ClientOptions {
@@ -23,8 +29,11 @@ export interface ClientOptions {
 const [BASIC, POST] = ["client_secret_basic", "client_secret_post"] as const;
 
 /** Returns the redirect address of a client that was registered before and is not over. */
-export function registered({ store, as }: Pick<ClientOptions, "store" | "as">): string | undefined {
-  const { redirect, until = Infinity } = store.look<Registration>(clientKey(as.issuer)) ?? {};
+export function registered(
+  { store, as, server }: Pick<ClientOptions, "store" | "as" | "server">,
+): string | undefined {
+  const known = store.look<Registration>(clientKey(as.issuer, server));
+  const { redirect, until = Infinity } = known ?? {};
   return until > Date.now() ? redirect : undefined;
 }
 
@@ -37,8 +46,8 @@ export async function clientFor(
     readonly signal: AbortSignal;
   },
 ): Promise<KeptClient> {
-  const { as, server: { oauth = {} }, document, store } = options;
-  const { client_id, client_secret } = oauth;
+  const { as, server, document, store } = options;
+  const { client_id, client_secret } = server.oauth ?? {};
   if (client_id !== undefined) {
     const methods = as.token_endpoint_auth_methods_supported ?? [BASIC];
     const method = methods.includes(BASIC) ? BASIC : POST;
@@ -47,14 +56,30 @@ export async function clientFor(
   if (document !== undefined && as.client_id_metadata_document_supported) {
     return { client_id: document, method: "none" };
   }
-  const key = clientKey(as.issuer);
+  const key = clientKey(as.issuer, server);
   // One whose secret the keyring does not give is registered anew.
   const known = registered(options) === redirect &&
     await store.read<Registration>(key).catch(() => undefined);
   if (known) return known.client;
   const made = await register(options, { redirect, scopes, signal });
   await store.write(key, made, { isAttended: true });
+  const shared = sharedClientKey(as.issuer);
+  if (store.look<Registration>(shared) !== undefined) await store.remove(shared);
   return made.client;
+}
+
+/**
+ * Returns whether the authorization server may know a client from other servers: the id is the
+ * address of the document, or a sign-in at another address has the same client.
+ */
+export function isShared(
+  { as, server, document, store }: Omit<ClientOptions, "protocol">,
+  { client_id }: KeptClient,
+): boolean {
+  return client_id === document ||
+    store.all().some((kept) =>
+      kept.issuer === as.issuer && kept.client.client_id === client_id && kept.url !== server.url
+    );
 }
 
 async function register(

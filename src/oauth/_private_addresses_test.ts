@@ -25,6 +25,8 @@ class Public implements AsyncDisposable {
   /** Changes the metadata of the server, and of its authorization server. */
   resource: Fields = {};
   metadata: Fields = {};
+  /** The hosts that the user gave to its issuer. */
+  hosts: readonly string[] = [];
   /** Where a path leads away to. */
   readonly away = new Map<string, string>();
   readonly asked: string[] = [];
@@ -94,6 +96,8 @@ class Public implements AsyncDisposable {
     const signIns = new SignIns({
       ...{ folder, fetch: this.#network.fetch, closing: signal },
       document: () => undefined,
+      // The hosts are allowed, so that only their addresses are refused.
+      issuerHosts: () => ({ [this.origin]: this.hosts }),
       register: () => {},
       warn: (message) => assert.fail(message),
       refresh: () => assert.fail("nothing is refreshed"),
@@ -117,6 +121,7 @@ class Public implements AsyncDisposable {
 Deno.test("A server in the network leads a sign-in to no private address, by name, number or redirect (NI4)", async () => {
   await using sink = new TcpSink();
   await using server = await Public.open();
+  server.hosts = HOSTS.split(" ").map((host) => new URL(`https://${host}:${sink.port}`).host);
   const places = HOSTS.split(" ").flatMap((host) =>
     ["https", "http"].map((scheme) => `${scheme}://${host}:${sink.port}`)
   );

@@ -10,13 +10,14 @@ import { isObject } from "../core/json.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { secretsOf } from "./_authorization.ts";
-import { clientAuth, clientFor, registered } from "./_client.ts";
+import { clientAuth, clientFor, isShared, registered } from "./_client.ts";
 import { assumed, challenged, discover, type Discovered } from "./_discovery.ts";
 import { Protocol } from "./_protocol.ts";
 import { RedirectPage } from "./_redirect_page.ts";
+import { assertSites } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
 import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
-import { clientKey, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
+import { forgetClient, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
 
 /** What signing in needs. */
 export interface SigningIn extends SignInsOptions {
@@ -51,22 +52,23 @@ export async function beginSignIn(options: SigningIn): Promise<SignIn> {
 }
 
 async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
-  const { store, server, signal, document } = options;
+  const { store, server, signal } = options;
   const { library } = protocol;
   const challenge = await refusalOf(protocol, signal);
   const found = await discover(protocol, { challenge, signal }) ?? assumed(protocol);
   const { as } = found;
   const scopes = scopesFor(options, { found, challenge });
   const address = await protocol.forBrowser(as);
+  await assertSites(protocol, as, options.issuerHosts());
   const state = library.generateRandomState();
   await using stack = new AsyncDisposableStack();
   const page = stack.use(await listening(protocol, options, { as, state }));
   const redirect = page.url;
-  const client = await clientFor({ protocol, as, store, server, document: document() }, {
-    redirect,
-    scopes,
-    signal,
-  });
+  const clients = { protocol, as, store, server, document: options.document() };
+  const client = await clientFor(clients, { redirect, scopes, signal });
+  const sharedClient = isShared(clients, client) ? client.client_id : undefined;
+  // Without it, a consent that was given for another server would count for this one, too.
+  const wantsConsent = sharedClient !== undefined || scopes.includes("offline_access");
   const verifier = library.generateRandomCodeVerifier();
   const query = {
     response_type: "code",
@@ -77,7 +79,7 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
     state,
     resource: found.resource,
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-    ...(scopes.includes("offline_access") && { prompt: "consent" }),
+    ...(wantsConsent && { prompt: "consent" }),
   };
   const url = pageOf(address, { protocol, query });
   const over = new AbortController();
@@ -91,23 +93,31 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const open = stack.move();
   return {
     url,
-    issuer: new URL(as.issuer).origin,
+    issuer: new URL(as.issuer).href.replace(/\/$/, ""),
+    codeHost: new URL(as.token_endpoint ?? as.issuer).host,
+    sharedClient,
     done,
-    paste: (pasted) => {
-      const url = URL.parse(pasted.trim());
-      if (url !== null && page.take(url)) return;
-      throw protocol.error(
-        "BAD_ARGUMENTS",
-        "that is not the address that the browser was sent to",
-        `Copy all of it: it begins ${redirect}`,
-      );
-    },
+    paste: (pasted) => takePasted(pasted, { protocol, page }),
     [Symbol.asyncDispose]: async () => {
       over.abort(protocol.error("CANCELLED", "it was given up", "Begin again"));
       await done.catch(() => {});
       await open[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Takes a pasted address. Throws if it is not the address that the browser was sent to. */
+function takePasted(
+  pasted: string,
+  { protocol, page }: { readonly protocol: Protocol; readonly page: RedirectPage },
+): void {
+  const url = URL.parse(pasted.trim());
+  if (url !== null && page.take(url)) return;
+  throw protocol.error(
+    "BAD_ARGUMENTS",
+    "that is not the address that the browser was sent to",
+    `Copy all of it: it begins ${page.url}`,
+  );
 }
 
 /** Returns the address of the page. Throws if it is too long to be looked at. */
@@ -155,8 +165,8 @@ async function finished(
     await store.locked(key, () => store.write(key, kept, { isAttended: true }));
     page.tell(true);
   } catch (error) {
-    // It may be that the client is not known there any more.
-    await store.remove(clientKey(as.issuer));
+    // The authorization server may no longer know the client.
+    await forgetClient(store, { issuer: as.issuer, client }, server);
     throw error;
   } finally {
     page.tell(false);
@@ -202,7 +212,7 @@ async function listening(
   { as, state }: { readonly as: AuthorizationServer; readonly state: string },
 ): Promise<RedirectPage> {
   const own = server.oauth?.redirect_port;
-  const port = own ?? Number(URL.parse(registered({ store, as }) ?? "")?.port ?? 0);
+  const port = own ?? Number(URL.parse(registered({ store, as, server }) ?? "")?.port ?? 0);
   try {
     return await RedirectPage.open(state, port);
   } catch (error) {

@@ -6,13 +6,14 @@
 
 import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
+import { assertSites } from "./_sites.ts";
 import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
-import { clientKey, type Kept, type TokenStore } from "./token_store.ts";
+import { forgetClient, type Kept, type TokenStore } from "./token_store.ts";
 
 /** Revokes the tokens where the authorization server can, and removes them. */
 export async function endSignIn(
   { issuer, client: known, revocationEndpoint }: Kept,
-  { key, store, server, signal, fetch }: SignInsOptions & {
+  { key, store, server, signal, fetch, issuerHosts }: SignInsOptions & {
     readonly key: string;
     readonly store: TokenStore;
     readonly server: OAuthServer;
@@ -24,7 +25,7 @@ export async function endSignIn(
       undefined
     ) ?? {};
     await store.remove(key);
-    await store.remove(clientKey(issuer));
+    await forgetClient(store, { issuer, client }, server);
     const tokens = [refreshToken, accessToken].filter((one) => one !== undefined);
     if (revocationEndpoint === undefined || tokens.length === 0) return "removed";
     let done: "removed" | "revoked" = "removed";
@@ -32,6 +33,7 @@ export async function endSignIn(
       const protocol = await Protocol.open(server, { fetch });
       const { library } = protocol;
       const as = { issuer, revocation_endpoint: revocationEndpoint };
+      await assertSites(protocol, as, issuerHosts());
       const auth = clientAuth(protocol, client, server.oauth?.client_secret);
       for (const token of tokens) {
         const options = protocol.options<"POST">(signal);

@@ -12,8 +12,9 @@ import { DENO_QUIET } from "../sandbox/alone.ts";
 import { startProcess } from "../sandbox/process.ts";
 import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
+import { assertSites, type IssuerHosts } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
-import { clientKey, type TokenStore } from "./token_store.ts";
+import { forgetClient, type TokenStore } from "./token_store.ts";
 
 /** What the process is told on its input. */
 export interface RefreshRequest {
@@ -26,6 +27,8 @@ export interface RefreshRequest {
   /** The hosts that the person named. */
   readonly named: readonly string[];
   readonly certificates: Certificates | undefined;
+  /** The user's own list of hosts that an issuer may use. */
+  readonly issuerHosts?: IssuerHosts | undefined;
   /** The proxy of the person. */
   readonly proxy?: { readonly url: string; readonly except: readonly string[] } | undefined;
   /** The program of the keyring, and its environment. */
@@ -84,7 +87,7 @@ function packageFlags(code: string): readonly string[] {
 
 /** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */
 export async function refreshSignIn(
-  { key, spent, secret, named, certificates }: Omit<RefreshRequest, "folder">,
+  { key, spent, secret, named, certificates, issuerHosts }: Omit<RefreshRequest, "folder">,
   { store, send, signal }: {
     readonly store: TokenStore;
     readonly send: Fetch;
@@ -94,13 +97,15 @@ export async function refreshSignIn(
   await store.locked(key, async () => {
     const kept = await store.read(key);
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
-    const { server: name, url, issuer, tokenEndpoint, client, resource, refreshToken } = kept;
+    const { server: name, url, issuer, client, resource, refreshToken } = kept;
     const server = { name, url, named: new Set(named), certificates };
     const protocol = await Protocol.open(server, { fetch: send });
     const { library } = protocol;
-    const as = { issuer, token_endpoint: tokenEndpoint };
+    const as = { issuer, token_endpoint: kept.tokenEndpoint };
     const auth = clientAuth(protocol, client, secret);
     await protocol.act(async () => {
+      // Sign-ins from before this check may have any token endpoint.
+      await assertSites(protocol, as, issuerHosts);
       try {
         const response = await library.refreshTokenGrantRequest(as, client, auth, refreshToken, {
           ...protocol.options<"POST">(signal),
@@ -111,7 +116,7 @@ export async function refreshSignIn(
       } catch (error) {
         const why = Object(error).error;
         if (!OVER.test(why)) throw error;
-        if (why !== "invalid_grant") await store.remove(clientKey(issuer));
+        if (why !== "invalid_grant") await forgetClient(store, kept, server);
         // JSON leaves out what is undefined.
         const over = { accessToken: undefined, refreshToken: undefined, until: Date.now() };
         await store.write(key, { ...kept, ...over });

@@ -78,12 +78,13 @@ Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets
   for (const error of ["invalid_grant", "invalid_client"]) {
     await using s = await scene(() => Response.json({ error }, { status: 400 }));
     const client = { client_id: "c", method: "none" } as const;
-    await s.store.write(clientKey(s.origin), { client, redirect: "http://127.0.0.1:1/callback" });
+    const key = clientKey(s.origin, { name: "notes", url: `${s.origin}/mcp` });
+    await s.store.write(key, { client, redirect: "http://127.0.0.1:1/callback" });
     await s.refresh();
     const kept = await s.store.read(KEY);
     assert.deepEqual([kept?.accessToken, kept?.refreshToken], [undefined, undefined]);
     assert.deepEqual(kept?.scopes, ["read"], "the next sign-in knows what was granted");
-    const isLost = await s.store.read(clientKey(s.origin)) === undefined;
+    const isLost = await s.store.read(key) === undefined;
     assert.equal(isLost, error === "invalid_client");
   }
 });

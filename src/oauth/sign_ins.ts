@@ -10,6 +10,7 @@ import { SignedInServer } from "./_authorization.ts";
 import type { Way } from "./_protocol.ts";
 import { beginSignIn } from "./_sign_in.ts";
 import { endSignIn } from "./_sign_out.ts";
+import type { IssuerHosts } from "./_sites.ts";
 import { refreshBeside, type RefreshProgram } from "./refreshing.ts";
 import { FileTokenStore, keyOf, type Keyring, type TokenStore } from "./token_store.ts";
 
@@ -28,8 +29,12 @@ export interface OAuthServer {
 export interface SignIn extends AsyncDisposable {
   /** The address that the person opens in a browser. */
   readonly url: string;
-  /** The origin of the authorization server. */
+  /** The URL of the authorization server's issuer. */
   readonly issuer: string;
+  /** The host that receives the authorization code. */
+  readonly codeHost: string;
+  /** The id of the client, if the authorization server may know it from other servers. */
+  readonly sharedClient: string | undefined;
   /** Resolves when the tokens are kept. Rejects if the person or the server refuses. */
   readonly done: Promise<void>;
   /** Takes the address that the browser was sent to, where that browser is on another machine. */
@@ -60,6 +65,8 @@ export interface SignInsOptions extends Way {
   readonly keyring?: Keyring | undefined;
   /** Returns the address of the person's client id metadata document, if there is one. */
   readonly document: () => string | undefined;
+  /** Returns the user's own list of hosts that an issuer may use, if there is one. */
+  readonly issuerHosts: () => IssuerHosts | undefined;
   /** Registers secrets, which are removed from every text from now on, and forgets others. */
   readonly register: (secrets: readonly string[], over: readonly string[]) => void;
   readonly warn: (message: string) => void;
@@ -96,6 +103,7 @@ export class SignIns {
           secret: oauth?.client_secret,
           named: [...named],
           certificates,
+          issuerHosts: this.#options.issuerHosts(),
         }, { ...await this.#options.refresh(), closing: this.#options.closing }),
     });
     known.server = server;

@@ -142,7 +142,7 @@ Deno.test("SignIns signs nobody in without PKCE, and leads no browser into a pri
     [{ authorization_endpoint: "https://me:secret@example.com/" }, /no page to sign in at/],
     [{ authorization_endpoint: "http://10.0.0.1/authorize" }, /no page to sign in at/],
     [{ authorization_endpoint: "https://10.0.0.1/authorize" }, /leads the browser to "10.0.0.1"/],
-    [{ token_endpoint: "https://10.0.0.1/token" }, /its address is not public/],
+    [{ token_endpoint: "https://10.0.0.1/token" }, /token endpoint on another site, "10.0.0.1"/],
   ] as const;
   for (const [amended, said] of wrong) {
     await using server = new AuthorizationServer({ amend: (usual) => ({ ...usual, ...amended }) });

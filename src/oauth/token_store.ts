@@ -81,12 +81,12 @@ export interface Keyring {
 export interface TokenStore {
   /** Returns a text that changes when a sign-in does; undefined if there is none. */
   stamp(key: string): string | undefined;
-  /** Returns what the file says of a sign-in, or of the client of an issuer. It starts nothing. */
+  /** Returns what the file says of a sign-in, or of a registered client. It starts nothing. */
   look<T extends Kept | Registration = Kept>(key: string): Filed<T> | undefined;
-  /** Returns a sign-in, or the client of an issuer; undefined if there is none. */
+  /** Returns a sign-in, or a registered client; undefined if there is none. */
   read<T extends Kept | Registration = Kept>(key: string): Promise<T | undefined>;
   /**
-   * Keeps a sign-in, for which the caller holds the lock, or the client of an issuer: where it was,
+   * Keeps a sign-in, for which the caller holds the lock, or a registered client: where it was,
    * or, if a person is there who can unlock it, in the keyring.
    */
   write(
@@ -107,9 +107,32 @@ export function keyOf({ name, url, oauth }: OAuthServer): string {
   return sha256(JSON.stringify([name, url, oauth?.client_id ?? ""])).slice(0, 32);
 }
 
-/** Returns the key of the client that was registered at an issuer. */
-export function clientKey(issuer: string): string {
+/**
+ * Returns the key of the client that was registered at an issuer for a server. A client that several
+ * servers share would give a server a token without a consent page.
+ */
+export function clientKey(
+  issuer: string,
+  { name, url }: Pick<OAuthServer, "name" | "url">,
+): string {
+  return `client-${sha256(JSON.stringify([issuer, name, url])).slice(0, 32)}`;
+}
+
+/** Returns the key that registrations of an issuer had while all servers shared one. */
+export function sharedClientKey(issuer: string): string {
   return `client-${sha256(issuer).slice(0, 32)}`;
+}
+
+/** Removes the registration of a client for a server. A newer registration stays. */
+export async function forgetClient(
+  store: TokenStore,
+  { issuer, client }: Pick<Kept, "issuer" | "client">,
+  server: Pick<OAuthServer, "name" | "url">,
+): Promise<void> {
+  for (const key of [clientKey(issuer, server), sharedClientKey(issuer)]) {
+    const known = store.look<Registration>(key)?.client.client_id;
+    if (known === client.client_id) await store.remove(key);
+  }
 }
 
 /** The options of `FileTokenStore`. */
