@@ -7,6 +7,7 @@
 import { Journal } from "../audit/journal.ts";
 import { Records } from "../audit/records.ts";
 import type { PassCall, PassOutcome } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { restless } from "../permissions/trust_gate.ts";
 import type { CallPathOptions } from "./call_path.ts";
 import { Deadlines } from "./deadline.ts";
@@ -39,17 +40,26 @@ export async function used(
 ): Promise<PassOutcome> {
   const since = performance.now();
   let outcome: PassOutcome | undefined;
-  const assertCurrent = () => {
-    if (isCurrent()) return;
+  const assert = (isSame: boolean) => {
+    if (isSame) return;
     outcome = { kind: "changed" };
     throw restless(call);
   };
+  const assertCurrent = () => assert(isCurrent());
+  const { server, definition } = call.pass;
+  const passed = call.method === undefined ? await definition() : undefined;
+  const assertListed = passed && ((listed: unknown) => assert(isSame(listed, passed)));
   try {
-    return outcome = await call.pass.server.call({ ...call, assertCurrent });
+    return outcome = await server.call({ ...call, assertCurrent, assertListed });
   } catch (error) {
     if (outcome !== undefined) return outcome;
     throw error;
   } finally {
     if (outcome?.kind !== "changed") onUse?.({ call, since, ended: performance.now(), outcome });
   }
+}
+
+/** Returns whether two definitions are written the same. Another order is compared in a new pass. */
+function isSame(listed: unknown, passed: ToolDefinition): boolean {
+  return listed === passed || JSON.stringify(listed) === JSON.stringify(passed);
 }

@@ -92,7 +92,7 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 /** Has the clients told what servers say; before there is a gateway there is no client either. */
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
-    changed: (server, list) => app.servers.changes.note(server, list),
+    changed: (server, list) => app.servers.expire(server, list),
     updated: (server, name) => app.openGateway?.clients.updated({ server, name }),
     logged: (message) => app.openGateway?.clients.logged(message),
     task: (server, state) => app.openGateway?.taskChanged(server, state),

@@ -185,6 +185,11 @@ export interface Call extends Meanwhile {
   readonly isLost?: boolean;
   /** Throws if what let it pass has changed. Whatever waited asks this before the call runs. */
   readonly assertCurrent?: (() => void) | undefined;
+  /**
+   * Throws if the definition that let a call of a tool pass is not the one that its server lists
+   * now. A tool that the server does not list is undefined.
+   */
+  readonly assertListed?: ((listed: unknown) => void) | undefined;
   readonly verdict?: Verdict;
   /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;

@@ -34,6 +34,8 @@ export interface Entry {
   readonly failures: Map<ListName, PmlError>;
   /** Over when a list is known, or once it was waited for long enough. */
   readonly waits: Map<ListName, Promise<void>>;
+  /** Whether the tools have changed since they were loaded, as the server reported. */
+  isOutdated: boolean;
   /** For which client each list was asked for. */
   readonly ages: Map<ListName, number>;
   /** The tools that the catalog did not take, and why. */
@@ -52,6 +54,7 @@ export function newEntry(source: Server): Entry {
     failures: new Map(),
     waits: new Map(),
     ages: new Map(),
+    isOutdated: false,
     rejected: [],
     left: 0,
     unmet: [],

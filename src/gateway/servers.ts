@@ -231,8 +231,18 @@ export class Servers implements Disposable {
     return this.#entries.get(splitToolId(id).server)?.source;
   }
 
-  /** Returns a tool's definition as its server has it. Throws UNKNOWN_TOOL, or why that failed. */
+  /** Takes note that a list of a server has changed. Calls wait for its new tools, lists do not. */
+  expire(server: string, list: ListName): void {
+    const entry = this.#entries.get(server);
+    if (entry !== undefined && list === "tools") entry.isOutdated = true;
+    this.changes.note(server, list);
+  }
+
+  /**
+   * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or why that failed.
+   */
   async definition(id: ToolId): Promise<ToolDefinition> {
+    await this.#renew(splitToolId(id).server);
     return (await this.#known(id)).own;
   }
 
@@ -282,6 +292,20 @@ export class Servers implements Disposable {
     const all = [...this.#entries.values()].flatMap((entry) => troubleOf(entry) ?? []);
     const last = ({ state }: Trouble) => Number(state !== "failed");
     return all.sort((one, other) => last(one) - last(other));
+  }
+
+  /** Loads the tools of a server again that reported a change of them. */
+  async #renew(server: string): Promise<void> {
+    const entry = this.#entries.get(server);
+    // The list of a server that may not run is not asked for.
+    if (!entry?.isOutdated || entry.source.blocked() !== undefined) return;
+    entry.isOutdated = false;
+    try {
+      await this.#loadApproved(entry);
+    } catch (error) {
+      entry.isOutdated = true;
+      throw error;
+    }
   }
 
   // To read what a server says of itself is to run it.

@@ -16,6 +16,7 @@ import { ErrorResponse } from "./_peer.ts";
 import { resultOf, toolError } from "./_answers.ts";
 import type { DeclaredCapabilities } from "./_declared.ts";
 import { ownName } from "./_readable.ts";
+import { isListed } from "./_listed_tools.ts";
 import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
 import { callTool } from "./_tasks.ts";
 import type { Connection } from "./connection.ts";
@@ -87,6 +88,7 @@ class QuickServerTool implements QuickTool {
       const isSame = this.#way() === server && server.version() === this.#version;
       const connection = isSame ? pool.at(server.name, this.#version) : undefined;
       return connection !== undefined && ownerOf(server) === this.#owner &&
+        isListed(connection, { ...server, owner: this.#owner, lists }) &&
         lists.isCurrent(this.#owner, this.#list, connection.tells ? Infinity : FRESH_MS) &&
         outages.of(`${server.name} ${this.#version}`) === undefined;
     } catch {

@@ -22,6 +22,13 @@ export interface Reading {
   readonly max: number;
 }
 
+/** A list as its server sent it. */
+export interface ReadList {
+  readonly items: readonly ListItem[];
+  /** How long the server says that it stays current, in milliseconds. Undefined if it does not. */
+  readonly ttlMs: number | undefined;
+}
+
 const PAGES_MAX = 1_000;
 const LIST_MAX = 32_000_000;
 /** The most characters of the data of a log message. */
@@ -32,9 +39,10 @@ const LOGGER_MAX = 200;
 export async function readList(
   name: ListName,
   { ask, broken, max }: Reading,
-): Promise<readonly ListItem[]> {
+): Promise<ReadList> {
   const items: ListItem[] = [];
   const seen = new Set<unknown>();
+  let ttlMs: number | undefined;
   let cursor: Json | undefined;
   let length = 0;
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -42,7 +50,9 @@ export async function readList(
       if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
       throw error;
     });
-    const { [name]: some, nextCursor } = objectOf(result);
+    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(result);
+    // The list is as old as its oldest page.
+    if (typeof ttl === "number" && ttl >= 0) ttlMs = Math.min(ttl, ttlMs ?? ttl);
     if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
     length += JSON.stringify(some).length;
     if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);
@@ -55,7 +65,7 @@ export async function readList(
     if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;
     seen.add(cursor = nextCursor);
   }
-  return items;
+  return { items, ttlMs };
 }
 
 /** Reads the params of `notifications/message`. Puts the server's name before the logger. */

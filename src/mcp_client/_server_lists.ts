@@ -23,7 +23,7 @@ export interface ListOwner {
 interface Known {
   readonly lists: Map<ListName, readonly ListItem[]>;
   readonly asking: Map<ListName, Promise<readonly ListItem[]>>;
-  /** When each was loaded. */
+  /** When each was loaded since the server was started. */
   readonly at: Map<ListName, number>;
   /** Undefined if the lists are not kept in a file, or not any more. */
   file: string | undefined;
@@ -103,8 +103,16 @@ export class ServerLists {
     ask: () => Promise<readonly ListItem[]>,
   ): Promise<readonly ListItem[]> {
     const known = this.#of(owner);
-    const list = known.lists.get(name);
-    if (list !== undefined) return list;
+    return known.lists.get(name) ?? await this.renew(owner, name, ask);
+  }
+
+  /** Loads a list again, although it is cached. The cached one stays until the answer comes. */
+  async renew(
+    owner: ListOwner,
+    name: ListName,
+    ask: () => Promise<readonly ListItem[]>,
+  ): Promise<readonly ListItem[]> {
+    const known = this.#of(owner);
     const asking = known.asking.get(name) ?? this.#ask(known, name, ask);
     known.asking.set(name, asking);
     return await asking;
@@ -122,6 +130,7 @@ export class ServerLists {
   outdate(owner: ListOwner): void {
     const known = this.#of(owner);
     known.isOld = known.lists.size > 0;
+    known.at.clear();
   }
 
   /** Returns a list as far as it is cached. */
@@ -129,13 +138,16 @@ export class ServerLists {
     return this.#of(owner).lists.get(name) ?? NONE;
   }
 
-  /** Returns whether these are the tools that the running server listed, and no list is older. */
+  /**
+   * Returns whether these are the cached tools, and no other list is from an earlier process of the
+   * server or older than `maxMs`.
+   */
   isCurrent(owner: ListOwner, tools: readonly ListItem[], maxMs: number): boolean {
     const { lists, isOld, at } = this.#of(owner);
     if (isOld || lists.get("tools") !== tools) return false;
     if (maxMs === Infinity) return true;
     const least = performance.now() - maxMs;
-    return [...at.values()].every((one) => one >= least);
+    return [...at].every(([name, one]) => name === "tools" || one >= least);
   }
 
   /**
@@ -147,7 +159,10 @@ export class ServerLists {
     const { isOld, at, lists } = known;
     known.isOld = false;
     const least = performance.now() - maxMs;
-    return [...lists.keys()].filter((name) => isOld || (at.get(name) ?? Infinity) < least);
+    return [...lists.keys()].filter((name) => {
+      const since = at.get(name);
+      return since === undefined ? isOld : since < least;
+    });
   }
 
   async #ask(

@@ -18,7 +18,9 @@ import { ALL_CHANGES } from "./_meta.ts";
 import { NewestRequests } from "./_newest.ts";
 import { ErrorResponse, Peer, type PeerRequest, type RequestOptions } from "./_peer.ts";
 import { answerRequest } from "./_server_requests.ts";
-import { logMessage, readList } from "./_read.ts";
+import { logMessage, type ReadList, readList } from "./_read.ts";
+import type { ListedTools } from "./_listed_tools.ts";
+import type { ListOwner } from "./_server_lists.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
 import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
@@ -58,6 +60,8 @@ const LISTEN_MS = 5_000;
 export class Connection implements Living {
   /** The requests of a revision before the newest. */
   readonly older: Pick<Peer, "begin" | "cancel">;
+  /** The tools that the server has listed on this connection, by the owner of the list. */
+  readonly listed: WeakMap<ListOwner, ListedTools> = new WeakMap();
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
   readonly #peer: Peer;
@@ -173,9 +177,11 @@ export class Connection implements Living {
   }
 
   /** Reads a list. It is empty if the server does not have it. */
-  async list(name: ListName, signal: AbortSignal): Promise<readonly ListItem[]> {
+  async list(name: ListName, signal: AbortSignal): Promise<ReadList> {
     // A server may have tools without declaring the capability.
-    if (name !== "tools" && !this.can(LISTS[name].capability)) return [];
+    if (name !== "tools" && !this.can(LISTS[name].capability)) {
+      return { items: [], ttlMs: undefined };
+    }
     return await readList(name, {
       ask: (params) => this.request(LISTS[name].method, params, { signal }),
       broken: this.#broken,

@@ -15,10 +15,12 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
+import { unlessAborted } from "../io/waiting.ts";
 import { errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
+import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { QuickServerTools } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
@@ -79,6 +81,8 @@ export interface UpstreamsOptions {
 
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** How often a call asks for a list that its server keeps changing. */
+const LISTS_MAX = 3;
 
 /** The connections of this process. */
 export class Upstreams implements AsyncDisposable {
@@ -97,6 +101,10 @@ export class Upstreams implements AsyncDisposable {
   readonly #outages = new Outages();
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
+  );
+  /** Of two tools with one name the first counts, as in the catalog. */
+  readonly #byName = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.toReversed().map((tool) => [tool.name, tool]))
   );
   readonly #subscriptions: Subscriptions;
   readonly #notices: Notices;
@@ -136,23 +144,60 @@ export class Upstreams implements AsyncDisposable {
 
   /** Returns a list of a server: the same array until the server reports a change. */
   async listOf(server: UpstreamServer, list: ListName): Promise<readonly ListItem[]> {
-    const { name } = server;
     const owner = this.#ownerOf(server);
     return await this.#lists.get(owner, list, async () => {
-      const all = await this.#use(server, async (connection) => {
-        const { limits, home } = this.#options;
-        const { signal: closing } = this.#closing;
-        using late = startTimer(name, { ms: limits().startMs, home, closing });
-        const items = await connection.list(list, late.signal).catch((error) => {
-          throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
-        });
+      return await this.#use(server, async (connection) => {
+        const items = await this.#read(server, { connection, owner, list });
         // Meanwhile it may have been started or asked for another client.
         if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
         return items;
       });
-      if (list !== "tools") return all;
-      return all.filter((tool) => server.tools?.includes(String(tool.name)) ?? true);
     });
+  }
+
+  /** Reads a list on a connection, in the time for a start. */
+  async #read(
+    { name, tools: only }: UpstreamServer,
+    { connection, owner, list }: {
+      readonly connection: Connection;
+      readonly owner: ListOwner;
+      readonly list: ListName;
+    },
+  ): Promise<readonly ListItem[]> {
+    const { limits, home } = this.#options;
+    const { signal: closing } = this.#closing;
+    using late = startTimer(name, { ms: limits().startMs, home, closing });
+    const at = performance.now();
+    const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
+      throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
+    });
+    if (list !== "tools") return items;
+    const all = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
+    const tools = sameOrNew(this.#lists.known(owner, "tools"), all);
+    connection.listed.set(owner, { tools, at, ttlMs });
+    return tools;
+  }
+
+  /**
+   * Returns the tools that a server has listed on this connection, and asks for them if it has not.
+   * A call waits for that: the program may be another one than the approved one.
+   */
+  async #listedTools(
+    server: UpstreamServer,
+    connection: Connection,
+    signal: AbortSignal,
+  ): Promise<readonly ListItem[]> {
+    const [owner, lists] = [this.#ownerOf(server), this.#lists];
+    const before = lists.known(owner, "tools");
+    let tools = before;
+    // A server that reports changes without end is compared with the last list that came.
+    for (let count = 0; count < LISTS_MAX; count++) {
+      if (isListed(connection, { ...server, owner, lists })) break;
+      const read = () => this.#read(server, { connection, owner, list: "tools" });
+      tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
+    }
+    if (tools !== before) this.#options.told.changed(server.name, "tools");
+    return tools;
   }
 
   /** Removes cached lists of a server, by default all, so that they are loaded again. */
@@ -228,8 +273,13 @@ export class Upstreams implements AsyncDisposable {
     const { name } = server;
     let tells = true;
     const ask = async (connection: Connection) => {
-      call.assertCurrent?.();
       ({ tells } = connection);
+      if (call.assertListed !== undefined) {
+        const { tool } = splitToolId(call.id);
+        const tools = await this.#listedTools(server, connection, call.signal);
+        call.assertListed(this.#byName(tools).get(tool));
+      }
+      call.assertCurrent?.();
       try {
         if (method !== "tools/call") return await connection.request(method, params, call);
         const { execution } = this.#tool(owner, String(params.name)) ?? {};
@@ -245,6 +295,8 @@ export class Upstreams implements AsyncDisposable {
     const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
     // A list from an earlier process is loaded again: the program may have changed.
     for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
+      // Calls compare the tools themselves.
+      if (list === "tools" && call.assertListed !== undefined) continue;
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
     }

@@ -64,7 +64,8 @@ export class CloudServer extends McpServer {
     const { cloud, entry, hub } = this.#options;
     if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
     try {
-      const outcome = await super.call(call);
+      // Its registry describes its tools, so its server is not asked for a list.
+      const outcome = await super.call({ ...call, assertListed: undefined });
       // Refreshed only after a call to the cloud: a person who uses only local servers asks the hub
       // for nothing.
       void hub.refresh();
