@@ -4,7 +4,12 @@
  * @module
  */
 
-import type { JSONRPCMessage, Server, Transport } from "@modelcontextprotocol/server";
+import {
+  isJSONRPCRequest,
+  type JSONRPCMessage,
+  type Server,
+  type Transport,
+} from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Face } from "../gateway/connection.ts";
 
@@ -31,6 +36,19 @@ export class BySdk implements Transport, AsyncDisposable {
   constructor(options: BySdkOptions) {
     const { factory, onError: onerror } = this.#options = options;
     this.#handle = serveStdio(factory, { transport: this, onerror });
+  }
+
+  /**
+   * Has the SDK serve a message. The SDK drops a request that its schema does not fit: members
+   * beside those of JSON-RPC are left out, and any other such request is answered with an error.
+   */
+  take(message: JSONRPCMessage): void {
+    if (!("id" in message && "method" in message)) return this.onmessage?.(message);
+    const { jsonrpc, id, method, params } = message;
+    const request = { jsonrpc, id, method, ...params !== undefined && { params } };
+    if (isJSONRPCRequest(request)) return this.onmessage?.(request);
+    const error = { code: -32602, message: `Invalid params: ${method} does not take them` };
+    void this.send({ jsonrpc, id, error });
   }
 
   start(): Promise<void> {

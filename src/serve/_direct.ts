@@ -214,7 +214,7 @@ export class Direct implements AsyncDisposable {
     return {
       // The SDK connects it at once when it has it.
       server: made.promise.then((server) => turn().then(() => server)),
-      take: (message) => sdk.onmessage?.(message),
+      take: (message) => sdk.take(message),
       end: () => sdk[Symbol.asyncDispose](),
     };
   }

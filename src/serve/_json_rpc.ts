@@ -32,6 +32,7 @@ export type ReadLine =
   | { readonly kind: "other"; readonly message: JSONRPCMessage };
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /** Reads a line; undefined for an empty one. */
@@ -64,9 +65,15 @@ export function refusalMessage({ id, code, text }: Refusal): unknown {
 
 /** Returns what a JSON text says, if it is a message. */
 export function classify(value: unknown): ReadLine {
-  if (!isObject(value) || value.jsonrpc !== "2.0") {
-    return refusal(-32600, "Invalid request: not one JSON-RPC 2.0 object");
-  }
+  if (!isObject(value)) return refusal(-32600, NO_OBJECT);
+  const read = readObject(value);
+  const { id } = value;
+  // The sender of anything else than a request waits for no answer with this id.
+  return read.kind === "refusal" && "method" in value && isId(id) ? { ...read, id } : read;
+}
+
+function readObject(value: Record<string, unknown>): ReadLine {
+  if (value.jsonrpc !== "2.0") return refusal(-32600, NO_OBJECT);
   // The SDK checks the message again; it has no type for a message that is partly checked.
   const message = value as unknown as JSONRPCMessage;
   const { id, method, params } = value;
@@ -82,11 +89,18 @@ export function classify(value: unknown): ReadLine {
     const { requestId, reason } = params ?? {};
     return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
   }
-  if (typeof id !== "string" && !Number.isSafeInteger(id)) {
+  if (!isId(id)) {
     return refusal(-32600, "Invalid request: the id is neither a string nor a whole number");
   }
   if (method === undefined) return { kind: "other", message };
+  if (params?._meta !== undefined && !isObject(params._meta)) {
+    return refusal(-32602, "Invalid params: _meta is not an object");
+  }
   return { kind: "request", message, id: JSON.stringify(id) };
+}
+
+function isId(id: unknown): id is string | number {
+  return typeof id === "string" || Number.isSafeInteger(id);
 }
 
 function refusal(code: number, text: string): Refusal {

@@ -32,6 +32,21 @@ Deno.test("readMessage() refuses an invalid JSON-RPC message with the right code
   }
 });
 
+Deno.test("readMessage() refuses a request under its id, and nothing else under one (GX20)", () => {
+  const table: readonly (readonly [string, number | string | undefined])[] = [
+    ['"jsonrpc":"2.0","id":1,"method":"ping","params":null', 1],
+    ['"jsonrpc":"2.0","id":"a","method":"ping","params":{"_meta":null}', "a"],
+    ['"jsonrpc":"2.0","id":2,"method":null', 2],
+    ['"jsonrpc":"1.0","id":3,"method":"ping"', 3],
+    ['"jsonrpc":"2.0","id":1.5,"method":"ping"', undefined],
+    ['"jsonrpc":"1.0","id":3,"result":{}', undefined],
+  ];
+  for (const [members, id] of table) {
+    const got = read(`{${members}}`);
+    assert.ok(got?.kind === "refusal" && got.id === id, members);
+  }
+});
+
 Deno.test("readMessage() ignores empty lines, a byte order mark and a carriage return", () => {
   for (const text of ["", "  ", "\r"]) assert.equal(read(text), undefined);
   assert.equal(read('\uFEFF{"jsonrpc":"2.0","id":1,"method":"ping"}\r')?.kind, "request");
