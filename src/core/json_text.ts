@@ -15,6 +15,11 @@ const FIRST = '{"result":';
 /** How many characters before and after a result are searched. */
 const AROUND = 200;
 
+const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
+/** The bit in which `{` and `[`, and `}` and `]`, differ. */
+const EITHER = 0x20;
+const [OPENED, CLOSED] = [0x7b, 0x7d];
+
 /** The line ends of JSON texts. Searching them one by one is faster than one pattern. */
 const LINE_ENDS = ["\n", "\r", "\x85", "\u2028", "\u2029"];
 const LINE_END = new RegExp(`[${LINE_ENDS.join("")}]`, "g");
@@ -35,10 +40,48 @@ export function parseMessage(text: string): unknown {
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {
       return parseJson(text);
     }
-    texts.set(result, inOneLine(said));
+    // A client may take the first of two members with one name, and PML reads the last.
+    const isPlain = hasEachOnce(said, result) || memberCount(said) === Object.keys(result).length;
+    if (isPlain) texts.set(result, inOneLine(said));
     return { ...message, result };
   } catch {
     return parseJson(text);
+  }
+}
+
+/**
+ * Returns whether each name occurs only once in the text of an object, also within other values, and
+ * none can be written in another way. This finds most texts without reading them token by token.
+ */
+function hasEachOnce(text: string, object: object): boolean {
+  if (text.includes("\\u") || text.includes("\\/")) return false;
+  return Object.keys(object).every((key) => {
+    const name = JSON.stringify(key);
+    return !name.includes("\\") && text.indexOf(name) === text.lastIndexOf(name);
+  });
+}
+
+/** Counts the members of an object in a valid JSON text, a name that occurs twice as two. */
+function memberCount(object: string): number {
+  let [commas, depth] = [0, 0];
+  for (let at = 0; at < object.length; at++) {
+    const code = object.charCodeAt(at);
+    if (code === QUOTE) at = endOfText(object, at + 1);
+    else if (code === COMMA && depth === 1) commas++;
+    else if ((code | EITHER) === OPENED) depth++;
+    else if ((code | EITHER) === CLOSED) depth--;
+  }
+  return commas + 1;
+}
+
+/** Returns where a text ends that begins at `from`. */
+function endOfText(json: string, from: number): number {
+  for (let at = from;;) {
+    const quote = json.indexOf('"', at);
+    let start = quote;
+    while (json.charCodeAt(start - 1) === BACKSLASH) start--;
+    if ((quote - start) % 2 === 0) return quote;
+    at = quote + 1;
   }
 }
 

@@ -70,3 +70,22 @@ Deno.test("the text of a large result has no line ends (GX2)", () => {
   const { result: parsed } = message as { readonly result: object };
   assert.equal(textOfResult(parsed), result.replace(/[\r\n]/g, " "));
 });
+
+Deno.test("no text is kept of a result that has a member twice (GX12)", () => {
+  const doubled = [
+    `{"content":[],"content":[${LONG}]}`,
+    `{"content":[{"content":[]}],"con\\u0074ent":[${LONG}]}`,
+    `{"x\\/y":1,"x/y":[${LONG}]}`,
+    `{"a\\\\":1,"a\\u005c":[${LONG}]}`,
+  ];
+  const single = [
+    `{"content":[{"content":[]}, "content"],"text":${LONG}}`,
+    `{"content":["\\\\\\"","\\u00e9,{"],"text":${LONG}}`,
+  ];
+  const kept = (result: string) => {
+    const message = parseMessage(`{"jsonrpc":"2.0","id":"a","result":${result}}`);
+    return textOfResult((message as { readonly result: object }).result);
+  };
+  for (const result of doubled) assert.equal(kept(result), undefined, result.slice(0, 60));
+  for (const result of single) assert.equal(kept(result), result, result.slice(0, 60));
+});

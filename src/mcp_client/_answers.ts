@@ -9,6 +9,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
+import { withoutForged } from "../core/result_members.ts";
 import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import { type Denial, unusable } from "./wire.ts";
 
@@ -27,10 +28,11 @@ export const MISSING_CAPABILITY = -32021;
  * like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no result.
  */
 export function resultOf(
-  result: unknown,
+  received: unknown,
   { name, method }: { readonly name: string; readonly method: string },
 ): ToolResult {
   const isTool = method === "tools/call";
+  const result = isObject(received) ? cleaned(received) : received;
   if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
     const what = `what ${quoted(name)} answered`;
     checkBlocks(what, result);
@@ -44,6 +46,13 @@ export function resultOf(
     return (isTool ? { content: [], ...rest } : { ...rest, ...requests }) as unknown as ToolResult;
   }
   throw unusable(name, "its answer is not a valid result");
+}
+
+/** Removes forged members from a result, and from the result in the state of a task. */
+function cleaned(received: Record<string, unknown>): Record<string, unknown> {
+  const { result } = received;
+  const inner = isObject(result) ? withoutForged(result) : result;
+  return withoutForged(inner === result ? received : { ...received, result: inner });
 }
 
 /** Returns a text with the code and the message of an error response. */

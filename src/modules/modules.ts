@@ -10,6 +10,7 @@ import { type Check, check } from "../core/check.ts";
 import { ending } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
+import { withoutForged } from "../core/result_members.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { Places } from "../io/places.ts";
@@ -346,5 +347,5 @@ function isToolResult(value: unknown): value is ToolResult {
 function ownResult(result: ToolResult): ToolResult {
   const { content, structuredContent, isError, _meta } = result;
   checkBlocks("the result", result);
-  return { content, ...defined({ structuredContent, isError, _meta }) };
+  return withoutForged({ content, ...defined({ structuredContent, isError, _meta }) });
 }
