@@ -45,6 +45,23 @@ for (const era of ERAS) {
   });
 }
 
+Deno.test("types that keep the compiler busy do not delay other code (GX11)", async () => {
+  await using scene = await ledgerScene();
+  const { pml } = scene;
+  const bomb = "type A<N extends number, R extends 0[] = []> = " +
+    "R['length'] extends N ? R : A<N, [...R, 0]>;" +
+    Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
+      .join("\n");
+  const done: string[] = [];
+  const bombs = [1, 2, 3].map((at) =>
+    runCode(pml, `mcp; ${bomb} return ${at}`).then(() => done.push(`bomb ${at}`))
+  );
+  const answer = await runCode(pml, "return (await mcp.led.note({ text: 'a' })).line");
+  assert.deepEqual(textsOf(answer), ["note a", "types: unchecked (other code is being checked)"]);
+  assert.ok(!done.includes("bomb 1"), done.join());
+  await Promise.all(bombs);
+});
+
 Deno.test("Code runs where its types cannot be checked, and the answer says so", async () => {
   await using scene = await ledgerScene();
   const { ws, pml } = scene;

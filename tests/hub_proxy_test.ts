@@ -136,7 +136,7 @@ Deno.test("a request without a version is passed on while all versions are at on
   }
 });
 
-Deno.test("an entry tells the host and the header names of a server behind a hub (GX8)", async () => {
+Deno.test("an entry contains the host and the header names of a server behind a hub (GX8)", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const { body } = await sent(`${hub.url}/tavily@1.0.0`, { method: "GET" });
@@ -316,7 +316,7 @@ Deno.test("A client that goes away ends what was passed on", async () => {
   await gone.promise;
 });
 
-Deno.test("nobody but the hub learns the whole address of a server, and no entry leads to a private address", async () => {
+Deno.test("no client learns the whole address of a server, and no entry leads to a private address", async () => {
   await using cloud = new FakeCloud();
   await using hub = await opened(cloud);
   const { key } = await hub.key("other");

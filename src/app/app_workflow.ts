@@ -35,5 +35,5 @@ export async function workflowOf(app: App): Promise<Workflow> {
 function typesOf(app: App): CheckTypes {
   const loaded = () => import("./code_types.ts").then(({ codeTypes }) => codeTypes(app));
   let types: ReturnType<typeof loaded> | undefined;
-  return async (code, signal) => (await (types ??= loaded()))(code, signal);
+  return async (wanted) => (await (types ??= loaded()))(wanted);
 }

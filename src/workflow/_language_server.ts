@@ -80,9 +80,18 @@ export class LanguageServer implements AsyncDisposable {
     return this.#process.bytes();
   }
 
+  /** Resolves when the process can check; rejects if it ended before. */
+  get ready(): Promise<unknown> {
+    return this.#ready;
+  }
+
   /** Returns the errors in a text. Only one check may run at a time. */
   async check(text: string): Promise<readonly Diagnostic[]> {
     await this.#ready;
+    return await this.#diagnose(text);
+  }
+
+  async #diagnose(text: string): Promise<readonly Diagnostic[]> {
     const uri = this.#address("code.ts");
     const version = ++this.#next;
     // One document that changes costs less than a new one for each check.
@@ -128,6 +137,8 @@ export class LanguageServer implements AsyncDisposable {
       },
     });
     this.#write({ method: "initialized", params: {} });
+    // The first check loads the compiler's own types, which takes longer than most checks.
+    await this.#diagnose("");
   }
 
   #address(name: string): string {

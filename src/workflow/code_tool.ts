@@ -11,6 +11,7 @@ import { defined, type Json, type JsonObject } from "../core/json.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
 import { type CodeFailure, type CodeHouse, type CodeResult, runCode } from "./code.ts";
 import { inRun, type RunHouse } from "./run_scope.ts";
+import type { CheckTypes, CodeToCheck } from "./type_check.ts";
 import type { WorkflowRequest } from "./workflow.ts";
 
 /** What a check of types says of code. */
@@ -34,7 +35,7 @@ export interface CodeToolHouse extends CodeHouse, RunHouse {
     readonly codeCalls: number;
   };
   /** Checks the types of code before it runs. */
-  readonly checkTypes?: (code: string, signal: AbortSignal) => Promise<TypesChecked>;
+  readonly checkTypes?: CheckTypes;
   /** Returns what saves code that worked. */
   readonly saving: () => Promise<CapabilitySaving>;
 }
@@ -72,7 +73,7 @@ export async function executeCode(
   // A child starts while the types are checked. Code that calls no tool waits for no check.
   if (/\bmcp\b/.test(code)) house.children.ahead({ now: true });
   // The time of the code begins when it runs.
-  const types = await typesOf(code, { house, signal: request.signal });
+  const types = await typesOf({ code, actor: request.actor, signal: request.signal }, house);
   if (types.kind === "problems") return { kind: "result", result: problemsAnswer(types) };
   const noticed: Noticed = { id: crypto.randomUUID(), lines: [], types, tools: [] };
   const start = { ...request, id: noticed.id, via: "code", calls, ms, mostMs, about } as const;
@@ -101,14 +102,11 @@ export function withSaved(result: ToolResult, saved: JsonObject): ToolResult {
   return { ...result, content: [...result.content, { type: "text", text }] };
 }
 
-async function typesOf(
-  code: string,
-  { house, signal }: { readonly house: CodeToolHouse; readonly signal: AbortSignal },
-): Promise<TypesChecked> {
+async function typesOf(wanted: CodeToCheck, house: CodeToolHouse): Promise<TypesChecked> {
   try {
-    return await house.checkTypes?.(code, signal) ?? { kind: "unchecked", why: "no checker" };
+    return await house.checkTypes?.(wanted) ?? { kind: "unchecked", why: "no checker" };
   } catch (error) {
-    signal.throwIfAborted();
+    wanted.signal.throwIfAborted();
     return { kind: "unchecked", why: asPmlError(error).message };
   }
 }

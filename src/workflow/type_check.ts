@@ -5,14 +5,22 @@
  * @module
  */
 
-import { after, unlessAborted } from "../io/waiting.ts";
-import { CheckedText, Words } from "./_checked_text.ts";
+import { after, onAbort, unlessAborted } from "../io/waiting.ts";
+import { type Callable, CheckedText, Words } from "./_checked_text.ts";
 import { LanguageServer, type LanguageServerOptions } from "./_language_server.ts";
 import type { TypesChecked } from "./code_tool.ts";
 import type { DeclarationOptions, DeclaredServer } from "./declarations.ts";
 
+/** Code to check, and the client that it came from. */
+export interface CodeToCheck {
+  readonly code: string;
+  /** The name of the caller. */
+  readonly actor: string;
+  readonly signal: AbortSignal;
+}
+
 /** Checks code. The lines of problems are those of the code. */
-export type CheckTypes = (code: string, signal: AbortSignal) => Promise<TypesChecked>;
+export type CheckTypes = (wanted: CodeToCheck) => Promise<TypesChecked>;
 
 /** The options of `TypeChecker`. */
 export interface TypeCheckerOptions extends DeclarationOptions {
@@ -27,23 +35,28 @@ export interface TypeCheckerOptions extends DeclarationOptions {
   readonly tools: (server: string) => Promise<DeclaredServer["tools"] | undefined>;
   /** Whether a name that is no server's can be called all the same. */
   readonly isOffered: (server: string) => Promise<boolean>;
-  /** How long a check may take; 30,000 by default. */
+  /** How long a check may take, and how long its tools may be looked up; 5,000 by default. */
   readonly checkMs?: number;
+  /** How long code waits while other code is checked; 1,000 by default. */
+  readonly waitMs?: number;
 }
 
-const CHECK_MS = 30_000;
+const CHECK_MS = 5_000;
+const WAIT_MS = 1_000;
+/** How long the process may take to start. Code that is checked does not prolong it. */
+const START_MS = 30_000;
 const LONGEST_CODE = 200_000;
 const MOST_WAITING = 16;
 const MOST_USED = 50;
 /** A process that has grown over this is replaced. */
 const MOST_BYTES = 768 << 20;
 
-/** Checks code, one piece after the other. */
+/** Checks code, one piece at a time. While one is checked, others wait a short time only. */
 export class TypeChecker implements AsyncDisposable {
   readonly #options: TypeCheckerOptions;
+  readonly #turns = new Turns();
   #server: LanguageServer | undefined;
   #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
 
@@ -53,21 +66,27 @@ export class TypeChecker implements AsyncDisposable {
   }
 
   /** Checks code against the tools that it uses. It throws only if `signal` aborts. */
-  readonly check: CheckTypes = async (code, signal) => {
+  readonly check: CheckTypes = async ({ code, actor, signal }) => {
     signal.throwIfAborted();
     if (code.length > LONGEST_CODE) {
       return { kind: "unchecked", why: `it is longer than ${LONGEST_CODE} characters` };
     }
     // Code that calls nothing has no wait, and no process, for its check.
     if (!new Words(code).has("mcp")) return { kind: "checked" };
-    if (this.#waiting >= MOST_WAITING) {
-      return { kind: "unchecked", why: "too much other code waits for its check" };
+    const { checkMs = CHECK_MS, waitMs = WAIT_MS } = this.#options;
+    // Looked up before the turn: a server that starts slowly delays no other code.
+    const callable = await this.#timely(this.#callable(code), signal);
+    if (callable === undefined) {
+      return { kind: "unchecked", why: `its tools were not known after ${checkMs} ms` };
     }
-    this.#waiting++;
+    if (!await this.#turns.take(actor, { waitMs, signal })) {
+      signal.throwIfAborted();
+      return { kind: "unchecked", why: "other code is being checked" };
+    }
     clearTimeout(this.#idle);
-    const work = this.#last.then(() => this.#checked(code, signal));
-    this.#last = work.catch(() => {}).finally(() => {
-      if (--this.#waiting === 0) this.#rest();
+    const work = this.#checked(code, callable);
+    this.#last = work.finally(() => {
+      if (!this.#turns.pass()) this.#rest();
     });
     return await unlessAborted(work, signal);
   };
@@ -80,12 +99,12 @@ export class TypeChecker implements AsyncDisposable {
     await this.#last;
   }
 
-  async #checked(code: string, signal: AbortSignal): Promise<TypesChecked> {
-    signal.throwIfAborted();
+  async #checked(code: string, callable: Callable): Promise<TypesChecked> {
     const { checkMs = CHECK_MS } = this.#options;
     try {
-      const checked = new CheckedText(code, await this.#callable(code), this.#options);
+      const checked = new CheckedText(code, callable, this.#options);
       const server = this.#server = await this.#running();
+      await this.#started(server);
       using _ = after(checkMs, () => server.end(`it took over ${checkMs} ms`));
       const problems = checked.problemsOf(await server.check(checked.text));
       if (typeof problems === "string") return { kind: "unchecked", why: problems };
@@ -94,6 +113,18 @@ export class TypeChecker implements AsyncDisposable {
     } catch (error) {
       return { kind: "unchecked", why: `the type checker failed: ${Object(error).message}` };
     }
+  }
+
+  /** Returns what came in the time of a check; undefined if nothing came. */
+  async #timely<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+    const late = Promise.withResolvers<undefined>();
+    using _ = after(this.#options.checkMs ?? CHECK_MS, () => late.resolve(undefined));
+    return await unlessAborted(Promise.race([work, late.promise]), signal);
+  }
+
+  async #started(server: LanguageServer): Promise<void> {
+    using _ = after(START_MS, () => server.end(`it did not start in ${START_MS} ms`));
+    await server.ready;
   }
 
   async #running(): Promise<LanguageServer> {
@@ -109,7 +140,7 @@ export class TypeChecker implements AsyncDisposable {
   }
 
   /** Returns what the code can call, with the tools of those servers that it names. */
-  async #callable(code: string) {
+  async #callable(code: string): Promise<Callable> {
     const { names, tools, isOffered } = this.#options;
     const words = new Words(code);
     const all = names();
@@ -135,5 +166,53 @@ export class TypeChecker implements AsyncDisposable {
     }, this.#options.idleMs());
     // This timer does not keep PML running.
     Deno.unrefTimer(this.#idle as unknown as number);
+  }
+}
+
+/** Something that waits for its turn. */
+type Waiting = (isTaken: boolean) => void;
+
+/** Gives turns, one at a time. Each client has one place among those that wait for the next. */
+class Turns {
+  #isTaken = false;
+  #count = 0;
+  readonly #waiting = new Map<string, Set<Waiting>>();
+
+  /** Resolves with whether it got the turn: false if that took too long, or too many wait. */
+  async take(
+    client: string,
+    { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
+  ): Promise<boolean> {
+    if (!this.#isTaken) return this.#isTaken = true;
+    if (this.#count >= MOST_WAITING) return false;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const own = this.#waiting.get(client) ?? new Set();
+    this.#waiting.set(client, own.add(resolve));
+    this.#count++;
+    const leave = () => void (this.#remove(client, resolve) && resolve(false));
+    using _ = after(waitMs, leave);
+    using __ = onAbort(signal, leave);
+    return await promise;
+  }
+
+  /** Ends a turn. Returns whether another began: that of the client whose place comes next. */
+  pass(): boolean {
+    const [[client, own] = []] = this.#waiting;
+    const [next] = own ?? [];
+    this.#isTaken = next !== undefined;
+    if (client === undefined || own === undefined || next === undefined) return false;
+    this.#remove(client, next);
+    // Its other code waits behind that of all other clients.
+    if (this.#waiting.delete(client)) this.#waiting.set(client, own);
+    next(true);
+    return true;
+  }
+
+  #remove(client: string, one: Waiting): boolean {
+    const own = this.#waiting.get(client);
+    if (!own?.delete(one)) return false;
+    this.#count--;
+    if (own.size === 0) this.#waiting.delete(client);
+    return true;
   }
 }

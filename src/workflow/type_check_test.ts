@@ -6,7 +6,7 @@ import { until } from "../../tests/kit/wait.ts";
 import { CheckedText } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";
-import { TypeChecker, type TypeCheckerOptions } from "./type_check.ts";
+import { type CodeToCheck, TypeChecker, type TypeCheckerOptions } from "./type_check.ts";
 
 const TEXT = { type: "string" };
 const READ: ToolDefinition = {
@@ -25,6 +25,10 @@ const NEVER = new AbortController().signal;
 
 function object(properties: JsonObject, required: readonly string[] = []): JsonObject {
   return { type: "object", properties, required };
+}
+
+function codeOf(code: string, signal = NEVER, actor = "local"): CodeToCheck {
+  return { code, actor, signal };
 }
 
 type Checker = Awaited<ReturnType<typeof checker>>;
@@ -48,10 +52,11 @@ async function checker(options: Partial<TypeCheckerOptions> = {}) {
     },
     isOffered: (name) => Promise.resolve(name === "offered"),
     checkMs: 60_000,
+    waitMs: 60_000,
     ...options,
   });
   const problems = async (code: string): Promise<readonly TypeProblem[]> => {
-    const verdict = await types.check(code, NEVER);
+    const verdict = await types.check(codeOf(code));
     if (verdict.kind === "unchecked") throw new Error(verdict.why);
     return verdict.kind === "problems" ? verdict.problems : [];
   };
@@ -69,7 +74,7 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
   "What aborts waits no longer, and the checker goes on": async (scene) => {
     const reason = new Error("gone");
     const controller = new AbortController();
-    const work = scene.types.check("return mcp", controller.signal);
+    const work = scene.types.check(codeOf("return mcp", controller.signal));
     controller.abort(reason);
     await assert.rejects(work, reason);
     assert.deepEqual(await scene.problems("return mcp"), []);
@@ -143,17 +148,17 @@ const CHECKS: Readonly<Record<string, (scene: Checker) => Promise<void>>> = {
     const wrong = "const first = 1;\nawait mcp.fs.read_file({ path: 1 })";
     for (let round = 0; round < 3; round++) {
       assert.deepEqual((await scene.problems(wrong)).map(({ line }) => line), [2]);
-      assert.equal((await scene.types.check("mcp.fs;\nconst b = {;", NEVER)).kind, "unchecked");
+      assert.equal((await scene.types.check(codeOf("mcp.fs;\nconst b = {;"))).kind, "unchecked");
       assert.deepEqual(await scene.problems(`await mcp.fs.read_file({ path: "${round}" })`), []);
       // A name of the text before is not known any more.
       assert.equal((await scene.problems("mcp; return first")).length, 1);
     }
   },
   "Code that TypeScript cannot read is not checked": async (scene) => {
-    const verdict = await scene.types.check("mcp.fs;\nconst b = {;", NEVER);
+    const verdict = await scene.types.check(codeOf("mcp.fs;\nconst b = {;"));
     assert.ok(verdict.kind === "unchecked");
     assert.match(verdict.why, /cannot read code:2/);
-    const long = await scene.types.check(`//${"x".repeat(300_000)}`, NEVER);
+    const long = await scene.types.check(codeOf(`//${"x".repeat(300_000)}`));
     assert.ok(long.kind === "unchecked" && /longer than/.test(long.why));
   },
 };
@@ -243,18 +248,64 @@ Deno.test("The compiler sees no word of code that could name a module", () => {
   assert.match(text, /mcp\.fs\.import\(\); mcp\.x\.export/);
 });
 
+/** Code whose types keep the compiler busy for minutes. */
+const BOMB =
+  "mcp; type A<N extends number, R extends 0[] = []> = R['length'] extends N ? R : A<N, [...R, 0]>;" +
+  Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
+    .join("\n");
+
 Deno.test("A check that takes too long ends its process, and the next check has a new one", async () => {
   await using scene = await checker({ checkMs: 3_000 });
-  const slow =
-    "mcp; type A<N extends number, R extends 0[] = []> = R['length'] extends N ? R : A<N, [...R, 0]>;" +
-    Array.from({ length: 200 }, (_, at) => `type B${at} = A<${900 - at}>; let b${at}: B${at} = 1;`)
-      .join("\n");
-  const verdict = await scene.types.check(slow, NEVER);
+  const verdict = await scene.types.check(codeOf(BOMB));
   assert.ok(verdict.kind === "unchecked", JSON.stringify(verdict));
   assert.match(verdict.why, /over 3000 ms/);
   await until(() => scene.pids.size === 0);
   await using again = await checker();
   assert.deepEqual(await again.problems("return mcp"), []);
+});
+
+Deno.test("code that comes while other code is checked waits a short time, then runs unchecked (GX11)", async () => {
+  await using scene = await checker({ waitMs: 1 });
+  const bombs = [1, 2, 3].map(() => scene.types.check(codeOf(BOMB, NEVER, "mallory")));
+  const busy = { kind: "unchecked", why: "other code is being checked" };
+  assert.deepEqual(await Promise.all(bombs.slice(1)), [busy, busy]);
+  assert.deepEqual(await scene.types.check(codeOf("mcp.fs.nothing()", NEVER, "ada")), busy);
+  // Ends the process, so the first bomb as well.
+  await scene.types[Symbol.asyncDispose]();
+  assert.equal((await bombs[0])?.kind, "unchecked");
+});
+
+Deno.test("each client has one place among those that wait for the checker (GX11)", async () => {
+  const order: string[] = [];
+  await using scene = await checker();
+  const checked = (actor: string, code: string) =>
+    scene.types.check(codeOf(`mcp; return "${code}"`, NEVER, actor)).then(() => order.push(code));
+  const first = checked("mallory", "m1");
+  await until(() => scene.pids.size > 0);
+  await Promise.all([
+    first,
+    ...["m2", "m3", "m4"].map((code) => checked("mallory", code)),
+    checked("ada", "a1"),
+    checked("grace", "g1"),
+  ]);
+  assert.deepEqual(order, ["m1", "m2", "a1", "g1", "m3", "m4"]);
+});
+
+Deno.test("a server whose tools come late holds up no check of other code (GX11)", async () => {
+  const never = new Promise<undefined>(() => {});
+  await using scene = await checker({
+    tools: (name) => name === "silent" ? never : Promise.resolve([READ]),
+  });
+  const late = new AbortController();
+  const stuck = scene.types.check(codeOf("mcp.silent.x()", late.signal));
+  assert.deepEqual(await scene.problems("return mcp.fs"), []);
+  late.abort(new Error("gone"));
+  await assert.rejects(stuck, /gone/);
+  await using quick = await checker({ checkMs: 10, tools: () => never });
+  assert.deepEqual(await quick.types.check(codeOf("mcp.silent.x()")), {
+    kind: "unchecked",
+    why: "its tools were not known after 10 ms",
+  });
 });
 
 Deno.test("A process that dies is replaced, and one that is idle is ended", async () => {
@@ -279,7 +330,7 @@ Deno.test("Code that calls no tool starts no process", async () => {
 
 Deno.test("Where the process cannot start, code is not checked", async () => {
   await using scene = await checker({ groups: () => Promise.reject(new Error("no groups")) });
-  const verdict = await scene.types.check("return mcp", NEVER);
+  const verdict = await scene.types.check(codeOf("return mcp"));
   assert.deepEqual(verdict, { kind: "unchecked", why: "the type checker failed: no groups" });
 });
 
