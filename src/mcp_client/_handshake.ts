@@ -4,8 +4,10 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
+import { isUnsent } from "../io/outages.ts";
+import { after } from "../io/waiting.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
 import { ErrorResponse, type Peer, type RequestOptions } from "./_peer.ts";
@@ -24,6 +26,12 @@ export interface Handshake {
   readonly signal: AbortSignal;
 }
 
+/**
+ * How long a server may take to answer `server/discover` before `initialize` is tried, in
+ * milliseconds. Servers of the older revisions exist that never answer an unknown method.
+ */
+const DISCOVER_MS = 3_000;
+
 /** The result of a handshake. */
 export interface Agreement {
   /** Whether the connection uses the newest revision. */
@@ -39,13 +47,49 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
   const aside = { signal, lasts: true };
   const start = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
-    return await start(newestFirst).catch((error) => {
-      if (!(newestFirst ? mayBeOlder(error) : isNewer(error))) throw error;
-      return start(!newestFirst || knowsNewest(error));
+    if (newestFirst) return await discoverFirst(options, aside);
+    return await start().catch((error) => {
+      if (!isNewer(error)) throw error;
+      return start(true);
     });
   } catch (error) {
     throw failureOf(error, options);
   }
+}
+
+/** Tries the newest revision for a limited time, then `initialize`. */
+async function discoverFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
+  const silent = new AbortController();
+  const signal = AbortSignal.any([aside.signal, silent.signal]);
+  let first: unknown;
+  {
+    using _ = after(DISCOVER_MS, () => silent.abort(new Error("no answer to server/discover")));
+    const agreed = await discover(options, { ...aside, signal }).catch((error) => {
+      first = error;
+    });
+    if (agreed !== undefined) return agreed;
+  }
+  aside.signal.throwIfAborted();
+  const isSilent = silent.signal.aborted;
+  if (knowsNewest(first)) return await discover(options, aside);
+  if (!isSilent && !mayTakeInitialize(first)) throw first;
+  try {
+    const agreed = await initialize(options, aside);
+    options.wire.foundOlder?.({ isSilent });
+    return agreed;
+  } catch (error) {
+    // A server of the newest revision that was slow to start.
+    if (isNewer(error)) return await discover(options, aside);
+    // The refusal of the first try can name a better reason than a connection that broke again.
+    throw isSilent || mayBeOlder(error) ? error : first;
+  }
+}
+
+/** Returns whether a server that failed `server/discover` like this may take `initialize`. */
+function mayTakeInitialize(error: unknown): boolean {
+  if (mayBeOlder(error)) return true;
+  return ["UPSTREAM_DOWN", "UPSTREAM_PROTOCOL"].includes(asPmlError(error).code) &&
+    !isUnsent(error);
 }
 
 async function initialize(

@@ -1,11 +1,11 @@
 /**
- * JSON-RPC with a server: requests with ids that nobody can guess, and the requests and
- * notifications of the server. No message of the server is trusted.
+ * JSON-RPC with a server: requests, and the requests and notifications of the server. No message of
+ * the server is trusted.
  *
  * @module
  */
 
-import { randomBytes } from "node:crypto";
+import { randomInt } from "node:crypto";
 import type { Meanwhile } from "../core/call.ts";
 import {
   isObject,
@@ -19,6 +19,7 @@ import { messageOf, PmlError } from "../core/errors.ts";
 import { dropOldest } from "../core/memo.ts";
 import { progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
+import type { RequestId } from "./wire.ts";
 
 /** The options of a request. */
 export interface RequestOptions extends Meanwhile {
@@ -34,12 +35,12 @@ export interface PeerOptions {
    * Cancels a request, so that no answer can come any more. Without it, the server only gets a
    * notification.
    */
-  readonly cancel?: ((id: string) => void) | undefined;
+  readonly cancel?: ((id: RequestId) => void) | undefined;
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
   /** Answers a request of the server. */
   readonly onRequest: (request: PeerRequest) => Promise<JsonObject>;
-  readonly onNotification: (method: string, params: JsonObject, requestId?: string) => void;
+  readonly onNotification: (method: string, params: JsonObject, requestId?: RequestId) => void;
 }
 
 /** A request of the server. */
@@ -72,7 +73,9 @@ export const INTERNAL_ERROR = -32603;
 const PONG_MS = 1_000;
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
-/** The most characters of a request id. */
+/** The largest id: the largest integer that every server can decode. Ids start at 1. */
+const LAST_ID = 2 ** 31 - 1;
+/** The most characters of a request id of the server. */
 const ID_MAX = 1_000;
 /** How many requests of the server may be open. */
 const OPEN_MAX = 64;
@@ -84,20 +87,23 @@ export class Peer {
    * The requests without an answer. What ends is emptied: the engine keeps old tables of a Map, with
    * what was in them, for long.
    */
-  readonly #pending = new Map<string, { of: Pending | undefined }>();
+  readonly #pending = new Map<RequestId, { of: Pending | undefined }>();
   /** The open requests of the server, by id. */
   readonly #open = new Map<string, AbortController>();
-  readonly #prefix = randomBytes(9).toString("base64url");
   /** The ids of cancelled requests that the server may still work on. */
-  readonly #cancelled = new Set<string>();
-  #pinged: { readonly id: string; readonly at: number } | undefined;
-  #last = 0;
+  readonly #cancelled = new Set<RequestId>();
+  #pinged: { readonly id: RequestId; readonly at: number } | undefined;
+  #last: RequestId;
   #lasting = 0;
   #dead: Error | undefined;
 
-  /** Takes the options of an open connection. */
-  constructor(options: PeerOptions) {
+  /**
+   * Takes the options of an open connection. Ids begin at random after `last`, so that a late answer
+   * to an earlier connection matches no request.
+   */
+  constructor(options: PeerOptions, last = randomInt(LAST_ID)) {
     this.#options = options;
+    this.#last = last;
   }
 
   /** The number of requests without an answer, including cancelled ones. */
@@ -131,9 +137,9 @@ export class Peer {
   }
 
   /** Sends a request and returns its id. Throws if the connection has ended. */
-  begin(method: string, params: JsonObject, pending: Pending): string {
+  begin(method: string, params: JsonObject, pending: Pending): RequestId {
     if (this.#dead) throw this.#dead;
-    const id = `${this.#prefix}${++this.#last}`;
+    const id = this.#nextId();
     this.#pending.set(id, { of: pending });
     if (pending.lasts) this.#lasting++;
     const all = pending.hears
@@ -149,7 +155,7 @@ export class Peer {
   }
 
   /** Fails a request that nobody waits for any more, and tells the server. */
-  cancel(id: string, reason: unknown): void {
+  cancel(id: RequestId, reason: unknown): void {
     const pending = this.#taken(id);
     if (pending === undefined) return;
     const { cancel } = this.#options;
@@ -157,7 +163,7 @@ export class Peer {
     else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
     if (pending.lasts !== true) {
       if (cancel === undefined) this.#remember(id);
-      this.#ping(id);
+      this.#ping();
     }
     // Who waited may look at once whether the server still works on something.
     pending.failed(reason);
@@ -167,7 +173,7 @@ export class Peer {
    * Returns the options of a request. Without an id, returns those of the latest request that has a
    * listener.
    */
-  latest(listener: "onAsk" | "onMessage", requestId?: string): RequestOptions | undefined {
+  latest(listener: "onAsk" | "onMessage", requestId?: RequestId): RequestOptions | undefined {
     if (requestId !== undefined) return this.#pending.get(requestId)?.of?.options();
     return [...this.#pending.values()].findLast(({ of }) => of?.options()[listener])?.of?.options();
   }
@@ -176,18 +182,20 @@ export class Peer {
    * Handles a message, which may have come on the stream of one request. Returns false if it is no
    * valid message, or answers no request.
    */
-  receive(message: unknown, requestId?: string): boolean {
+  receive(message: unknown, requestId?: RequestId): boolean {
     if (!isObject(message)) return false;
-    const { id, method, result, error } = message;
+    const { method, result, error } = message;
     const params = objectOf(message.params);
     if (typeof method === "string") {
+      const { id } = message;
       if (id === undefined) this.#notified(method, params, requestId);
       else if (isId(id)) {
         void this.#answer(id, { method, params, during: this.latest("onAsk", requestId) });
       } else return false;
       return true;
     }
-    if (typeof id !== "string") return false;
+    const id = ownIdOf(message.id);
+    if (id === undefined) return false;
     if (id === this.#pinged?.id) {
       this.#pinged = undefined;
       return true;
@@ -202,7 +210,8 @@ export class Peer {
 
   /** Fails the request whose id is in the ends of its answer; false if no id is found. */
   refuse(ends: string, error: Error): boolean {
-    for (const [, id = ""] of ends.matchAll(/"id"\s*:\s*"([^"]*)"/g)) {
+    for (const [, digits] of ends.matchAll(/"id"\s*:\s*"?(\d{1,10})\b/g)) {
+      const id = Number(digits);
       if (this.#cancelled.delete(id)) return true; // too late
       if (!this.#pending.has(id)) continue;
       this.fail(id, error);
@@ -212,7 +221,7 @@ export class Peer {
   }
 
   /** Fails one request. A ping that could not be sent does not mean that the server hangs. */
-  fail(id: string, error: Error): void {
+  fail(id: RequestId, error: Error): void {
     if (id === this.#pinged?.id) this.#pinged = undefined;
     this.#taken(id)?.failed(error);
   }
@@ -225,7 +234,18 @@ export class Peer {
     this.#open.clear();
   }
 
-  #taken(id: string): Pending | undefined {
+  /** Returns an id that no open or cancelled request has. */
+  #nextId(): RequestId {
+    do {
+      this.#last = this.#last % LAST_ID + 1;
+    } while (
+      this.#pending.has(this.#last) || this.#cancelled.has(this.#last) ||
+      this.#last === this.#pinged?.id
+    );
+    return this.#last;
+  }
+
+  #taken(id: RequestId): Pending | undefined {
     const held = this.#pending.get(id);
     if (held === undefined) return undefined;
     const { of: pending } = held;
@@ -236,22 +256,23 @@ export class Peer {
   }
 
   /** Remembers a cancelled request: a server need not answer it, but a late answer is no error. */
-  #remember(id: string): void {
+  #remember(id: RequestId): void {
     this.#cancelled.add(id);
     dropOldest(this.#cancelled, CANCELLED_MAX);
   }
 
-  #ping(id: string): void {
+  #ping(): void {
     if (this.#pinged !== undefined) return;
-    this.#pinged = { id: `${id}?`, at: performance.now() };
+    this.#pinged = { id: this.#nextId(), at: performance.now() };
     this.#options.send({ id: this.#pinged.id, method: "ping" });
   }
 
-  #notified(method: string, params: JsonObject, requestId: string | undefined): void {
+  #notified(method: string, params: JsonObject, requestId: RequestId | undefined): void {
     switch (method) {
       case "notifications/progress": {
         const progress = progressOf(params);
-        const pending = this.#pending.get(textOf(params.progressToken));
+        const id = ownIdOf(params.progressToken);
+        const pending = id === undefined ? undefined : this.#pending.get(id);
         if (progress !== undefined) pending?.of?.options().onProgress?.(progress);
         return;
       }
@@ -307,6 +328,12 @@ export class ErrorResponse extends Error {
     const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
     return new ErrorResponse(number, textOf(message), data as Json | undefined); // parsed JSON
   }
+}
+
+/** Reads an id or a progress token of ours. Some servers return it as text. */
+function ownIdOf(id: unknown): RequestId | undefined {
+  if (typeof id === "number") return id;
+  return typeof id === "string" && /^[1-9]\d{0,9}$/.test(id) ? Number(id) : undefined;
 }
 
 function isId(id: unknown): id is number | string {

@@ -23,7 +23,14 @@ import type { ListedTools } from "./_listed_tools.ts";
 import type { ListOwner } from "./_server_lists.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
+import {
+  type Excess,
+  type OpenWire,
+  type RequestId,
+  SessionLost,
+  unusable,
+  type Wire,
+} from "./wire.ts";
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -87,7 +94,7 @@ export class Connection implements Living {
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
-        this.#peer.fail(id, error);
+        if (id !== undefined) this.#peer.fail(id, error);
         // What is followed is followed on another connection.
         if (isOver) this.retire();
       },
@@ -262,7 +269,7 @@ export class Connection implements Living {
     }
   }
 
-  #take(message: unknown, request: string | undefined): void {
+  #take(message: unknown, request: RequestId | undefined): void {
     try {
       if (!this.#peer.receive(message, request)) this.#strayed();
     } catch (error) {
@@ -278,7 +285,7 @@ export class Connection implements Living {
     this.#strayed();
   }
 
-  #notified(method: string, original: JsonObject, request: string | undefined): void {
+  #notified(method: string, original: JsonObject, request: RequestId | undefined): void {
     const { name, withoutSecrets, onNotification, onLog } = this.#options;
     // The URI of a resource is compared with the followed ones.
     const params = method === UPDATED ? original : withoutSecrets(original);

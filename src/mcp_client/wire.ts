@@ -8,18 +8,26 @@ import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 
+/** The id of a request of PML: an integer from 1 to 2^31 − 1, which servers of all languages decode. */
+export type RequestId = number;
+
 /** Carries the messages to a server. */
 export interface Wire {
   /** Sends a JSON-RPC message. The callbacks in `WireEnds` report the outcome. */
   send(message: JsonObject): void;
   /** Cancels a request, and frees its HTTP request. */
-  cancel?(id: string): void;
+  cancel?(id: RequestId): void;
   /** Whether the server can send notifications at any time. */
   readonly tells: boolean;
   /** Whether the newest revision is tried first. Set where a refused try costs little. */
   readonly newestFirst?: boolean;
   /** Makes the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
+  /**
+   * Remembers that the server took `initialize` after it did not support the newest revision.
+   * `isSilent`: it did not answer, which a server that starts slowly does, too.
+   */
+  foundOlder?(how: { readonly isSilent: boolean }): void;
   /** Returns the error for a refused handshake: `SessionLost` if another wire is worth a try. */
   explain?(error: PmlError): PmlError;
   /** Returns the permission that the server lacks, found in its output and the given text. */
@@ -39,11 +47,14 @@ export interface Denial {
 /** The callbacks of a wire. */
 export interface WireEnds {
   /** Receives a parsed message. `request` is set if it came on the stream of one request. */
-  received(message: unknown, request?: string): void;
+  received(message: unknown, request?: RequestId): void;
   /** Receives the beginning and the end of a message that is over the limits. */
   excess(ends: Uint8Array, excess: Excess): void;
-  /** Is called if one request failed. If `isOver` is set, the next one needs another wire. */
-  failed(id: string, error: PmlError, options: { readonly isOver: boolean }): void;
+  /**
+   * Is called if one request failed, or without an id if the stream of notifications did. If
+   * `isOver` is set, the next request needs another wire.
+   */
+  failed(id: RequestId | undefined, error: PmlError, options: { readonly isOver: boolean }): void;
   /** Is called if the server broke the protocol. */
   broken(why: string): void;
   /** Is called when the wire is closed. */

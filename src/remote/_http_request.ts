@@ -8,7 +8,7 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
 import { pause } from "../io/waiting.ts";
-import type { WireEnds } from "../mcp_client/wire.ts";
+import type { RequestId, WireEnds } from "../mcp_client/wire.ts";
 import {
   eachEvent,
   EVENTS_TYPE,
@@ -38,7 +38,7 @@ const RESUMES = 5;
 export class HttpRequest {
   /** Takes it back. */
   readonly abort = new AbortController();
-  readonly #id: string;
+  readonly #id: RequestId;
   readonly #message: JsonObject;
   readonly #way: HttpWay;
   #isAnswered = false;
@@ -47,7 +47,7 @@ export class HttpRequest {
   #retry: number | undefined;
 
   /** Sends nothing yet. */
-  constructor(id: string, message: JsonObject, way: HttpWay) {
+  constructor(id: RequestId, message: JsonObject, way: HttpWay) {
     this.#id = id;
     this.#message = message;
     this.#way = way;

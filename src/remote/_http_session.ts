@@ -99,7 +99,7 @@ export class HttpSession {
   greeted(result: unknown): void {
     const version = textOf(objectOf(result).protocolVersion);
     this.version = SESSION_ID.test(version) ? version : "2025-03-26";
-    this.#options.transport.found({ isOlder: true });
+    this.#options.transport.found({});
   }
 
   /**

@@ -11,7 +11,7 @@ import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
 import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
-import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
+import { type RequestId, SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
 import {
   eachEvent,
   EVENTS_TYPE,
@@ -34,7 +34,7 @@ export class HttpWire implements Wire {
   readonly newestFirst: boolean;
   readonly #way: HttpWay;
   /** What is under way: requests by their ids, and the rest. */
-  readonly #open = new Map<string | symbol, AbortController>();
+  readonly #open = new Map<RequestId | symbol, AbortController>();
   /** Over when the server knows that the handshake is. */
   #ready: Promise<unknown> = Promise.resolve();
   #hears = false;
@@ -55,7 +55,7 @@ export class HttpWire implements Wire {
   send(message: JsonObject): void {
     if (this.#isClosed) return;
     const { id, method } = message;
-    if (typeof id === "string" && method !== undefined) {
+    if (typeof id === "number" && method !== undefined) {
       const request = new HttpRequest(id, message, this.#way);
       this.#open.set(id, request.abort);
       void request.run(this.#ready).finally(() => this.#open.delete(id));
@@ -69,7 +69,7 @@ export class HttpWire implements Wire {
   }
 
   /** Takes back a request: the newest revision is told by the end of its stream. */
-  cancel(id: string): void {
+  cancel(id: RequestId): void {
     this.#open.get(id)?.abort();
     if (this.#way.session.version === undefined) return;
     this.send({ method: "notifications/cancelled", params: { requestId: id } });
@@ -78,6 +78,11 @@ export class HttpWire implements Wire {
   /** Makes the error for what is not answered any more. */
   down(why: string, mayHaveRun: boolean): PmlError {
     return unreached(this.#way.options, why, { mayHaveRun });
+  }
+
+  /** Remembers that the server takes the handshake of the older revisions. */
+  foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
+    this.#way.options.transport.foundOlder(isSilent);
   }
 
   /** Has the older transport tried, if the address may be one of it. */
@@ -102,7 +107,7 @@ export class HttpWire implements Wire {
     abort.abort();
   }
 
-  #opened(key: string | symbol): AbortController {
+  #opened(key: symbol): AbortController {
     const abort = new AbortController();
     this.#open.set(key, abort);
     return abort;
@@ -127,7 +132,7 @@ export class HttpWire implements Wire {
   /** Hears what a server of the older revisions says of itself, if it has a stream for that. */
   async #hear(): Promise<void> {
     const { session, ends } = this.#way;
-    const { signal } = this.#opened("");
+    const { signal } = this.#opened(Symbol());
     const heard: Heard = { last: undefined, wait: waitOf(), isAgain: false };
     for (; !this.#isClosed; await pause(heard.wait, signal)) {
       try {
@@ -165,7 +170,7 @@ export class HttpWire implements Wire {
     await leave(stream);
     if (status === 404 && session.isKept) {
       ends.missed();
-      ends.failed("", new SessionLost(options.name), { isOver: true });
+      ends.failed(undefined, new SessionLost(options.name), { isOver: true });
       return true;
     }
     heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);

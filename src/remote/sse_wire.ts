@@ -86,7 +86,7 @@ export class SseWire implements Wire {
   async #post(message: JsonObject): Promise<void> {
     const { id, method } = message;
     const [options, session, ends] = [this.#options, this.#session, this.#ends];
-    const isRequest = typeof id === "string" && method !== undefined;
+    const isRequest = typeof id === "number" && method !== undefined;
     const left = new AbortController();
     const signal = AbortSignal.any([this.#over.signal, left.signal]);
     using _ = isRequest ? undefined : after(TELL_MS, () => left.abort());

@@ -16,10 +16,16 @@ import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
 import { HttpWire } from "./http_wire.ts";
 import { SseWire } from "./sse_wire.ts";
 
-/** What is known of an address. */
+/**
+ * How long it is remembered that a server takes the handshake of the older revisions, in
+ * milliseconds. A server that did not answer may only have started slowly.
+ */
+const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
+
+/** The facts known about an address. */
 export interface AddressFacts {
-  /** Whether the server took the handshake of the older revisions. */
-  readonly isOlder?: boolean;
+  /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
+  readonly olderUntil?: number;
   /** Whether it is an address of HTTP+SSE. */
   readonly isSse?: boolean;
   /** Why the other transport was left. It has not been tried again since then. */
@@ -44,8 +50,9 @@ export function openTransport(
 
 /** The transport of one connection. */
 export class TransportChoice implements AddressFacts {
-  readonly isOlder: boolean;
   readonly isSse: boolean;
+  readonly olderUntil: number;
+  readonly #olderFile: string;
   readonly #server: HttpValues;
   readonly #known: Map<string, AddressFacts>;
   readonly #key: string;
@@ -57,17 +64,39 @@ export class TransportChoice implements AddressFacts {
     const { name, url } = this.#server = server;
     this.#known = knownOf(options);
     this.#key = `${name} ${url}`;
-    this.#file = join(options.home, "lists", `sse-${sha256(url).slice(0, 32)}.json`);
-    const { isOlder = false, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
-    this.isOlder = isOlder;
+    const fileOf = (fact: string) =>
+      join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
+    this.#file = fileOf("sse");
+    this.#olderFile = fileOf("older");
+    const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
+    this.olderUntil = olderUntil ?? Number(readKept(this.#olderFile) ?? 0);
     this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
     this.#because = because;
   }
 
-  /** Remembers what turned out. */
+  /** Whether the handshake of the older revisions is tried first. */
+  get isOlder(): boolean {
+    const left = this.olderUntil - Date.now();
+    // A time too far ahead was written while the clock was wrong.
+    return left > 0 && left <= REMEMBERED_MS.refused;
+  }
+
+  /** Remembers that the server took the handshake of the older revisions. */
+  foundOlder(isSilent: boolean): void {
+    const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
+    const olderUntil = Date.now() + ms;
+    this.found({ olderUntil });
+    try {
+      keep(this.#olderFile, olderUntil);
+    } catch {
+      // Another process finds it out again.
+    }
+  }
+
+  /** Remembers a fact about the address. */
   found(facts: AddressFacts): void {
-    const { isOlder, isSse } = this;
-    this.#known.set(this.#key, { isOlder, isSse, ...facts });
+    const { olderUntil, isSse } = this;
+    this.#known.set(this.#key, { olderUntil, isSse, ...facts });
     if (!isSse || this.#server.isSse) return;
     try {
       keep(this.#file, true);
