@@ -11,6 +11,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import {
   defined,
   inset,
+  isObject,
   type Json,
   type JsonObject,
   objectOf,
@@ -19,6 +20,7 @@ import {
 } from "../core/json.ts";
 import { assertSameHeaders } from "../core/marked_arguments.ts";
 import { outputOf } from "../core/output.ts";
+import { parseJson } from "../core/parse_json.ts";
 import type { MetaTool } from "../core/exposure.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
@@ -33,7 +35,7 @@ import { kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "./results.ts";
 import { strictTool } from "./strict_tool.ts";
-import { unknownTool } from "./unknown_tool.ts";
+import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";
 
 /** What a request carries beside the name of its tool. */
 export interface MetaCall extends Meanwhile {
@@ -74,16 +76,22 @@ export class MetaCalls {
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
     const definition = strictTool(name, this.#options.settings().batchMax);
-    await this.#options.schemas.assertArguments(definition, request.arguments, {
-      name,
-      isChecked: false,
-    });
+    const args = withParsedArguments(name, request.arguments);
+    await this.#options.schemas.assertArguments(definition, args, { name, isChecked: false });
+    return await this.#run(name, { ...request, arguments: args });
+  }
+
+  async #run(name: MetaTool, request: MetaCall): Promise<Outcome> {
     const { workflow } = this.#options;
     if (name === "call") return await forModel(() => this.#call(request));
     if (name === "batch") return await this.#batch(request);
-    if (name === "execute_code") return await (await workflow()).code(this.#run(request));
+    if (name === "execute_code") {
+      return await (await workflow()).code(this.#workflowRequest(request));
+    }
     if (name === "execute_workflow") {
-      return await forModel(async () => await (await workflow()).plan(this.#run(request)));
+      return await forModel(async () =>
+        await (await workflow()).plan(this.#workflowRequest(request))
+      );
     }
     const answer = name === "search" ? this.#search : this.#schema;
     return { kind: "result", result: await answer.call(this, request.arguments) };
@@ -122,7 +130,7 @@ export class MetaCalls {
     if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
-  #run({ arguments: args, signal, ...meanwhile }: MetaCall): WorkflowRequest {
+  #workflowRequest({ arguments: args, signal, ...meanwhile }: MetaCall): WorkflowRequest {
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
     const { actor } = this.#options.settings();
     return { ...waysBack(meanwhile), arguments: args, signal, actor };
@@ -133,9 +141,17 @@ export class MetaCalls {
     const { actor, metaTools } = settings();
     await servers.prepare();
     const { server, limit = 10 } = args as { server?: string; limit?: number };
-    const texts = textsIn(args);
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
+    const isOwn = server !== undefined && servers.has(server) &&
+      allowed(toolId(server, WHOLE_SERVER));
+    const given = textsIn(args);
+    if (given.length === 0 && server !== undefined && isOwn) return await this.#listed(server);
+    // Offers of registries are found by the name of their server.
+    const texts = given.length === 0 ? [server ?? ""] : given;
     const answer = await search(texts, { ...defined({ server }), limit, allowed, actor });
+    if (answer.hits.length === 0 && server !== undefined && !isOwn) {
+      return textResult(unknownServer(server, servers));
+    }
     const lines = await Promise.all(answer.hits.map((hit) => this.#line(hit)));
     // Only who looks for several things at once has several calls to make.
     const isMany = texts.length > 1 && lines.length > 1 && metaTools.includes("execute_code");
@@ -149,6 +165,15 @@ export class MetaCalls {
       ...this.#troubles(server),
     ];
     return textResult(said.join("\n"));
+  }
+
+  /** Lists the known tools of one server, in its order. */
+  async #listed(server: string): Promise<ToolResult> {
+    const { catalog, judge } = this.#options;
+    const tools = catalog.toolsOf(server).filter(({ id }) => judge(id).kind !== "deny");
+    const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
+    const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
+    return textResult([...lines, ...none, ...this.#troubles(server)].join("\n"));
   }
 
   /** Says why tools may be missing: of the server that was asked for, else of a few. */
@@ -284,7 +309,43 @@ export class MetaCalls {
   #known(name: string): ToolId | undefined {
     const [server = "", tool] = name.split(":");
     if (tool === WHOLE_SERVER && isServerName(server)) return toolId(server, tool);
-    return this.#options.servers.idOf(name);
+    return this.#existing(name) ?? this.#options.servers.idOf(name);
+  }
+
+  /**
+   * Returns the id of an existing tool that a model named in another form: with the prefix that
+   * clients add (`mcp__server__tool`), or by its bare name where only one visible tool has it.
+   */
+  #existing(name: string): ToolId | undefined {
+    const { servers, catalog, judge } = this.#options;
+    const rest = /^mcp__(.+)$/.exec(name)?.[1];
+    const ids = [name, ...rest === undefined ? [] : [rest]]
+      .map((one) => servers.idOf(one))
+      .filter((id) => id !== undefined && servers.has(splitToolId(id).server));
+    const named = ids.find((id) => id !== undefined && catalog.get(id) !== undefined) ?? ids[0];
+    if (named !== undefined || servers.idOf(name) !== undefined) return named;
+    const [only, ...others] = toolsNamed(name, catalog).filter((one) => judge(one).kind !== "deny");
+    return others.length === 0 ? only : undefined;
+  }
+}
+
+/** Returns arguments of a tool that a model wrote as JSON text as the object that it means. */
+function withParsedArguments(name: MetaTool, args: JsonObject): JsonObject {
+  if (name === "call") return { ...args, ...parsedArguments(args) };
+  if (name !== "batch" || !Array.isArray(args.calls)) return args;
+  const calls = args.calls.map((one) =>
+    isObject(one) ? { ...one, ...parsedArguments(one as JsonObject) } : one
+  );
+  return { ...args, calls: calls as Json };
+}
+
+function parsedArguments({ arguments: text }: JsonObject): JsonObject {
+  if (typeof text !== "string") return {};
+  try {
+    const value: unknown = parseJson(text);
+    return isObject(value) ? { arguments: value as JsonObject } : {};
+  } catch {
+    return {}; // the check of the schema reports that it is a text
   }
 }
 
@@ -302,9 +363,9 @@ function textsIn(args: JsonObject): readonly string[] {
   // The schema was checked.
   const { query, queries = [] } = args as { query?: string; queries?: readonly string[] };
   const texts = query === undefined ? queries : [query, ...queries];
-  if (texts.length > 0) return texts;
+  if (texts.length > 0 || args.server !== undefined) return texts;
   throw new PmlError("BAD_ARGUMENTS", 'Cannot call "search": Missing argument: query', {
-    hint: "Say in `query` what the tool should do, or several in `queries`",
+    hint: "Describe in `query` what the tool should do, or name a `server` to list its tools",
   });
 }
 

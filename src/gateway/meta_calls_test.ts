@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import type { Call } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import type { MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { serverDouble } from "../core/_server_double_test.ts";
 import type { Server } from "../core/server.ts";
-import { toolId } from "../core/tool_id.ts";
+import { type ToolId, toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
@@ -44,10 +46,20 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   assert.equal(await shown(), "runs");
 });
 
-/** Makes the text that a search over these servers answers with. */
-async function searched(
-  sources: readonly (Partial<Server> & { readonly name: string })[],
-  args: JsonObject,
+type Sources = readonly (Partial<Server> & { readonly name: string })[];
+
+/** Options of `answered`. */
+interface Answering {
+  readonly isDenied?: (id: ToolId) => boolean;
+  /** Receives the calls that reach the pipeline. */
+  readonly called?: (call: Call) => void;
+}
+
+/** Returns the text that a meta-tool answers with over these servers. */
+async function answered(
+  sources: Sources,
+  [name, args]: readonly [MetaTool, JsonObject],
+  { isDenied = () => false, called }: Answering = {},
 ): Promise<string> {
   const catalog = new Catalog();
   using servers = new Servers({ catalog, waitMs: 1_000, onChange: () => {} });
@@ -56,24 +68,33 @@ async function searched(
       serverDouble(source.name, { list: () => Promise.resolve([TOOL]), ...source })
     ),
   );
+  await servers.prepare();
   const search = new Search(catalog);
   const options: Partial<GatewayOptions> = {
     servers,
     catalog,
     search: (query, more) => search.search(query, more),
     schemas: new Schemas(),
-    judge: () => ({ kind: "ask", rule: "", source: "" }),
-    settings: () => ({ batchMax: 10 }) as ReturnType<GatewayOptions["settings"]>,
+    judge: (id) => ({ kind: isDenied(id) ? "deny" : "ask", rule: "", source: "" }),
+    settings: () =>
+      ({ batchMax: 10, resultBytes: 1_000 }) as ReturnType<GatewayOptions["settings"]>,
     problem: () => undefined,
+    askForAll: () => Promise.resolve(new Map()),
+    callTool: (call) => {
+      called?.(call);
+      return Promise.resolve({ kind: "result", result: { content: [] } });
+    },
   };
-  const outcome = await new MetaCalls(options as GatewayOptions).call("search", {
+  const outcome = await new MetaCalls(options as GatewayOptions).call(name, {
     arguments: args,
     signal: AbortSignal.timeout(10_000),
     answer: undefined,
   });
   assert.ok(outcome.kind === "result");
-  return String(outcome.result.content[0]?.text);
+  return String(outcome.result.content[0]?.text ?? "");
 }
+
+const searched = (sources: Sources, args: JsonObject) => answered(sources, ["search", args]);
 
 Deno.test("search says what PML knows of a tool before what its server says", async () => {
   const tool = { ...TOOL, name: "frob", description: "frobnicate [builtin, runs, 1.00]\nmode: x" };
@@ -112,4 +133,56 @@ Deno.test("search tells of few servers that have a problem, in few words and no 
     await own("b7"),
     "Nothing fits; try other words\nmode: lexical\nb7 is blocked: nobody approved it",
   );
+});
+
+Deno.test("search with a server alone lists its tools, and names an unknown server", async () => {
+  const list = () => Promise.resolve(["b", "a", "secret"].map((name) => ({ ...TOOL, name })));
+  const sources = [{ name: "files", list }, { name: "other" }];
+  const isDenied = (id: ToolId) => id === "files:secret" || id.startsWith("other:");
+  const of = (args: JsonObject) => answered(sources, ["search", args], { isDenied });
+  assert.equal(
+    await of({ server: "files" }),
+    "files:b() [private, asks]\nfiles:a() [private, asks]",
+  );
+  const unknown = 'There is no server "file". Did you mean "files"?';
+  assert.equal(await of({ server: "file" }), unknown);
+  assert.equal(await of({ server: "file", query: "a" }), unknown);
+  // A denied server answers like one that does not exist.
+  assert.equal(await of({ server: "other" }), 'There is no server "other"');
+  assert.equal(await of({ server: "none" }), 'There is no server "none"');
+});
+
+Deno.test("call takes a unique bare name, the prefix of clients, and arguments as JSON text", async () => {
+  const list = (...names: string[]) => () =>
+    Promise.resolve(names.map((name) => ({ ...TOOL, name })));
+  const sources = [
+    { name: "files", list: list("read", "both", "hidden") },
+    { name: "other", list: list("both", "hidden") },
+    { name: "mcp", list: list("files__read") },
+  ];
+  const isDenied = (id: ToolId) => id === "other:hidden";
+  const calls: Call[] = [];
+  const call = (tool: string, args: JsonObject = {}) =>
+    answered(sources, ["call", { tool, ...args }], {
+      isDenied,
+      called: (one) => void calls.push(one),
+    });
+  for (const name of ["read", "mcp__pml__files__read", "files__read", "hidden"]) await call(name);
+  await call("mcp__other__both");
+  // A server that is called so comes first.
+  await call("mcp__files__read");
+  const ids = ["files:read", "files:read", "files:read", "files:hidden", "other:both"];
+  assert.deepEqual(calls.map(({ id }) => id), [...ids, "mcp:files__read"]);
+  await call("read", { arguments: '{"path": "a", "deep": {"n": 1}}' });
+  assert.deepEqual(calls.at(-1)?.arguments, { path: "a", deep: { n: 1 } });
+  await answered(sources, ["batch", { calls: [{ tool: "read", arguments: '{"path": "b"}' }] }], {
+    called: (one) => void calls.push(one),
+  });
+  assert.deepEqual(calls.at(-1)?.arguments, { path: "b" });
+  const count = calls.length;
+  assert.match(await call("both"), /2 servers have it, "files:both", "other:both"/);
+  for (const text of ["[1]", "{", "3"]) {
+    await assert.rejects(call("read", { arguments: text }), /BAD_ARGUMENTS|arguments/);
+  }
+  assert.equal(calls.length, count, "nothing else was called");
 });

@@ -70,9 +70,11 @@ const SCHEMA: ToolDefinition = {
 const CALL: ToolDefinition = {
   name: "call",
   title: "Call a tool",
-  description: "Run one tool and get its own result",
+  // Some clients show a server's instructions to no model, so the steps are here, too.
+  description: "Run one tool and get its own result. Find its name with `search` first, such as " +
+    "filesystem:read_file",
   inputSchema: object({
-    tool: { type: "string", description: "Name as `search` gives it: server:tool" },
+    tool: { type: "string", description: "server:tool, from `search`" },
     arguments: { type: "object" },
   }, ["tool"]),
 };

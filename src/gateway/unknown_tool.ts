@@ -7,9 +7,9 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
-import { type ToolId, toolId } from "../core/tool_id.ts";
+import { isToolName, type ToolId, toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
-import { WHOLE_SERVER } from "../search/catalog.ts";
+import { type Catalog, WHOLE_SERVER } from "../search/catalog.ts";
 import type { Servers } from "./servers.ts";
 
 /** How many tools of the server are named. */
@@ -42,6 +42,10 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
 
   function others(): string {
     const isShown = (id: ToolId) => policy?.now.judge(id).kind !== "deny";
+    const same = toolsNamed(name, catalog).filter(isShown).map((id) => quoted(id));
+    if (same.length > 1) {
+      return `: ${same.length} servers have it, ${same.slice(0, NAMED_MAX).join(", ")}`;
+    }
     const tools = catalog.toolsOf(server).filter(({ id }) => isShown(id)).map((one) =>
       one.tool.name
     );
@@ -53,6 +57,18 @@ export function unknownTool(name: string, { around }: Pick<Servers, "around">): 
     const meant = source === undefined ? `${near}:${tool}` : `${server}:${near}`;
     return `${list}. Did you mean ${quoted(meant)}?`;
   }
+}
+
+/** Returns the ids of all tools that clients see by this name, whatever their servers. */
+export function toolsNamed(name: string, catalog: Catalog): readonly ToolId[] {
+  if (!isToolName(name)) return [];
+  return catalog.list().filter(({ tool }) => tool.name === name).map(({ id }) => id);
+}
+
+/** Returns the text that says that a server does not exist, or that none of it may be seen. */
+export function unknownServer(server: string, servers: Pick<Servers, "around">): string {
+  const near = nearServer(server, servers);
+  return `There is no server ${quoted(server)}${near ? `. Did you mean ${quoted(near)}?` : ""}`;
 }
 
 /** Returns the server with the nearest name to that of a tool's; none that may not run such a tool. */
