@@ -53,6 +53,12 @@ const STATUSES: Readonly<Record<number, number>> = {
   [-32021]: 400,
   [-32020]: 400,
 };
+/** The headers of a stream of events. */
+export const STREAM_HEADERS = {
+  "content-type": EVENTS_TYPE,
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
 const UTF_8 = new TextEncoder();
 
 /** An answer that is one JSON text. */
@@ -67,7 +73,7 @@ export function statusOf(error: unknown): number {
 }
 
 /** Returns the event of a stream that carries a message, which is JSON. */
-export function frameOf(message: string): Uint8Array {
+export function frameOf(message: string): Uint8Array<ArrayBuffer> {
   return UTF_8.encode(`event: message\ndata: ${inOneLine(message)}\n\n`);
 }
 

@@ -9,12 +9,11 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { JsonObject } from "../core/json.ts";
 import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
-import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { onAbort } from "../io/waiting.ts";
 import { peerOf } from "./_client_peer.ts";
 import { revisionOf } from "./_envelope.ts";
 import { capabilitiesIn } from "./_greeting.ts";
-import { frameOf, statusOf, TextAnswer } from "./_http_answer.ts";
+import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_http_answer.ts";
 import { ResultTexts } from "./_result_texts.ts";
 import { type PostedRequest, takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
 
@@ -41,11 +40,6 @@ const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
 /** The status of an answer that nobody waits for. */
 const GONE = 499;
-const STREAM = {
-  "content-type": EVENTS_TYPE,
-  "cache-control": "no-cache, no-transform",
-  "x-accel-buffering": "no",
-};
 
 /** Answers the requests of one party. */
 export class HttpDirect implements Disposable {
@@ -162,7 +156,7 @@ class Answer {
       // Nothing can be written to it then, not even its end.
       cancel: () => this.#over(),
     });
-    this.#made.resolve(new Response(body, { headers: STREAM }));
+    this.#made.resolve(new Response(body, { headers: STREAM_HEADERS }));
     this.#alive = setInterval(() => this.#stream?.enqueue(ALIVE), ALIVE_MS);
     Deno.unrefTimer(this.#alive);
     return this.#opened();

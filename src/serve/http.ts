@@ -8,9 +8,11 @@
  */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { JSON_TYPE } from "../io/event_stream.ts";
+import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
+import { type Accepted, AcceptHeaders, BOTH, inAccepted } from "./_accept.ts";
+import { corsHeaders, preflight } from "./_cors.ts";
 import {
   Answers,
   frameOf,
@@ -81,6 +83,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
 class Door {
   readonly #options: HttpOptions;
   readonly #answers: Answers;
+  readonly #accept = new AcceptHeaders();
   /**
    * The requests without a whole answer: who answers them, their bodies, and the messages in these
    * that have no answer yet.
@@ -102,6 +105,8 @@ class Door {
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     // Requests of a client that went before its answer are cancelled.
     const signal = leaving(response);
+    const cors = corsHeaders(request, this.#options.names.origins);
+    for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
     response.once("close", () => this.#open.delete(response));
     const made = this.#refused(request) ??
       await this.#made(request, { response, signal }).catch((error) => {
@@ -161,6 +166,10 @@ class Door {
     // Only the older revisions have sessions, with streams and an end.
     const isModern = MODERN.includes(`${request.headers["mcp-protocol-version"]}`);
     const allow = isModern ? "POST" : "GET, POST, DELETE";
+    // A browser asks before it sends a token, and for the headers of both revisions at once.
+    const { origins } = this.#options.names;
+    const asked = preflight(request, { origins, methods: "GET, POST, DELETE" });
+    if (asked !== undefined) return asked;
     if (!allow.split(", ").includes(method)) {
       return this.#refuse(405, `its method is none of ${allow}`, { headers: { allow } });
     }
@@ -177,6 +186,10 @@ class Door {
       return this.#refuse(401, "its token is missing or wrong", {
         headers: { "www-authenticate": "Bearer" },
       });
+    }
+    const accepted = await this.#accept.accepted(request.headers.accept);
+    if (accepted === "neither" || accepted === "json" && method === "GET") {
+      return this.#refuse(406, `it accepts neither ${JSON_TYPE} nor ${EVENTS_TYPE}`);
     }
     if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
       return this.#refuse(503, "too many others with its token are open");
@@ -202,15 +215,29 @@ class Door {
       body: read.json,
       left: [read.json ?? []].flat(),
     });
-    const web = () => webOf(request, signal);
-    const made = await (face.direct({ headers: request.headers, signal, web }, read.json) ??
-      this.#options.answer(face, web(), read.json));
+    const made = await this.#handled(request, { face, body: read.json, accepted, signal });
     // What was given up was not refused.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
       this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
     }
     return made;
+  }
+
+  /** Returns the answer of the handlers, in a type that the client accepts. */
+  async #handled(request: IncomingMessage, { face, body, accepted, signal }: {
+    readonly face: HttpFace;
+    readonly body: unknown;
+    readonly accepted: Accepted;
+    readonly signal: AbortSignal;
+  }): Promise<Response | TextAnswer> {
+    const headers = request.headers.accept === BOTH
+      ? request.headers
+      : { ...request.headers, accept: BOTH };
+    const web = () => webOf({ method: request.method, headers }, signal);
+    const made = await (face.direct({ headers, signal, web }, body) ??
+      this.#options.answer(face, web(), body));
+    return await inAccepted(made, accepted, signal);
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
@@ -220,7 +247,10 @@ class Door {
 }
 
 /** Makes a request as the SDK takes it, without its body. */
-function webOf(request: IncomingMessage, signal: AbortSignal): Request {
+function webOf(
+  request: Pick<IncomingMessage, "method" | "headers">,
+  signal: AbortSignal,
+): Request {
   const { method = "" } = request;
   // What answers has no need of the token.
   const { authorization: _, ...headers } = request.headers;
