@@ -10,6 +10,7 @@ import { link, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
+import { read } from "./attacks/questions.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import {
@@ -218,6 +219,7 @@ Deno.test("What one process is told holds in the other: Always, identities and t
   const { one, two } = both;
   const requestState = await stateOf(one, "note:add", args);
   const always = { approval: { action: "accept", content: { answer: "Always" } } };
+  await read();
   const said = await callAt(two, "note:add", { args, requestState, inputResponses: always });
   assert.match(said.text, /added a/);
   await until(async () =>

@@ -21,6 +21,7 @@ import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
 import { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 import { ModuleFiles } from "../modules/module_files.ts";
+import { sweepApprovals } from "../permissions/sweep_approvals.ts";
 import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
@@ -89,6 +90,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();
+  app.sweep();
   return app;
 }
 
@@ -305,6 +307,13 @@ export class App implements AsyncDisposable {
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
     await (await this.#memory)?.[Symbol.asyncDispose]();
+    this.sweep();
+  }
+
+  /** Removes expired approvals, which contain the arguments of calls, from the PML home. */
+  sweep(): void {
+    const { home, limits } = this.config();
+    sweepApprovals(home, { now: Date.now(), ttl: limits.approvalMs });
   }
 
   /** Gives what checks values against schemas, which is loaded when it is first needed. */

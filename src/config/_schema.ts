@@ -185,6 +185,7 @@ export const personSchema = object({}, {
     })),
   ),
   approvals: object({}, { channel: oneOf(["client", "page", "terminal"]) }),
+  ask_for_keys: flag,
   journal: oneOf(["required", "best_effort"]),
   memory: either(
     leaf<boolean>("true, false, or { enabled: false }", isFlag),

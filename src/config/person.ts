@@ -34,6 +34,8 @@ export interface PersonSettings {
   readonly channel: Channel | undefined;
   /** The layer of the operating system that confines modules. */
   readonly osLayer: OsLayer;
+  /** Whether calls with an argument that looks like a key are asked about in any case. */
+  readonly askForKeys: boolean;
   /** Whether every call needs a journal record, or calls that only read may run without one. */
   readonly journal: "required" | "best_effort";
   /** Whether the use of tools is remembered. */
@@ -130,12 +132,13 @@ async function settingsOf(
   pathOf: (said: string) => string,
 ): Promise<PersonSettings> {
   const { search, limits = {}, approvals, sandbox, journal = "required", memory = true } = said;
-  const { workflow, sampling, network } = said;
+  const { workflow, sampling, network, ask_for_keys = false } = said;
   return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
     channel: approvals?.channel,
     osLayer: sandbox?.os_layer ?? "auto",
+    askForKeys: ask_for_keys,
     journal,
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
     confidence: workflow?.confidence ?? 0.8,

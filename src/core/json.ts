@@ -109,6 +109,18 @@ export function quoted(text: string, max = 80): string {
   return `"${visible(text, max)}"`;
 }
 
+/** Returns all texts in a value, with the names of its members, however deep it is. */
+export function* textsIn(value: unknown): Generator<string> {
+  const left = [value];
+  while (left.length > 0) {
+    const part = left.pop();
+    if (typeof part === "string") yield part;
+    if (typeof part !== "object" || part === null) continue;
+    if (!Array.isArray(part)) yield* Object.keys(part);
+    for (const one of Object.values(part).reverse()) left.push(one);
+  }
+}
+
 /** Returns an object's own member; undefined for what it inherits, such as `constructor`. */
 export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;

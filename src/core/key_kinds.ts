@@ -4,6 +4,8 @@
  * @module
  */
 
+import { textsIn } from "./json.ts";
+
 /** The text that replaces a secret. */
 export const REDACTED = "[redacted]";
 
@@ -13,6 +15,10 @@ const PATTERNS: readonly RegExp[] = [
   /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[^]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g,
   /(?<![A-Za-z0-9])(?:(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|npm_|hf_|pypi-)[\w-]{16,}/g,
   /(?<![A-Za-z0-9])(?:(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30,})/g,
+  // Shopify, PlanetScale, Postman, Pulumi, RubyGems, Brevo, Shippo.
+  /(?<![A-Za-z0-9])(?:shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}|pscale_[a-z]{2,10}_[\w.=-]{32,}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|pul-[a-f0-9]{40}|rubygems_[a-f0-9]{48}|xkeysib-[a-f0-9]{64}-\w{16}|shippo_(?:live|test)_[a-f0-9]{40})/g,
+  // Twilio, Mailgun, age. The letters of Bech32 contain no 1, b, i, o.
+  /(?<![A-Za-z0-9])(?:(?:SK|key-)[0-9a-f]{32}(?![A-Za-z0-9])|AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58})/g,
   /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?/g,
   /\b(Bearer[ \t]{1,8})[\w.~+/=-]{8,}/gi,
   /\b(Authorization["']?\s{0,4}[:=]\s{0,4}["']?Basic[ \t]{1,8})[\w+/=-]{4,}/gi,
@@ -22,12 +28,20 @@ const PATTERNS: readonly RegExp[] = [
 
 // Every match contains one of these, so most texts need one search only.
 const HINT =
-  /PRIVATE KEY|(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|AKIA|ASIA|AIza|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i;
+  /PRIVATE KEY|(?:sk|pk|rk|tvly|gsk|xai)[-_]|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|AKIA|ASIA|AIza|shp(?:at|ca|pa|ss)_|pscale_|PMAK-|pul-|rubygems_|xkeysib-|shippo_|SK[0-9a-f]{8}|key-|eyJ|bearer|basic|:\/\/|[?&]\w{3,12}=/i;
 
 /** Returns a text without the keys of known kinds. */
 export function withoutKnownKeys(text: string): string {
   if (!HINT.test(text)) return text;
   return PATTERNS.reduce((so, pattern) => so.replace(pattern, redacted), text);
+}
+
+/** Returns whether a value contains a key of a known kind, in a text or in a name of a member. */
+export function containsKnownKey(value: unknown): boolean {
+  for (const text of textsIn(value)) {
+    if (withoutKnownKeys(text) !== text) return true;
+  }
+  return false;
 }
 
 function redacted(_matched: string, kept: unknown): string {

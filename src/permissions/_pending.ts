@@ -15,6 +15,8 @@ import {
   unlessGone,
   writePrivate,
 } from "../io/private_files.ts";
+import { openRegular } from "../io/regular_file.ts";
+import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
@@ -43,7 +45,13 @@ export interface PendingOptions {
 }
 
 /** The state of an approval: it waits for the person, or it was given and waits for its call. */
-type ApprovalState = "pending" | "approved";
+type ApprovalState = typeof APPROVAL_FOLDERS[number];
+
+type Times = Pick<PendingApproval, "asked" | "expires">;
+
+/** A blank between tokens of JSON. */
+const BLANK = 0x20;
+const ID_FILE = /^([0-9a-f]{64})\.json$/;
 
 /** The folders `pending` and `approved` in a PML home. */
 export class PendingFiles {
@@ -69,20 +77,32 @@ export class PendingFiles {
     return { ...kept, id, text: fullText(subjects) };
   }
 
+  /** Removes expired approvals. */
+  sweep(): void {
+    const { now, ttl } = this.#options;
+    sweepApprovals(this.#home, { now: now(), ttl });
+  }
+
   /** Returns the questions that wait, the oldest first. Removes those that are too old. */
   async list(): Promise<PendingApproval[]> {
-    await this.#live("approved");
-    return (await this.#live("pending")).sort((one, other) => one.asked - other.asked);
+    this.sweep();
+    const names = await namesIn(join(this.#home, "pending"));
+    const waiting = names.flatMap((name) => {
+      const [, id] = ID_FILE.exec(name) ?? [];
+      return id === undefined ? [] : this.#pending(id) ?? [];
+    });
+    return waiting.sort((one, other) => one.asked - other.asked);
   }
 
   /** Approves a question. Throws APPROVAL_STALE if it no longer waits. */
   async grant(id: string): Promise<void> {
     privateFolder(join(this.#home, "approved"));
-    const asked = this.#read("pending", id);
+    const asked = this.#pending(id);
     const approved = this.#path("approved", id);
     const given = asked !== undefined &&
       await succeeded(Deno.rename(this.#path("pending", id), approved));
     if (!given) throw stale(id);
+    keepTimes(approved, asked);
     await syncName(approved);
   }
 
@@ -99,7 +119,8 @@ export class PendingFiles {
    * Uses up an approval. Returns true only for one caller, because only one can remove the file.
    */
   async take(id: string): Promise<boolean> {
-    return this.#read("approved", id) !== undefined && await this.#removed(id);
+    const approved = this.#read("approved", { id, parse: (json) => json as Times });
+    return approved !== undefined && await this.#removed(id);
   }
 
   async #removed(id: string): Promise<boolean> {
@@ -110,29 +131,17 @@ export class PendingFiles {
     return true;
   }
 
-  async #live(state: ApprovalState): Promise<PendingApproval[]> {
-    const found: PendingApproval[] = [];
-    const folder = join(this.#home, state);
-    for (const name of await namesIn(folder)) {
-      const [, id] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
-      const kept = id && this.#read(state, id);
-      if (kept) found.push(kept);
-      // A file with another name is being written by another process, or that process was killed.
-      else await this.#removeOld(join(folder, name));
-    }
-    return found;
-  }
-
-  async #removeOld(path: string): Promise<void> {
-    const found = await Deno.lstat(path).catch(unlessGone);
-    const changed = found?.mtime?.getTime() ?? Infinity;
-    if (changed + this.#options.ttl < this.#options.now()) await succeeded(Deno.remove(path));
+  #pending(id: string): PendingApproval | undefined {
+    return this.#read("pending", { id, parse: (json) => parsed(json, id) });
   }
 
   /** Reads an approval if it is still valid. */
-  #read(state: ApprovalState, id: string): PendingApproval | undefined {
+  #read<T extends Times>(
+    state: ApprovalState,
+    { id, parse }: { readonly id: string; readonly parse: (json: unknown) => T },
+  ): T | undefined {
     const { warn, now } = this.#options;
-    const kept = readPrivate(this.#path(state, id), { warn, parse: (json) => parsed(json, id) });
+    const kept = readPrivate(this.#path(state, id), { warn, parse });
     return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
   }
 
@@ -148,6 +157,24 @@ function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Omit<PendingApproval, "id" | "text">;
   if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
   return { ...kept, id, text: fullText(kept.subjects) };
+}
+
+/**
+ * Removes all but the times from an approval: its name binds it to the call. The file is written in
+ * place, so that a call which uses it up meanwhile cannot use it twice.
+ */
+function keepTimes(path: string, { asked, expires }: Times): void {
+  try {
+    using file = openRegular(path, { read: true, write: true });
+    const times = new TextEncoder().encode(JSON.stringify({ asked, expires }));
+    const bytes = new Uint8Array(Math.max(file.statSync().size, times.length)).fill(BLANK);
+    bytes.set(times);
+    for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
+    file.truncateSync(times.length);
+    file.syncSync();
+  } catch (error) {
+    unlessGone(error);
+  }
 }
 
 /** Returns whether the file still existed. Of several callers, one succeeds. */

@@ -5,6 +5,7 @@
  */
 
 import { quoted, visible } from "../core/json.ts";
+import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Subject } from "./subject.ts";
 
@@ -69,8 +70,14 @@ function block(subject: Subject): string {
     ...facts,
     given.length === 0 ? "Arguments: none" : "Arguments:",
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
-    ...given.map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`),
+    ...given.flatMap(argumentLines),
   ]);
+}
+
+function argumentLines([name, value]: readonly [string, unknown]): readonly string[] {
+  const line = `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`;
+  const isKey = containsKnownKey({ [name]: value });
+  return isKey ? [line, "  ^ this argument looks like a key"] : [line];
 }
 
 function identity({ tool: id }: Subject): string[] {

@@ -85,6 +85,17 @@ Deno.test("fullText() grows with what it shows, not with its square", () => {
   assert.ok(fullText([subject({ large: "x".repeat(1_000_000) })]).length < 1_001_000);
 });
 
+Deno.test("fullText() marks arguments that look like keys (GX19)", () => {
+  const key = `ghp_${"a1B2c3D4".repeat(4)}`;
+  const text = fullText([
+    subject({ plain: "a", deep: { list: [`x\n${key}`] }, [key]: 1, url: "" }),
+  ]);
+  const lines = text.split("\n").map((line) => line.trim());
+  const marked = lines.flatMap((line, at) => line.startsWith("^ ") ? [lines[at - 1]?.[1]] : []);
+  assert.deepEqual(marked, ["d", "g"]);
+  assert.equal(lines.filter((line) => line === "^ this argument looks like a key").length, 2);
+});
+
 Deno.test("shortText() names each tool and where the rest is shown", () => {
   const text = shortText([subject({ path: "a" }), subject({})], 9_000);
   assert.equal(text.match(/Tool: "write_file"/g)?.length, 2);

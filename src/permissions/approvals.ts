@@ -37,10 +37,10 @@ export interface QuestionOptions {
 }
 
 /**
- * The shortest time, in milliseconds, in which a person can refuse. A faster answer came from a
- * program.
+ * The shortest time, in milliseconds, in which a user can read a question. A faster refusal came
+ * from a program, and a faster "Always" counts as "Yes".
  */
-const SOONEST_REFUSAL = 300;
+const SOONEST_ANSWER = 300;
 /** The most calls of one question in a client, and of one question at all. */
 const MOST_CALLS = 10;
 const MOST_CALLS_IN_TERMINAL = 1_000;
@@ -86,6 +86,7 @@ export class Approvals {
   /** Opens a question about one call or several, with a handle that nobody can guess. */
   open(subjects: readonly Subject[], options: QuestionOptions = {}): Question {
     if (subjects.length > MOST_CALLS_IN_TERMINAL) throw tooMany(subjects.length);
+    this.#files.sweep();
     const [subject] = subjects;
     // For several tools, one "Always" would allow more than a person expects.
     const always = subjects.length === 1 ? options.always : undefined;
@@ -112,14 +113,15 @@ export class Approvals {
   settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
+    const isTooSoon = this.#now() - asked.at < SOONEST_ANSWER;
     switch (reply) {
       case "Yes":
         return "Yes";
       case "Always":
-        return asked.question.always ? "Always" : undefined;
+        return !asked.question.always ? undefined : isTooSoon ? "Yes" : "Always";
       case "No":
       case "cancelled":
-        return this.#now() - asked.at < SOONEST_REFUSAL ? "no-channel" : reply;
+        return isTooSoon ? "no-channel" : reply;
     }
   }
 

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { toolId } from "../core/tool_id.ts";
+import { callOf } from "./_trust_house_test.ts";
+import { askAbout } from "./gate.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
 import type { Subject } from "./subject.ts";
@@ -100,6 +102,30 @@ Deno.test("a refusal within 300 ms counts as no channel", async () => {
       assert.equal(at.approvals.settle({ handle, reply }, digest), settled);
     }
   }
+});
+
+Deno.test("Always within 300 ms counts as yes, once (GX13)", async () => {
+  await using at = await fixture();
+  const digest = digestOf([subject()]);
+  for (const [passed, settled] of [[0, "Yes"], [299, "Yes"], [300, "Always"]] as const) {
+    const { handle } = at.approvals.open([subject()], { always: "fs:write" });
+    at.clock.now += passed;
+    assert.equal(at.approvals.settle({ handle, reply: "Always" }, digest), settled);
+  }
+});
+
+Deno.test("the journal records why Always within 300 ms was not kept (GX13)", async () => {
+  await using at = await fixture();
+  const { handle } = at.approvals.open([subject()], { always: "fs:write" });
+  const call = { ...callOf({ answer: { handle, reply: "Always" } }), id: subject().tool };
+  const events: string[] = [];
+  const { kind } = await askAbout([call], {
+    subjects: [subject()],
+    approvals: at.approvals,
+    record: ({ event, detail }) => Promise.resolve(void events.push(`${event}: ${detail?.why}`)),
+  });
+  assert.equal(kind, "Yes");
+  assert.deepEqual(events, ["always_not_kept: the answer came within 300 ms"]);
 });
 
 Deno.test("Always is no answer where it was not offered", async () => {

@@ -54,10 +54,15 @@ export type AskResult =
 /** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
 export function judged(
   judge: Judge,
-  { id, method, arguments: args, toolset }: Pick<Call, "id" | "method" | "arguments" | "toolset">,
+  { id, method, arguments: args, toolset, fixed }: Pick<
+    Call,
+    "id" | "method" | "arguments" | "toolset" | "fixed"
+  >,
 ): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
-  const verdict = missingIn([toolset?.()], id) ?? judge(id, isOfTask ? undefined : args);
+  const own = isOfTask ? undefined : args;
+  const verdict = missingIn([toolset?.()], id) ??
+    (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
   return isBegun ? BEGUN : verdict;
 }
@@ -129,6 +134,9 @@ export async function askAbout(
     case "Yes":
     case "Always":
     case "terminal":
+      if (said === "Yes" && calls[0]?.answer?.reply === "Always") {
+        await tell("always_not_kept", { why: "the answer came within 300 ms" });
+      }
       return { kind: said };
     case "No":
     case "cancelled":

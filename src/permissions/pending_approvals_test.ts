@@ -28,6 +28,31 @@ Deno.test("leave() uses the handle up", async () => {
   assert.equal(await at.approvals.leave(handle), undefined);
 });
 
+Deno.test("a granted approval keeps no arguments (GX19)", async () => {
+  await using at = await fixture();
+  const left = await at.approvals.leave(at.approvals.open([subject({ path: "s3cret" })]).handle);
+  const text = (state: string) => Deno.readTextFileSync(join(at.home, state, `${left?.id}.json`));
+  assert.match(text("pending"), /s3cret/);
+  await at.approvals.grant(left?.id ?? "");
+  assert.deepEqual(Object.keys(JSON.parse(text("approved"))), ["asked", "expires"]);
+  assert.throws(() => text("pending"), Deno.errors.NotFound);
+  assert.equal(await at.take(left?.id ?? ""), true);
+});
+
+Deno.test("a question removes approvals that expired before (GX19)", async () => {
+  await using at = await fixture();
+  const leave = async (path: string) =>
+    await at.approvals.leave(at.approvals.open([subject({ path })]).handle);
+  await leave("a");
+  await at.approvals.grant((await leave("b"))?.id ?? "");
+  at.clock.now += 10 * MINUTE;
+  const files = () =>
+    ["pending", "approved"].flatMap((state) => [...Deno.readDirSync(join(at.home, state))]);
+  assert.equal(files().length, 2);
+  at.approvals.open([subject({ path: "c" })]);
+  assert.deepEqual(files(), []);
+});
+
 Deno.test("refuse() takes what waits away, and grant() then finds nothing", async () => {
   await using at = await fixture();
   const left = await at.approvals.leave(at.approvals.open([subject()]).handle);
@@ -133,7 +158,7 @@ Deno.test("a waiting file that shows another call than its name stands for appro
   }
   const approved = join(at.home, "approved");
   await Deno.mkdir(approved, { recursive: true });
-  for (const bad of [good.replace("a.txt", "b.txt"), "{"]) {
+  for (const bad of ["{", "null", "{}", '{"asked": 1, "expires": 2}']) {
     await Deno.writeTextFile(join(approved, `${left?.id}.json`), bad);
     assert.equal(await at.take(left?.id ?? ""), false);
   }

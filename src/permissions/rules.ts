@@ -45,8 +45,9 @@ export interface RuleSet {
 /**
  * Returns what the rules say of a call. Without arguments, it returns what holds for all arguments:
  * a deny rule with conditions is ignored, and an allow rule with conditions asks.
+ * `given` are the arguments without those that the user fixed.
  */
-export type Judge = (id: ToolId, args?: JsonObject) => Verdict;
+export type Judge = (id: ToolId, args?: JsonObject, given?: JsonObject) => Verdict;
 
 /** The options of `makeJudge`. */
 export interface JudgeOptions {

@@ -6,6 +6,7 @@
 
 import { DEFAULT_TEXTS, type Rules } from "../config/rules.ts";
 import type { Call, Verdict } from "../core/call.ts";
+import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { alwaysWins } from "../permissions/always_wins.ts";
@@ -42,6 +43,7 @@ export function alwaysIn(options: AlwaysOptions): Always {
       const rule = ruleOf(call, options);
       if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
       if (loaded.wide && reads(config, id)) return undefined;
+      if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
       const { workspace, rules, narrowing } = config;
       const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace });
       // No rule of the person overrides what a company wants asked.

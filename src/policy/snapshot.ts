@@ -7,6 +7,7 @@
 import { type Config, type LoadedConfig, settle } from "../config/config.ts";
 import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../core/call.ts";
+import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
@@ -71,7 +72,7 @@ export function snapshotOf(
     config,
     trust,
     known,
-    judge: whole ?? judge,
+    judge: config.askForKeys ? askingForKeys(whole ?? judge) : whole ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };
 }
@@ -85,6 +86,19 @@ export function reads({ servers }: Config, id: ToolId): boolean {
   const own = servers.find(({ name }) => name === server);
   return server !== "shell" &&
     (own === undefined || own.kind === "deno" || own.kind === "stdio" && own.confine === true);
+}
+
+/**
+ * Returns a judge that asks about calls with an argument that looks like a key. Keys that the user
+ * fixed in a definition are meant to be sent.
+ */
+function askingForKeys(judge: Judge): Judge {
+  return (id, args, given = args) => {
+    const verdict = judge(id, args);
+    return verdict.kind === "allow" && containsKnownKey(given)
+      ? { ...verdict, kind: "ask", rule: "ask_for_keys", source: "config.yaml" }
+      : verdict;
+  };
 }
 
 function asking(verdict: Verdict): Verdict {

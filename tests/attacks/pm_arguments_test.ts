@@ -8,7 +8,7 @@ import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene } from "./entry_points.ts";
 import { assertAftermath, endWell, textOf } from "./oracles.ts";
-import { answerOf, picked, questionOf } from "./questions.ts";
+import { answerOf, picked, questionOf, read } from "./questions.ts";
 import { makeScene, makeScenery } from "./stage.ts";
 
 const CAN_ASK = { elicitation: { form: {} } } as const;
@@ -127,6 +127,7 @@ for (const era of ERAS) {
     const asked = await questionOf(pml, exec(args));
     assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
     assert.match(asked.text, /\n\nAlways allows exactly these arguments\n$/);
+    await read();
     await asked.answer(picked("Always"));
     const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
     const rule = `shell:exec(${JSON.stringify({ args: args.args, command: args.command })})`;

@@ -125,6 +125,7 @@ for (const era of ERAS) {
     await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
     const { ws, pml } = scene;
     const asked = await questionOf(pml, WRITE);
+    await read();
     await asked.answer(picked("Always"));
     assert.equal(await madeIn(ws), "made");
     await answerOf(pml, writing("made.txt", "made again"));

@@ -1,0 +1,67 @@
+/**
+ * Removes expired approvals from the PML home. They contain the arguments of calls.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { isObject } from "../core/json.ts";
+import { readPlainText, unlessGone } from "../io/private_files.ts";
+
+/** The folders of approvals in a PML home: those that wait, and those that were given. */
+export const APPROVAL_FOLDERS = ["pending", "approved"] as const;
+
+/** The options of `sweepApprovals`. */
+export interface SweepOptions {
+  readonly now: number;
+  /** How long a file without a readable time is kept, in milliseconds. */
+  readonly ttl: number;
+}
+
+/**
+ * Removes expired approvals, and what killed processes left of them. Every start and end of PML and
+ * every command calls this, so it loads nothing and waits for nothing. A file that cannot be removed
+ * is left to the next sweep.
+ */
+export function sweepApprovals(home: string, options: SweepOptions): void {
+  for (const folder of APPROVAL_FOLDERS) {
+    for (const name of namesIn(join(home, folder))) {
+      sweepFile(join(home, folder, name), options);
+    }
+  }
+}
+
+function sweepFile(path: string, options: SweepOptions): void {
+  try {
+    if (isExpired(path, options)) Deno.removeSync(path);
+  } catch {
+    // Another process may have removed it.
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  } catch {
+    return [];
+  }
+}
+
+function isExpired(path: string, { now, ttl }: SweepOptions): boolean {
+  const { expires, asked } = timesIn(path);
+  // Treats times in the far future (a clock that was ahead) as expired.
+  if (expires !== undefined && asked !== undefined) return now >= expires || asked > now + ttl;
+  return (Deno.lstatSync(path).mtime?.getTime() ?? Infinity) + ttl < now;
+}
+
+/** Returns the times of an approval; none if the file cannot be read or is still being written. */
+function timesIn(path: string): { readonly expires?: number; readonly asked?: number } {
+  if (!path.endsWith(".json")) return {};
+  try {
+    const kept: unknown = JSON.parse(readPlainText(path) ?? "");
+    const { expires, asked } = isObject(kept) ? kept : {};
+    return typeof expires === "number" && typeof asked === "number" ? { expires, asked } : {};
+  } catch (error) {
+    return error instanceof SyntaxError ? {} : unlessGone(error) ?? {};
+  }
+}
