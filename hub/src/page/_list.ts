@@ -43,7 +43,7 @@ export async function found(query: URLSearchParams, { store }: PageOptions): Pro
       hint: html`Write a few words of a name, a description or a tool.`,
     });
   }
-  const words = asked.toLowerCase().split(/[\s\0]+/).filter((word) => word !== "");
+  const words = asked.toLowerCase().split(/\s+/).filter((word) => word !== "");
   const entries = await store.page({ after, words, limit: HITS });
   const shown = entries.slice(0, HITS);
   const last = shown.at(-1)?.fqdn;

@@ -59,9 +59,12 @@ export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubR
   if (asked.method === "POST" && path === "/mcp") return await options.mcp(of.bodies.of(asked));
   if (path.startsWith(PROXY_PATH)) return await options.proxy(of.bodies.of(asked));
   if (!isRead) return await options.write(asked) ?? await answer(asked, store);
+  if (hasNul(asked.target)) return badQuery(path, "a value of the query has the character NUL");
   const shown = await page(asked, options);
   if (shown !== undefined) return shown;
-  if (isLong(asked.target)) return tooLong(path);
+  if (isLong(asked.target)) {
+    return badQuery(path, `a value of the query has more than ${QUERY_MAX} characters`);
+  }
   if (path.startsWith(OFFICIAL_PATH)) return await official(asked, options.store);
   switch (path) {
     case "/health":
@@ -121,12 +124,19 @@ function signing({ store, sign }: Reading): Pick<HubStore, "entry" | "page"> {
 }
 
 function isLong(target: string): boolean {
-  const query = new URLSearchParams(target.split(/\?(.*)/s)[1] ?? "");
-  return [...query.values()].some((value) => value.length > QUERY_MAX);
+  return valuesIn(target).some((value) => value.length > QUERY_MAX);
 }
 
-function tooLong(path: string): RegistryResponse {
-  const message = `a value of the query has more than ${QUERY_MAX} characters`;
+/** Returns whether a query has a character that no store can search. */
+function hasNul(target: string): boolean {
+  return valuesIn(target).some((value) => value.includes("\0"));
+}
+
+function valuesIn(target: string): readonly string[] {
+  return [...new URLSearchParams(target.split(/\?(.*)/s)[1] ?? "").values()];
+}
+
+function badQuery(path: string, message: string): RegistryResponse {
   return path.startsWith(OFFICIAL_PATH)
     ? problem(400, message)
     : failure(400, "bad_request", { message });

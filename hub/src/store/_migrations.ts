@@ -110,4 +110,8 @@ export const MIGRATIONS: readonly string[] = [
   -- Of each key: how many changes it may make yet, and when that was so, in seconds.
   CREATE TABLE turns (hash TEXT PRIMARY KEY, turns REAL NOT NULL, at REAL NOT NULL) STRICT;
   `,
+  `
+  -- "cl" looks like "d".
+  UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
+  `,
 ];

@@ -111,6 +111,10 @@ export const PG_MIGRATIONS: readonly string[] = [
     hash text COLLATE "C" PRIMARY KEY, turns double precision NOT NULL, at double precision NOT NULL
   );
   `,
+  `
+  -- "cl" looks like "d".
+  UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
+  `,
 ];
 
 /** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */

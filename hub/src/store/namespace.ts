@@ -8,10 +8,11 @@
 const ALIKE: readonly (readonly [from: string, to: string])[] = [
   ...["_", "-", "."].map((mark) => [mark, ""] as const),
   ...[["0", "o"], ["1", "l"], ["i", "l"], ["5", "s"], ["rn", "m"], ["vv", "w"]] as const,
+  ["cl", "d"],
 ];
 const LETTERS = "abcdefghjklmnopqrstuvwxyz2346789";
-/** The fewest characters of names that are compared letter by letter. */
-const LONG = 6;
+/** The fewest characters of names that are compared letter by letter, as PML compares them. */
+const LONG = 5;
 /** The first part of a name with dots that is no organisation. */
 const TOP_LEVEL = /^([a-z]{2}|com|net|org|edu|gov|info|biz|dev|app|cloud|tech|xyz)$/;
 
@@ -66,7 +67,7 @@ function shapesNear(namespace: string): readonly string[] {
   for (let at = 0; at <= shape.length; at++) {
     const [left, right] = [shape.slice(0, at), shape.slice(at)];
     const [first = "", second = ""] = right;
-    if (first !== "") made.add(left + right.slice(1));
+    if (first !== "" && shape.length > LONG) made.add(left + right.slice(1));
     if (second !== "") made.add(left + second + first + right.slice(2));
     for (const letter of LETTERS) {
       made.add(left + letter + right);

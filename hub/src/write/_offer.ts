@@ -20,6 +20,7 @@ import {
 } from "@casys/pml/registry";
 import { upstreamOf } from "../mcp/upstream.ts";
 import type { Offered } from "../store/store.ts";
+import { lookAlikeIn, unseenIn } from "./_unseen.ts";
 
 /** A name with the version under which it is published. */
 export interface Target extends Fqdn {
@@ -35,7 +36,10 @@ const MEMBERS: ReadonlySet<string> = new Set([
 ]);
 /** Clients take less. */
 const DEEPEST = 100;
-const BREAKS = /[\n\t\u{200d}]/gu;
+/** The members that name programs, packages, hosts, files, variables and tools. */
+const NAMING: ReadonlySet<string> = new Set(
+  ["install", "proxy_to", "url", "headers", "permissions", "env_required", "tools_used"],
+);
 
 /** Something that cannot be published, and why. */
 export class Unfit extends Error {
@@ -63,7 +67,7 @@ export async function offeredIn(
   if (unknown !== undefined) throw new Unfit(`the body has a key ${quoted(unknown)}`);
   if (code !== undefined && typeof code !== "string") throw new Unfit("code is no text");
   checkMembers(manifest, target);
-  checkTexts(manifest, "the manifest");
+  checkTexts(manifest, { where: "the manifest", depth: 0, isName: false });
   const why = whyRefused(manifest, { asked: target, named: new Set([new URL(registry).host]) });
   if (why !== undefined) throw new Unfit(why);
   checkUpstream(manifest, `${registry}/proxy/${entryName(target)}`);
@@ -102,22 +106,40 @@ function checkMembers(manifest: JsonObject, target: Target): void {
   }
 }
 
-/** Refuses what a person could not see, or what moves the cursor of a terminal. */
-function checkTexts(value: Json, where: string, depth = 0): void {
-  if (typeof value === "string") return checkText(value, where);
+/** Where a text of a manifest is. */
+interface TextPlace {
+  readonly where: string;
+  readonly depth: number;
+  /** Whether the text names something that a user compares. */
+  readonly isName: boolean;
+}
+
+/** Refuses texts that a reader would not see, or would take for others. */
+function checkTexts(value: Json, { where, depth, isName }: TextPlace): void {
+  if (typeof value === "string") return checkText(value, { where, isName });
   if (typeof value !== "object" || value === null) return;
   if (depth > DEEPEST) throw new Unfit("it is nested too deep");
   const isList = Array.isArray(value);
   for (const [key, member] of Object.entries(value)) {
-    if (!isList) checkText(key, `a name in ${where}`);
-    checkTexts(member, isList ? where : key, depth + 1);
+    if (!isList) checkText(key, { where: `a name in ${where}`, isName });
+    const isNaming = depth === 0 && NAMING.has(key) ||
+      depth === 2 && where === "tools" && key === "title";
+    const inner = isList ? { where, isName } : { where: key, isName: isName || isNaming };
+    checkTexts(member, { ...inner, depth: depth + 1 });
   }
 }
 
-function checkText(text: string, where: string): void {
-  const plain = text.replace(BREAKS, "");
-  if (visible(plain, Infinity) === plain) return;
-  throw new Unfit(`${quoted(where)} has a character that cannot be seen: ${quoted(text)}`);
+function checkText(text: string, { where, isName }: Omit<TextPlace, "depth">): void {
+  const unseen = unseenIn(text);
+  if (unseen !== undefined) {
+    throw new Unfit(
+      `${quoted(where)} has a character that cannot be seen, ${unseen}: ${quoted(text)}`,
+    );
+  }
+  const alike = isName ? lookAlikeIn(text) : undefined;
+  if (alike !== undefined) {
+    throw new Unfit(`${quoted(where)} has a word that looks like another: ${quoted(alike)}`);
+  }
 }
 
 /** Checks what an entry says of a server behind this hub. */

@@ -13,7 +13,6 @@ import {
   isVersion,
   quoted,
   type RegistryResponse,
-  visible,
 } from "@casys/pml/registry";
 import type { HubRequest } from "../http/exchange.ts";
 import { shapeOf, shapesLike } from "../store/namespace.ts";
@@ -22,6 +21,7 @@ import { keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
 import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
 import { refused } from "./_refused.ts";
+import { unseenIn } from "./_unseen.ts";
 
 /** How publishers are served. */
 export interface WriteOptions {
@@ -195,7 +195,7 @@ function textIn(members: Readonly<Record<string, unknown>>, name: string): strin
 function reasonIn(members: Readonly<Record<string, unknown>>): string {
   const reason = members.reason ?? "";
   const isShort = typeof reason === "string" && reason.length <= REASON &&
-    visible(reason, Infinity) === reason;
+    !/[\n\t]/.test(reason) && unseenIn(reason) === undefined;
   if (isShort) return reason;
   throw new Unfit(`the reason is no line of at most ${REASON} characters`);
 }
