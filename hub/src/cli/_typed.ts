@@ -23,6 +23,8 @@ export interface Typed {
   /** The hub elsewhere that is changed, in place of the folder. */
   readonly to: string | undefined;
   readonly tag: string | undefined;
+  /** The hash that a backup must have. */
+  readonly checkpoint: string | undefined;
   readonly isDry: boolean;
   readonly isYes: boolean;
   readonly reason: string;
@@ -69,6 +71,7 @@ const OPTIONS = {
   key: { type: "string" },
   to: { type: "string" },
   tag: { type: "string" },
+  checkpoint: { type: "string" },
   "dry-run": { type: "boolean", default: false },
   yes: { type: "boolean", default: false },
   reason: { type: "string", default: "" },
@@ -104,6 +107,7 @@ export function typedOf(args: readonly string[]): Typed {
     rate,
     to,
     tag,
+    checkpoint,
     yes,
     version,
     help,
@@ -116,6 +120,7 @@ export function typedOf(args: readonly string[]): Typed {
     ...{
       to: to === undefined ? undefined : urlOf(to, "--to"),
       tag,
+      checkpoint,
       isDry: values["dry-run"],
       isYes: yes,
     },

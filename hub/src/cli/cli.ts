@@ -54,6 +54,7 @@ Options:
   --rate NUMBER         how many changes each key may make a minute (default: 60)
   --key FILE            signs entries with this Ed25519 key (PEM), served or published
   --to URL              the hub at which to publish
+  --checkpoint HASH     restores only the backup for which \`backup\` printed this
   --tag TAG             lets a tag stand for what is published
   --dry-run             shows what would be published
   --yes                 publishes without a question
@@ -91,10 +92,9 @@ async function command(typed: Typed): Promise<number> {
     case "import":
       return await importFolder(typed);
     case "backup":
-      await backup(data, file);
-      return said(`Wrote ${quoted(file, 300)}`);
+      return said(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
     case "restore":
-      await restore(data, file);
+      await restore(typed);
       return said(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);
     case "key add":
     case "key list":

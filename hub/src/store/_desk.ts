@@ -213,11 +213,12 @@ export class EmbeddedDesk implements Desk {
   addKey(
     { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
   ): Promise<void> {
-    return this.#change(() =>
-      void this.#sql.run("INSERT INTO keys (id, owner, hash, created) VALUES (?, ?, ?, ?)", [
-        ...[id, owner, hash, new Date().toISOString()],
-      ])
-    );
+    const now = new Date().toISOString();
+    return this.#change(() => {
+      const values = [id, owner, hash, now];
+      this.#sql.run("INSERT INTO keys (id, owner, hash, created) VALUES (?, ?, ?, ?)", values);
+      this.#sql.run("INSERT INTO key_records VALUES (?, 'issued', ?, ?, ?)", values);
+    });
   }
 
   /** Takes one of the changes that a key may make a minute. */
@@ -246,9 +247,12 @@ export class EmbeddedDesk implements Desk {
   /** Revokes a key. */
   revokeKey(id: string): Promise<boolean> {
     const now = new Date().toISOString();
-    return this.#change(() =>
-      this.#sql.run("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", [now, id]) > 0
-    );
+    return this.#change(() => {
+      const sql = "UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?";
+      if (this.#sql.run(sql, [now, id]) === 0) return false;
+      this.#sql.run(REVOKED, [id]);
+      return true;
+    });
   }
 
   /** Gives a namespace to an organisation, or to the operator. */
@@ -297,6 +301,9 @@ export class EmbeddedDesk implements Desk {
   }
 }
 
+/** Records that a key was revoked, once. */
+const REVOKED = `INSERT OR IGNORE INTO key_records
+  SELECT id, 'revoked', owner, hash, revoked FROM keys WHERE id = ?`;
 const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
   FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
 

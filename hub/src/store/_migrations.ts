@@ -114,4 +114,17 @@ export const MIGRATIONS: readonly string[] = [
   -- "cl" looks like "d".
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
+  `
+  -- When a key was issued or revoked. A backup whose keys differ from it is refused.
+  CREATE TABLE key_records (
+    id TEXT NOT NULL, what TEXT NOT NULL, owner TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (id, what)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO key_records SELECT id, 'issued', owner, hash, created FROM keys;
+  INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys
+    WHERE revoked IS NOT NULL;
+  `,
 ];
+
+/** The steps that made the table of keys, and of their records. */
+export const [FIRST_KEYS, RECORDED_KEYS] = [2, 6] as const;

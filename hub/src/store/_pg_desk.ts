@@ -133,10 +133,10 @@ export class PgDesk implements Desk {
   addKey(
     { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
   ): Promise<void> {
+    const values = [id, owner, hash, new Date().toISOString()];
     return this.#pg.together(async (sql) => {
-      await sql.run("INSERT INTO keys (id, owner, hash, created) VALUES ($1, $2, $3, $4)", [
-        ...[id, owner, hash, new Date().toISOString()],
-      ]);
+      await sql.run("INSERT INTO keys (id, owner, hash, created) VALUES ($1, $2, $3, $4)", values);
+      await sql.run("INSERT INTO key_records VALUES ($1, 'issued', $2, $3, $4)", values);
     });
   }
 
@@ -168,9 +168,16 @@ export class PgDesk implements Desk {
   /** Revokes a key. */
   revokeKey(id: string): Promise<boolean> {
     const now = new Date().toISOString();
-    return this.#pg.together(async (sql) =>
-      await sql.run("UPDATE keys SET revoked = coalesce(revoked, $1) WHERE id = $2", [now, id]) > 0
-    );
+    return this.#pg.together(async (sql) => {
+      const change = "UPDATE keys SET revoked = coalesce(revoked, $1) WHERE id = $2";
+      if (await sql.run(change, [now, id]) === 0) return false;
+      await sql.run(
+        `INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys WHERE id = $1
+         ON CONFLICT DO NOTHING`,
+        [id],
+      );
+      return true;
+    });
   }
 
   /** Gives a namespace to an organisation, or to the operator. */

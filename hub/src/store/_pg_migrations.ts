@@ -115,6 +115,17 @@ export const PG_MIGRATIONS: readonly string[] = [
   -- "cl" looks like "d".
   UPDATE namespaces SET shape = replace(shape, 'cl', 'd');
   `,
+  `
+  -- When a key was issued or revoked. A backup whose keys differ from it is refused.
+  CREATE TABLE key_records (
+    id text COLLATE "C" NOT NULL, what text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL,
+    hash text COLLATE "C" NOT NULL, at text COLLATE "C" NOT NULL,
+    PRIMARY KEY (id, what)
+  );
+  INSERT INTO key_records SELECT id, 'issued', owner, hash, created FROM keys;
+  INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys
+    WHERE revoked IS NOT NULL;
+  `,
 ];
 
 /** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */

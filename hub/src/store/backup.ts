@@ -5,10 +5,12 @@
  */
 
 import { join } from "node:path";
+import { createHash } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { PmlError, quoted } from "@casys/pml/registry";
 import { assertPlain, openDatabase, versionOf } from "./_database.ts";
 import { DATABASE, openEmbedded } from "./embedded.ts";
+import { FIRST_KEYS, RECORDED_KEYS } from "./_migrations.ts";
 import { isSound } from "./_sound.ts";
 
 /** Writes a backup of the store of a folder. A hub may use the store meanwhile. */
@@ -25,9 +27,10 @@ export async function backup(folder: string, file: string): Promise<void> {
 }
 
 /** Makes the store of a folder from a backup. The folder may have none yet. */
-export async function restore(folder: string, file: string): Promise<void> {
+export async function restore(folder: string, file: string, checkpoint?: string): Promise<void> {
   const target = join(folder, DATABASE);
   if (!exists(file)) throw missing(file);
+  await assertCheckpoint(file, checkpoint);
   if ([target, `${target}-wal`].some(exists)) {
     throw failed("restore to", folder, {
       why: "there is a database already",
@@ -41,11 +44,29 @@ export async function restore(folder: string, file: string): Promise<void> {
   });
 }
 
+/** Returns the hash of a backup: a restore can compare it. */
+export async function checkpointOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  using opened = await Deno.open(file);
+  for await (const part of opened.readable) hash.update(part);
+  return `sha256-${hash.digest("base64")}`;
+}
+
+async function assertCheckpoint(file: string, wanted: string | undefined): Promise<void> {
+  if (wanted === undefined || await checkpointOf(file) === wanted) return;
+  throw failed("restore", file, {
+    why: `its hash is not the checkpoint ${quoted(wanted)}`,
+    hint: "Give the backup whose checkpoint `pml-hub backup` printed",
+  });
+}
+
 /** Checks a backup, and opens a copy of it that has the tables of this program. */
 export async function opened(
   file: string,
+  checkpoint?: string,
 ): Promise<AsyncDisposable & { readonly db: DatabaseSync }> {
   if (!exists(file)) throw missing(file);
+  await assertCheckpoint(file, checkpoint);
   const folder = await Deno.makeTempDir({ prefix: "pml-hub-restore-" });
   const remove = () => Deno.remove(folder, { recursive: true });
   try {
@@ -97,10 +118,14 @@ export async function placed(file: string, make: (part: string) => Promise<void>
 function assertWhole(part: string, file: string): void {
   assertPlain(part);
   try {
-    using db = new DatabaseSync(part, { readOnly: true, allowExtension: false });
+    using db = new DatabaseSync(part, { allowExtension: false });
+    db.exec("PRAGMA query_only = 1");
     const version = versionOf(db, { file });
     const [{ integrity_check: said } = {}] = db.prepare("PRAGMA integrity_check(1)").all();
-    if (version > 0 && said === "ok" && isSound(db, version)) return;
+    if (version > 0 && said === "ok" && isSound(db, version)) {
+      db.exec("PRAGMA query_only = 0");
+      return revokeUnrecordedKeys(db, version);
+    }
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
     // what SQLite says of it is of no use to the person
@@ -109,6 +134,13 @@ function assertWhole(part: string, file: string): void {
     why: "it is no whole backup",
     hint: "Take another backup; this one was cut or changed",
   });
+}
+
+/** Revokes the keys of a backup from before keys had records: nothing tells who issued them. */
+function revokeUnrecordedKeys(db: DatabaseSync, version: number): void {
+  if (version >= RECORDED_KEYS || version < FIRST_KEYS) return;
+  const now = new Date().toISOString();
+  db.prepare("UPDATE keys SET revoked = coalesce(revoked, ?)").run(now);
 }
 
 function missing(file: string): PmlError {

@@ -5,6 +5,7 @@
  */
 
 import { integrityOf } from "@casys/pml/registry";
+import { keyIdOf } from "../store/key_id.ts";
 
 const BEGIN = "pmlhub_";
 const BYTES = 32;
@@ -16,7 +17,7 @@ export function newKey(): { readonly id: string; readonly key: string; readonly 
   const bytes = crypto.getRandomValues(new Uint8Array(BYTES));
   const key = BEGIN + bytes.toBase64({ alphabet: "base64url", omitPadding: true });
   const hash = hashOf(key);
-  return { id: hash.slice("sha256-".length).slice(0, 12), key, hash };
+  return { id: keyIdOf(hash), key, hash };
 }
 
 /** Returns the hash of the key in the header `authorization`; nothing if it has none. */
