@@ -121,7 +121,10 @@ Deno.test("What clients could not use is refused with the reason, and nothing of
     [{ manifest: { ...good, fqdn: "other" } }, /its fqdn is "other", wanted "weather"/],
     [{ manifest: { ...good, version: "1.0.1" } }, /its version is "1.0.1", wanted "1.0.0"/],
     [{ manifest: { ...good, evil: 1 } }, /its key "evil" is none of a manifest/],
-    [{ manifest: { ...good, description: "a\u001b[2Jb" } }, /cannot be seen, U\+001B: "a\\\\?u\{1b\}/],
+    [
+      { manifest: { ...good, description: "a\u001b[2Jb" } },
+      /cannot be seen, U\+001B: "a\\\\?u\{1b\}/,
+    ],
     [{ manifest: { ...good, description: "a\u202eb" } }, /cannot be seen/],
     [{ manifest: { ...good, warnings: ["a\u{e0041}"] } }, /cannot be seen/],
     [{ manifest: { ...good, warnings: { "a\u200bb": "x" } } }, /cannot be seen/],

@@ -1,5 +1,5 @@
 /**
- * Texts of manifests: what a reader sees, and what not.
+ * Texts of manifests that a hub refuses or accepts.
  *
  * @module
  */
