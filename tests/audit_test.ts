@@ -5,10 +5,12 @@
  */
 
 import assert from "node:assert/strict";
-import { appendFile, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { appendFile, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Journal } from "../src/audit/journal.ts";
 import { Redactor } from "../src/audit/redact.ts";
+import { sha256 } from "../src/core/hash.ts";
+import { pause } from "../src/io/waiting.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -112,7 +114,7 @@ Deno.test("pml audit --follow shows what comes, across files, until it is stoppe
   assert.deepEqual(seen.slice(0, 12), [...Array(12).keys()]);
 });
 
-Deno.test("pml audit verify names the record that was changed, what was removed, and links", async () => {
+Deno.test("pml audit verify names the flush that was changed, what was removed, and links (AU2, GX13)", async () => {
   await using ws = await makeScene();
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   const good = await runPml(ws, ["audit", "verify", "--json"]);
@@ -124,7 +126,10 @@ Deno.test("pml audit verify names the record that was changed, what was removed,
   await writeFile(file, text.replace('"kind":"start"', '"kind":"stirt"'));
   const bad = await runPml(ws, ["audit", "verify"]);
   assert.equal(bad.code, 1);
-  assert.ok(bad.stdout.includes(`${file}:2: its content does not fit its hash`), bad.stdout);
+  assert.ok(
+    bad.stdout.includes(`${file}:2: flush 2: its content does not fit its hash`),
+    bad.stdout,
+  );
   await writeFile(file, text);
   await appendFile(file, "no record\n");
   const shown = await runPml(ws, ["audit"]);
@@ -143,3 +148,40 @@ Deno.test("pml audit verify names the record that was changed, what was removed,
   assert.notEqual(linked.code, 0);
   assert.match(linked.stderr, /0002\.jsonl": it is not a regular file/);
 });
+
+Deno.test("pml audit verify compares a checkpoint with a journal that was written anew (GX13)", async () => {
+  await using ws = await makeScene();
+  await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
+  await pause(1_100, new AbortController().signal); // records count for a checkpoint after 1 s
+  const first = await runPml(ws, ["audit", "verify"]);
+  const [, checkpoint = ""] = /^Checkpoint: (.*)$/m.exec(first.stdout) ?? [];
+  assert.match(checkpoint, /^2\d{3}-.*Z\/[0-9a-f]{64}$/, first.stdout);
+  await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
+  const grown = await runPml(ws, ["audit", "verify", "--checkpoint", checkpoint]);
+  assert.equal(grown.code, 0, grown.stdout);
+  const [file = ""] = await filesIn(ws);
+  await forge(file);
+  assert.equal((await runPml(ws, ["audit", "verify"])).code, 0, "the forged chain is whole");
+  const forged = await runPml(ws, ["audit", "verify", "--checkpoint", checkpoint]);
+  assert.equal(forged.code, 1);
+  assert.match(forged.stdout, /are not those of the checkpoint: some were changed or removed/);
+  await rm(file);
+  const removed = await runPml(ws, ["audit", "verify", "--checkpoint", checkpoint, "--json"]);
+  assert.equal(JSON.parse(removed.stdout).matches, false);
+  const wrong = await runPml(ws, ["audit", "verify", "--checkpoint", "x"]);
+  assert.equal(wrong.code, 2);
+});
+
+/** Removes the start of a call, and hashes all that is left anew. */
+async function forge(file: string): Promise<void> {
+  const lines = (await readFile(file, "utf8")).trimEnd().split("\n");
+  const records = lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind !== "start");
+  let prev = "0".repeat(64);
+  const forged = records.map(({ flush: _, prev: __, hash: ___, seq: ____, ...record }, at) => {
+    const body = JSON.stringify({ seq: at, ...record }).slice(0, -1);
+    const text = `${body},"flush":${at + 1},"prev":"${prev}"`;
+    prev = sha256(text);
+    return `${text},"hash":"${prev}"}\n`;
+  });
+  await writeFile(file, forged.join(""));
+}

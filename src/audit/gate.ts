@@ -11,6 +11,10 @@ import type { EndRecord, StartRecord } from "./journal.ts";
 import type { Records } from "./records.ts";
 import { shapeOf, sizeOf } from "./shape.ts";
 
+/** So many names with objects of so many names are no large shape. */
+const FEW = 3;
+const LONGEST_SHAPE = 12_000;
+
 /**
  * Refuses calls whose start could not be recorded, and records the end of all others. If a call may
  * run without a record, its answer says so.
@@ -71,8 +75,20 @@ export function startOf(call: Omit<Call, "signal">): StartRecord {
     ...(call.request !== undefined && { request: call.request }),
     ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
     ...(call.answer && { answer: call.answer.reply }),
-    arguments: shapeOf(call.arguments),
+    ...argumentsOf(call.arguments),
   };
+}
+
+/** Returns the shape of arguments, or how large they are if their shape is too large. */
+function argumentsOf(
+  values: Call["arguments"],
+): Pick<StartRecord, "arguments" | "argumentsOmitted" | "argumentsBytes"> {
+  const shape = shapeOf(values);
+  const isSmall = Object.keys(objectOf(shape)).length <= FEW ||
+    JSON.stringify(shape).length <= LONGEST_SHAPE;
+  if (isSmall) return { arguments: shape };
+  const { length: argumentsBytes } = new TextEncoder().encode(JSON.stringify(values));
+  return { arguments: null, argumentsOmitted: true, argumentsBytes };
 }
 
 /** Returns the rule without exact arguments, because they are those of the call. */

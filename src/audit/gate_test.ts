@@ -3,7 +3,7 @@ import type { Call, CallTool, Outcome } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { ERROR_CODES, PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
-import { auditGate } from "./gate.ts";
+import { auditGate, startOf } from "./gate.ts";
 import type { JournalRecord } from "./journal.ts";
 
 const CALL: Call = {
@@ -118,4 +118,23 @@ Deno.test("auditGate() never reaches the tool before its start is written, nor i
     code: "AUDIT_UNAVAILABLE",
   });
   assert.equal(ran, false);
+});
+
+Deno.test("startOf() records the size of arguments whose shape is too large (GX13)", () => {
+  const call = { callId: "1", actor: "a", via: "call", id: "s:t" } as const;
+  const names = (at: number) =>
+    Object.fromEntries(
+      Array.from({ length: 32 }, (_, n) => [`name_${at}_${n}_${"x".repeat(40)}`, 1]),
+    );
+  const large = Object.fromEntries(
+    Array.from({ length: 32 }, (_, at) => [`group_${at}`, names(at)]),
+  );
+  const { arguments: shape, argumentsOmitted, argumentsBytes } = startOf({
+    ...call,
+    arguments: large,
+  } as never);
+  assert.deepEqual([shape, argumentsOmitted], [null, true]);
+  assert.equal(argumentsBytes, new TextEncoder().encode(JSON.stringify(large)).length);
+  const small = startOf({ ...call, arguments: { é: "é" } } as never);
+  assert.deepEqual(Object.keys(small).filter((key) => key.startsWith("arguments")), ["arguments"]);
 });

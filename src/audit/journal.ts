@@ -1,6 +1,7 @@
 /**
  * The journal: records of which tool was called, by whom, under which rule and with what outcome.
- * The records are lines of JSON in a hash chain.
+ * The records are lines of JSON. The last record of each flush has the hash of the flush and of the
+ * one before it.
  *
  * @module
  */
@@ -13,7 +14,9 @@ import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 
-/** The `prev` of the first record of a process. */
+/** The version of the format. In version 1 each record had a hash of its own. */
+const VERSION = 2;
+/** The `prev` of the first flush of a process. */
 const NO_HASH = "0".repeat(64);
 /** How long the end of a call may wait for other records, in milliseconds. */
 const END_MS = 5;
@@ -43,6 +46,10 @@ export interface StartRecord {
   readonly answer?: string;
   /** The shape only: even from a hash, a short argument could be guessed. */
   readonly arguments: Json;
+  /** Set if the shape is too large for a record. */
+  readonly argumentsOmitted?: true;
+  /** The bytes of the arguments as JSON, if their shape was omitted. */
+  readonly argumentsBytes?: number;
 }
 
 /** The record after a call, whatever its outcome. */
@@ -97,14 +104,14 @@ export class Journal implements Disposable {
   #files = 0;
   /** The paths of the files that were created and not removed. */
   readonly #made: string[] = [];
-  /** The end of the chain: the number of the next record, and the hash of the one before it. */
-  #chain = { seq: 0, prev: NO_HASH };
+  /** The numbers of the next record and of the next flush, and the hash of the flush before it. */
+  #chain = { seq: 0, flush: 1, prev: NO_HASH };
   /** The end of the chain in the files. A failed write goes back to it. */
   #written = this.#chain;
   /** The present millisecond, as a number and as records tell it. */
   #now = 0;
   #at = "";
-  /** The records that wait, and who waits for them. */
+  /** The records that wait, the last one without its end, and who waits for them. */
   #lines = "";
   #waiting: Done[] = [];
   /** Why nothing that waits can be written. */
@@ -190,22 +197,28 @@ export class Journal implements Disposable {
       return done?.(lost);
     }
     if (this.#lines === "") this.#look();
-    this.#lines += this.#lineOf(record);
+    this.#lines += `${this.#lines === "" ? "" : "}\n"}${this.#lineOf(record)}`;
     if (done) this.#waiting.push(done);
     if (this.#lines.length >= MOST_WAITING) this.#flush();
   }
 
-  /** Gives a record its place in the chain. */
+  /** Returns the line of a record without its end, and counts it. */
   #lineOf(record: JournalRecord): string {
-    const { seq, prev } = this.#chain;
+    const { seq } = this.#chain;
     const now = Date.now();
     if (now !== this.#now) [this.#now, this.#at] = [now, new Date(now).toISOString()];
     const body = bodyOf(record, this.#options.redactor);
-    const line = `{"seq":${seq},"at":"${this.#at}","prev":"${prev}",${body}`;
-    // The hash covers everything before it.
-    const own = hash("sha256", line, "hex");
-    this.#chain = { seq: seq + 1, prev: own };
-    return `${line},"hash":"${own}"}\n`;
+    this.#chain = { ...this.#chain, seq: seq + 1 };
+    return `{"seq":${seq},"at":"${this.#at}",${body}`;
+  }
+
+  /** Ends a flush with its hash, which covers everything before it. */
+  #sealed(lines: string): string {
+    const { flush, prev } = this.#chain;
+    const text = `${lines},"flush":${flush},"prev":"${prev}"`;
+    const own = hash("sha256", text, "hex");
+    this.#chain = { ...this.#chain, flush: flush + 1, prev: own };
+    return `${text},"hash":"${own}"}\n`;
   }
 
   #flush(): void {
@@ -216,7 +229,7 @@ export class Journal implements Disposable {
     let lost: PmlError | undefined;
     try {
       if (this.#file === undefined) throw this.#lost;
-      this.#file.append(lines);
+      this.#file.append(this.#sealed(lines));
       this.#written = this.#chain;
     } catch (error) {
       this.#chain = this.#written;
@@ -251,10 +264,10 @@ export class Journal implements Disposable {
     this.#files += 1;
     const name = `${this.#run}.${String(this.#files).padStart(4, "0")}.jsonl`;
     const file = this.#file = JournalFile.create(join(this.#folder, name));
-    const about = { run: this.#run, file: this.#files, pid: Deno.pid };
+    const about = { run: this.#run, file: this.#files, pid: Deno.pid, version: VERSION };
     const opened = { kind: "event", event: "journal opened", about } as const;
     try {
-      file.append(this.#lineOf(opened));
+      file.append(this.#sealed(this.#lineOf(opened)));
       this.#written = this.#chain;
       this.#made.push(file.path);
     } catch (error) {
@@ -311,7 +324,7 @@ function isOwn(record: JournalRecord): boolean {
 
 // Removes the parts that others fill. The caller, the tool and the outcome stay.
 function shortened(record: JournalRecord): JournalRecord {
-  if (record.kind === "start") return { ...record, arguments: "too large to tell" };
+  if (record.kind === "start") return { ...record, arguments: null, argumentsOmitted: true };
   if (record.kind === "event") return { ...record, about: { left_out: "too large to tell" } };
   return record;
 }

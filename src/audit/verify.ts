@@ -1,87 +1,166 @@
 /**
- * Checks the journal of a process: every record must be complete, in order, and chained to the one
- * before it.
+ * Checks the journal of a process: every flush of records must be complete, in order, and chained to
+ * the one before it. In version 1 of the format each record is a flush.
  *
  * @module
  */
 
 import { sha256 } from "../core/hash.ts";
+import type { JsonObject } from "../core/json.ts";
 import { openJournalFile, recordOf } from "./journal_lines.ts";
 
 const NO_HASH = "0".repeat(64);
-
-const LINE =
+/** A line of version 1. */
+const OLD_LINE =
   /^(\{"seq":(\d{1,15}),"at":"[^"]+","prev":"([0-9a-f]{64})",.*),"hash":"([0-9a-f]{64})"\}$/;
+const IS_OLD = /^\{"seq":\d{1,15},"at":"[^"]+","prev":/;
+/** The end of a flush. No text of a record has quotes that are not escaped. */
+const SEAL = /^(.*,"flush":(\d{1,15}),"prev":"([0-9a-f]{64})"),"hash":"([0-9a-f]{64})"\}$/;
 
 /** The result of checking a journal. */
 export interface JournalCheck {
-  /** The number of complete records before the first bad one. */
+  /** The number of records before the first bad flush. */
   readonly records: number;
-  /** The first bad record: its file, its line counted from 1, and what is wrong with it. */
-  readonly bad?: { readonly file: string; readonly line: number; readonly reason: string };
+  /** The first bad flush: its number, its file, its first line, and what is wrong with it. */
+  readonly bad?: {
+    readonly flush: number;
+    readonly file: string;
+    readonly line: number;
+    readonly reason: string;
+  };
   /** Whether the process closed the journal. If not, its end may be cut off. */
   readonly closed: boolean;
   /**
    * Whether the first record is the first of the process. Older files of a long run are removed.
    */
   readonly complete: boolean;
+  /** The hash of the last flush until the time that was asked for, if there is one. */
+  readonly head?: string;
 }
 
-/** Reads the files of one process in their order, and returns the first record that was changed. */
-export async function verifyJournal(paths: string | readonly string[]): Promise<JournalCheck> {
-  const check = new Check();
+/**
+ * Reads the files of one process in their order, and returns the first flush that was changed. The
+ * result has the hash of the last flush until `until`, an ISO time.
+ */
+export async function verifyJournal(
+  paths: string | readonly string[],
+  until = "",
+): Promise<JournalCheck> {
+  const check = new Check(until);
   for (const file of typeof paths === "string" ? [paths] : paths) {
     using lines = openJournalFile(file);
     // Files are removed from the oldest on, so those that are left tell what is missing.
     if (lines === undefined) continue;
-    let line = 0;
+    check.begin(file);
     for await (const text of lines.read()) {
-      line += 1;
-      if (!check.take(text, line === 1)) return check.result({ file, line });
+      if (!check.take(text)) return check.result();
     }
-    if (lines.rest !== "" && !check.take("", line === 0)) {
-      return check.result({ file, line: line + 1 });
-    }
+    if (!check.end(lines.rest)) return check.result();
   }
   return check.result();
 }
 
+/** What a line is: a part of a flush, or its end with what is hashed. */
+interface Sealed {
+  readonly text: string;
+  readonly flush: number;
+  readonly prev: string;
+  readonly hash: string;
+}
+
 class Check {
+  readonly #until: string;
+  #file = "";
+  #line = 0;
+  /** The first line of the flush, counted from 1. */
+  #first = 1;
+  #lines: string[] = [];
+  #parsed: JsonObject[] = [];
   #records = 0;
   #seq = -1;
+  #flush = 0;
   #last = NO_HASH;
   #complete = true;
   #closed = false;
+  #head: string | undefined;
   #reason = "";
 
-  take(line: string, opens: boolean): boolean {
-    this.#reason = this.#fault(line, opens) ?? "";
-    return this.#reason === "";
+  constructor(until: string) {
+    this.#until = until;
   }
 
-  result(bad?: { readonly file: string; readonly line: number }): JournalCheck {
+  /** Begins a file. */
+  begin(file: string): void {
+    this.#file = file;
+    this.#line = 0;
+    this.#first = 1;
+  }
+
+  /** Takes a line. Returns false if its flush is bad. */
+  take(line: string): boolean {
+    this.#line += 1;
+    this.#lines.push(line);
+    const record = recordOf(line);
+    if (record === undefined) return this.#fail("it is not a whole record");
+    this.#parsed.push(record);
+    const sealed = sealedOf(line);
+    if (sealed === undefined) return true;
+    const text = [...this.#lines.slice(0, -1), sealed.text].join("\n");
+    if (sha256(text) !== sealed.hash) return this.#fail("its content does not fit its hash");
+    return this.#close(sealed);
+  }
+
+  /** Ends a file. Returns false if its last flush is bad. */
+  end(rest: string): boolean {
+    if (rest !== "") return this.#fail("it is not a whole record");
+    return this.#lines.length === 0 || this.#fail("its end is missing");
+  }
+
+  result(): JournalCheck {
+    const [file, line, flush, reason] = [this.#file, this.#first, this.#flush + 1, this.#reason];
     return {
-      ...(bad ? { bad: { ...bad, reason: this.#reason } } : {}),
+      ...reason !== "" && { bad: { flush, file, line, reason } },
       records: this.#records,
       closed: this.#closed,
       complete: this.#complete,
+      ...this.#head !== undefined && { head: this.#head },
     };
   }
 
-  #fault(line: string, opens: boolean): string | undefined {
-    const [, text = "", seq, prev, hash = ""] = LINE.exec(line) ?? [];
-    const record = recordOf(line);
-    if (seq === undefined || !record) return "it is not a whole record";
-    if (sha256(text) !== hash) return "its content does not fit its hash";
-    if (opens && record.event !== "journal opened") return "the records before it are missing";
-    if (this.#records === 0 && Number(seq) > 0) this.#complete = false;
-    else if (prev !== this.#last || Number(seq) !== this.#seq + 1) {
-      return "it does not follow the record before it";
-    }
-    this.#seq = Number(seq);
-    this.#last = hash;
-    this.#records += 1;
-    if (record.event === "journal closed") this.#closed = true;
-    return undefined;
+  #fail(reason: string): false {
+    this.#reason = reason;
+    return false;
   }
+
+  #close({ flush, prev, hash }: Sealed): boolean {
+    const records = this.#parsed;
+    const [first, last] = [records[0], records.at(-1)];
+    const isOpening = this.#first === 1;
+    if (isOpening && first?.event !== "journal opened") {
+      return this.#fail("the records before it are missing");
+    }
+    const isLater = this.#records === 0 && Number(first?.seq) > 0;
+    if (isLater) {
+      [this.#complete, this.#flush, this.#seq] = [false, flush - 1, Number(first?.seq) - 1];
+    }
+    const follows = (isLater || prev === this.#last) && flush === this.#flush + 1 &&
+      records.every(({ seq }, at) => seq === this.#seq + 1 + at);
+    if (!follows) return this.#fail("it does not follow the flush before it");
+    this.#seq += records.length;
+    this.#records += records.length;
+    [this.#flush, this.#last] = [flush, hash];
+    if (records.some(({ event }) => event === "journal closed")) this.#closed = true;
+    if (String(last?.at) <= this.#until) this.#head = hash;
+    [this.#lines, this.#parsed, this.#first] = [[], [], this.#line + 1];
+    return true;
+  }
+}
+
+function sealedOf(line: string): Sealed | undefined {
+  if (IS_OLD.test(line)) {
+    const [, text = "", seq, prev = "", hash = ""] = OLD_LINE.exec(line) ?? [];
+    return { text, flush: Number(seq) + 1, prev, hash };
+  }
+  const [, text = "", flush, prev = "", hash = ""] = SEAL.exec(line) ?? [];
+  return flush === undefined ? undefined : { text, flush: Number(flush), prev, hash };
 }

@@ -1,18 +1,21 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
+import { sha256 } from "../core/hash.ts";
 import { Journal } from "./journal.ts";
 import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
 
+const OPTIONS = {
+  redactor: new Redactor(),
+  onFailure: assert.fail,
+  fileBytes: 16_000_000,
+  filesKept: 8,
+};
+
 async function written(calls: number): Promise<{ readonly home: string; readonly text: string }> {
   const home = Deno.makeTempDirSync();
-  const journal = Journal.open(home, {
-    redactor: new Redactor(),
-    onFailure: assert.fail,
-    fileBytes: 16_000_000,
-    filesKept: 8,
-  });
+  const journal = Journal.open(home, OPTIONS);
   for (let i = 0; i < calls; i++) {
     const callId = `c${i}`;
     await journal.write({
@@ -42,53 +45,102 @@ Deno.test("verifyJournal() passes what was written", async () => {
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("verifyJournal() names the record of any changed byte", async () => {
+/** Returns the number of the flush that each line belongs to. */
+function flushesOf(text: string): readonly number[] {
+  let flush = 1;
+  return text.trimEnd().split("\n").map((line) => line.includes('"hash":') ? flush++ : flush);
+}
+
+Deno.test("verifyJournal() names the flush of any changed byte (AU2, GX13)", async () => {
   const { home, text } = await written(3);
   const file = join(home, "copy.jsonl");
   const bytes = new TextEncoder().encode(text);
+  const flushes = flushesOf(text);
   await fc.assert(
     fc.asyncProperty(fc.nat(bytes.length - 1), fc.integer({ min: 0, max: 255 }), async (at, to) => {
       fc.pre(bytes[at] !== to);
       Deno.writeFileSync(file, bytes.with(at, to));
       const line = text.slice(0, at).split("\n").length;
-      assert.equal((await verifyJournal(file)).bad?.line, line);
+      assert.equal((await verifyJournal(file)).bad?.flush, flushes[line - 1]);
     }),
     { numRuns: 400 },
   );
   Deno.removeSync(home, { recursive: true });
 });
 
-Deno.test("verifyJournal() names the first record after a deletion, a swap, a copy and a cut", async () => {
+Deno.test("verifyJournal() names the first flush after a deletion, a swap, a copy and a cut (AU2, GX13)", async () => {
   const { home, text } = await written(4);
   const file = join(home, "copy.jsonl");
   const lines = text.trimEnd().split("\n");
+  const flushes = flushesOf(text);
   const [a = "", b = "", c = "", ...rest] = lines;
   const last = lines.at(-1) ?? "";
-  const cases: readonly (readonly [readonly string[], number])[] = [
+  const cases: readonly (readonly [readonly string[], number | undefined])[] = [
     [[b, c, ...rest], 1],
-    [[a, c, ...rest], 2],
-    [[a, c, b, ...rest], 2],
-    [[a, b, b, c, ...rest], 3],
-    [[...lines, last], lines.length + 1],
+    [[a, c, ...rest], flushes[1]],
+    [[a, c, b, ...rest], flushes[1]],
+    [[a, b, b, c, ...rest], flushes[2]],
+    [[...lines, last], (flushes.at(-1) ?? 0) + 1],
     [["", ...lines], 1],
   ];
-  for (const [tampered, line] of cases) {
+  for (const [tampered, flush] of cases) {
     Deno.writeTextFileSync(file, `${tampered.join("\n")}\n`);
-    assert.equal((await verifyJournal(file)).bad?.line, line);
+    assert.equal((await verifyJournal(file)).bad?.flush, flush);
   }
   Deno.writeTextFileSync(file, text.slice(0, -20));
-  assert.equal((await verifyJournal(file)).bad?.line, lines.length);
+  assert.equal((await verifyJournal(file)).bad?.flush, flushes.at(-1));
   Deno.writeTextFileSync(file, `\ufeff${text}`);
-  assert.equal((await verifyJournal(file)).bad?.line, 1);
+  assert.equal((await verifyJournal(file)).bad?.flush, 1);
   Deno.writeTextFileSync(file, "");
   assert.equal((await verifyJournal(file)).closed, false);
+  Deno.removeSync(home, { recursive: true });
+});
+
+Deno.test("one flush of many records has one hash, and any record of it is covered (GX13)", async () => {
+  const home = Deno.makeTempDirSync();
+  {
+    using journal = Journal.open(home, OPTIONS);
+    for (let at = 0; at < 5; at++) journal.append({ kind: "event", event: `e${at}` });
+    await journal.write({ kind: "event", event: "e5" });
+  }
+  const [entry] = [...Deno.readDirSync(join(home, "journal"))];
+  const file = join(home, "journal", entry?.name ?? "");
+  const text = Deno.readTextFileSync(file);
+  assert.equal(text.match(/"hash":/g)?.length, 3); // opened, the events, closed
+  const lines = text.split("\n");
+  for (let at = 1; at < 7; at++) {
+    Deno.writeTextFileSync(file, lines.toSpliced(at, 1).join("\n"));
+    const { bad } = await verifyJournal(file);
+    assert.equal(bad?.flush, 2, `without line ${at + 1}`);
+  }
+  Deno.removeSync(home, { recursive: true });
+});
+
+Deno.test("verifyJournal() reads version 1, in which each record has a hash (GX13)", async () => {
+  const home = Deno.makeTempDirSync();
+  const file = join(home, "old.jsonl");
+  let prev = "0".repeat(64);
+  const lines = ["journal opened", "one", "two", "journal closed"].map((event, seq) => {
+    const at = `2026-01-01T00:00:0${seq}.000Z`;
+    const text = `{"seq":${seq},"at":"${at}","prev":"${prev}","kind":"event","event":"${event}"`;
+    prev = sha256(text);
+    return `${text},"hash":"${prev}"}\n`;
+  });
+  Deno.writeTextFileSync(file, lines.join(""));
+  const check = await verifyJournal(file, "2027");
+  assert.deepEqual(check, { records: 4, closed: true, complete: true, head: prev });
+  Deno.writeTextFileSync(file, lines.toSpliced(1, 1).join(""));
+  const { bad } = await verifyJournal(file);
+  assert.deepEqual([bad?.flush, bad?.line], [2, 2]);
   Deno.removeSync(home, { recursive: true });
 });
 
 Deno.test("verifyJournal() tells that an end may have been cut off whole", async () => {
   const { home, text } = await written(3);
   const file = join(home, "copy.jsonl");
-  Deno.writeTextFileSync(file, `${text.trimEnd().split("\n").slice(0, -2).join("\n")}\n`);
+  const cut = text.slice(0, text.lastIndexOf("\n", text.lastIndexOf('"hash":') - 400) + 1);
+  const whole = cut.slice(0, cut.indexOf("\n", cut.lastIndexOf('"hash":')) + 1);
+  Deno.writeTextFileSync(file, whole);
   const check = await verifyJournal(file);
   assert.deepEqual([check.bad, check.closed], [undefined, false]);
   Deno.removeSync(home, { recursive: true });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { checkJournal, JournalReader } from "../app/app_journal.ts";
+import { checkJournal, checkpointOf, JournalReader } from "../app/app_journal.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, type JsonObject, quoted, visible } from "../core/json.ts";
 import { matches, parsePattern, type Pattern } from "../core/pattern.ts";
@@ -19,6 +19,9 @@ const KINDS = ["start", "end", "event"];
 const FAILURES: readonly unknown[] = ["failed", "tool error"];
 const LIMIT_MAX = 100_000;
 const FOLLOW_MS = 200;
+const CHECKPOINT = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\/[0-9a-f]{64}$/;
+/** Records of the last second may still be on their way to a file. */
+const SETTLED_MS = 1_000;
 const UNITS = new Map([["s", 1_000], ["m", 60_000], ["h", 3_600_000], ["d", 86_400_000]]);
 
 /** A line to show: a record, and the tool and verdict of the call that it belongs to. */
@@ -36,7 +39,10 @@ export function audit(typed: Typed): Promise<number> {
   const { words: [what, ...more], json = false } = typed;
   const isCheck = what === "verify" && more.length === 0;
   const command = async (at: CommandContext): Promise<Shown> => {
-    if (isCheck) return await verify(at);
+    if (isCheck) return await verify(at, typed.checkpoint);
+    if (typed.checkpoint !== undefined) {
+      throw usage("--checkpoint belongs to audit verify", "Run pml audit verify --checkpoint TEXT");
+    }
     if (what === undefined) return await showJournal(at, typed);
     throw unknownWords("audit", { ...typed, known: ["verify"] });
   };
@@ -158,12 +164,26 @@ function timeOf(since: string): string {
   );
 }
 
-async function verify({ app }: CommandContext): Promise<Shown> {
-  const checks = await checkJournal(app.config().home);
+async function verify({ app }: CommandContext, given: string | undefined): Promise<Shown> {
+  const [, since] = given === undefined ? [] : CHECKPOINT.exec(given) ?? [];
+  if (given !== undefined && since === undefined) {
+    throw usage(
+      `Cannot read the checkpoint ${quoted(given, 100)}`,
+      "Give the checkpoint as pml audit verify printed it",
+    );
+  }
+  const { home } = app.config();
+  const until = new Date(Date.now() - SETTLED_MS).toISOString();
+  const checks = await checkJournal(home, until);
+  const differs = since !== undefined &&
+    checkpointOf(await checkJournal(home, since), since) !== given;
   const bad = checks.flatMap(({ bad }) => bad ?? []);
-  const ok = bad.length === 0;
+  const ok = bad.length === 0 && !differs;
+  const checkpoint = bad.length === 0 ? checkpointOf(checks, until) : undefined;
   const value = {
     ok,
+    ...since !== undefined && { matches: !differs },
+    ...checkpoint !== undefined && { checkpoint },
     files: checks.flatMap(({ files }) => files).length,
     records: checks.reduce((all, { records }) => all + records, 0),
     bad,
@@ -171,12 +191,16 @@ async function verify({ app }: CommandContext): Promise<Shown> {
     open: checks.filter((check) => !check.closed && !check.bad).map(({ files }) => files.at(-1)),
   };
   const lines = [
-    ...bad.map(({ file, line, reason }) => `${file}:${line}: ${reason}`),
+    ...bad.map(({ file, line, flush, reason }) => `${file}:${line}: flush ${flush}: ${reason}`),
+    ...(differs
+      ? [`Records until ${since} are not those of the checkpoint: some were changed or removed`]
+      : []),
     ...value.cut.map((file) => `${file}: older records of its process were removed`),
     ...value.open.map((file) => `${file}: not closed; its process runs, or its end may be missing`),
     `${counted(value.records, "record")} in ${counted(value.files, "file")}: ${
       ok ? "unchanged" : "BROKEN"
     }`,
+    ...checkpoint === undefined ? [] : [`Checkpoint: ${checkpoint}`],
   ];
   return { value, text: lines.join("\n"), code: ok ? 0 : 1 };
 }

@@ -69,6 +69,7 @@ export interface Typed {
   readonly kind?: string;
   readonly since?: string;
   readonly failed?: boolean;
+  readonly checkpoint?: string;
   readonly follow?: boolean;
   readonly list?: boolean;
   readonly revoke?: boolean;
