@@ -114,7 +114,7 @@ Deno.test("pml audit --follow shows what comes, across files, until it is stoppe
   assert.deepEqual(seen.slice(0, 12), [...Array(12).keys()]);
 });
 
-Deno.test("pml audit verify names the flush that was changed, what was removed, and links (AU2, GX13)", async () => {
+Deno.test("pml audit verify names the changed flush, removed files, and links (AU2, GX13)", async () => {
   await using ws = await makeScene();
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   const good = await runPml(ws, ["audit", "verify", "--json"]);

@@ -14,7 +14,7 @@ import { privateFolder } from "../io/private_files.ts";
 import type { Redactor } from "./redact.ts";
 import { JournalFile, prune, removeIfThere } from "./_journal_file.ts";
 
-/** The version of the format. In version 1 each record had a hash of its own. */
+/** The version of the format. In version 1 each record had its own hash. */
 const VERSION = 2;
 /** The `prev` of the first flush of a process. */
 const NO_HASH = "0".repeat(64);

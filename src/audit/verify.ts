@@ -21,7 +21,7 @@ const SEAL = /^(.*,"flush":(\d{1,15}),"prev":"([0-9a-f]{64})"),"hash":"([0-9a-f]
 export interface JournalCheck {
   /** The number of records before the first bad flush. */
   readonly records: number;
-  /** The first bad flush: its number, its file, its first line, and what is wrong with it. */
+  /** The first bad flush: its number, its file, its first line, and the reason. */
   readonly bad?: {
     readonly flush: number;
     readonly file: string;
@@ -60,7 +60,7 @@ export async function verifyJournal(
   return check.result();
 }
 
-/** What a line is: a part of a flush, or its end with what is hashed. */
+/** The last line of a flush. `text` is the hashed part. */
 interface Sealed {
   readonly text: string;
   readonly flush: number;

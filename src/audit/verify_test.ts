@@ -116,6 +116,17 @@ Deno.test("one flush of many records has one hash, and any record of it is cover
   Deno.removeSync(home, { recursive: true });
 });
 
+Deno.test("verifyJournal() names a flush of another process with the same numbers (GX13)", async () => {
+  const [one, other] = [await written(3), await written(3)];
+  const file = join(one.home, "copy.jsonl");
+  const lines = one.text.split("\n");
+  assert.equal(flushesOf(one.text)[1], 2);
+  Deno.writeTextFileSync(file, lines.with(1, other.text.split("\n")[1] ?? "").join("\n"));
+  const { bad } = await verifyJournal(file);
+  assert.match(`${bad?.flush} ${bad?.reason}`, /^2 it does not follow/);
+  for (const { home } of [one, other]) Deno.removeSync(home, { recursive: true });
+});
+
 Deno.test("verifyJournal() reads version 1, in which each record has a hash (GX13)", async () => {
   const home = Deno.makeTempDirSync();
   const file = join(home, "old.jsonl");

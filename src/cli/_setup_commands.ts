@@ -86,7 +86,7 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--since <time>": "only since: 30m, 2h, 7d or a date",
       "--failed": "only calls that failed",
       "--limit <number>": "show at most this many, 1 to 100000; 50 by default",
-      "--checkpoint <text>": "verify: compare with what an earlier verify printed",
+      "--checkpoint <text>": "verify: compare with the checkpoint of an earlier verify",
     },
     examples: ["pml audit --failed --since 2h", "pml audit verify"],
   },
