@@ -123,7 +123,10 @@ Deno.test("pml add of an address writes it, and of a registry's name shows what 
   assert.equal(remote.code, 0, remote.stdout);
   assert.match(remote.stdout, /far has \d+ tools?:/);
   const offered = await runPmlOnTerminal(ws, ["add", "clock"], {
-    typed: [["Use clock in this workspace?", "yes"]],
+    typed: [["Use clock in this workspace?", "y"], [
+      /\| description: Tell the time[^]*Keep clock/,
+      "y",
+    ]],
   });
   assert.equal(offered.code, 0, offered.stdout);
   assert.match(offered.stdout, /clock has 1 tool:/);

@@ -120,8 +120,9 @@ async function lookedUp(
       const found = await registries();
       const isNamed = isTyped === true || policy.names(name) || isCloud;
       // The lists of cloud servers are PML's own and the hub's.
-      const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed };
-      name = await found.entryOf(name, splitToolId(id).tool, isNamed);
+      const { tool } = splitToolId(id);
+      const options = { signal, isAllowed: allowsBeforehand(policy, verdict), isNamed, tool };
+      name = await found.entryOf(name, tool, isNamed);
       const unapproved = await found.unapproved(name, options) ??
         // Nobody offers a name that the person typed, or no server has it: it may be a capability.
         (isNamed && name === server.name && found.at(name) === undefined && isEntry(id)

@@ -34,6 +34,7 @@ import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../modules/builtin_names.ts";
 import { Approvals } from "../permissions/approvals.ts";
 import { askGate, type AskGateOptions, judged, refuse, unasked } from "../permissions/gate.ts";
+import { definitionLines } from "../permissions/definition_texts.ts";
 import { approvalRequired } from "../permissions/left.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
@@ -283,16 +284,24 @@ export class CallPath implements AsyncDisposable {
 
   async #subjectOf(call: PassCall): Promise<Subject> {
     const { rules, config } = this.#options.policy.now;
-    const { server, definition } = call.pass;
+    const { server } = call.pass;
+    const definition = await call.pass.definition();
+    const hash = definitionHash(definition);
+    // Built-in servers describe themselves in PML's own words, and a capability was shown when it
+    // was saved.
+    const isKnown = call.method !== undefined || server.origin === "builtin" ||
+      server.kind === "capability" || this.approvals.hasRead(hash);
+    const lines = isKnown ? [] : definitionLines(definition);
     return {
       tool: call.id,
       arguments: shownArguments(call),
-      definition: definitionHash(await definition()),
+      definition: hash,
       // Who has another token is somebody else.
       rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
       workspace: config.workspace,
       facts: [...await server.consentLines(call), ...factsOf(call)],
+      ...lines.length === 0 ? {} : { definitionLines: lines },
     };
   }
 

@@ -12,8 +12,10 @@ import type { Keys } from "../config/keys.ts";
 import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import { definitionLines } from "../permissions/definition_texts.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
+import { definitionHash } from "../registry/integrity.ts";
 import { pinnedChanges } from "../registry/lock.ts";
 import { requiredOf } from "../registry/manifest.ts";
 import { entryName, fqdnOf } from "../registry/fqdn.ts";
@@ -40,6 +42,8 @@ export interface Beforehand {
   readonly isAllowed: boolean;
   /** Whether the person said this name, or PML itself. */
   readonly isNamed: boolean;
+  /** The tool that is called, whose texts the question shows. */
+  readonly tool?: string;
 }
 
 /** The servers of registries in this workspace. */
@@ -173,7 +177,7 @@ export class RegistryServers implements Disposable {
    */
   async unapproved(
     name: string,
-    { signal, isAllowed, isNamed }: Beforehand,
+    { signal, isAllowed, isNamed, tool }: Beforehand,
   ): Promise<Unapproved | undefined> {
     if (this.#isOther(name)) return undefined;
     const { home } = await this.#options.pins.state();
@@ -191,7 +195,11 @@ export class RegistryServers implements Disposable {
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
       assertKeys(found.manifest, this.#options.keys);
       const { facts } = unapproved;
-      return { ...unapproved, facts: [...facts, ...await this.lookup.textOf(found, signal)] };
+      return {
+        ...unapproved,
+        ...textsOf(found.manifest, tool),
+        facts: [...facts, ...await this.lookup.textOf(found, signal)],
+      };
     }
     await unapproved?.accept();
     this.#take(server);
@@ -286,4 +294,15 @@ export class RegistryServers implements Disposable {
     this.#found.set(name, server);
     return server;
   }
+}
+
+/** Returns what the question shows of the tool of a call, if its registry describes it. */
+function textsOf(
+  { tools }: Found["manifest"],
+  tool: string | undefined,
+): Pick<Unapproved, "definition" | "definitionLines"> {
+  const definition = tools.find(({ name }) => name === tool)?.definition;
+  return definition === undefined
+    ? {}
+    : { definition: definitionHash(definition), definitionLines: definitionLines(definition) };
 }

@@ -6,6 +6,7 @@
 
 import { serverToSignInAt } from "../app/logins.ts";
 import { prune } from "../app/prune.ts";
+import { unreadTools } from "../app/unread_tools.ts";
 import { shownDefinition } from "../config/client_servers.ts";
 import { serverText } from "../config/shown.ts";
 import { counted } from "../core/amounts.ts";
@@ -63,7 +64,12 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
   if (!await agrees(`Add ${name} and start it?`, at, facts)) return unchanged();
   await change.write();
   await at.app.policy.reload();
-  return await tried(at, { name, isNpm: program === "npx" });
+  const takeOut = async () => {
+    const settings = [{ at: ["mcpServers", name] as const, entry: undefined }];
+    await (await changeOf(at.app, { workspace: typed.workspace === true, settings })).write();
+    await at.app.policy.reload();
+  };
+  return await tried(at, { name, isNpm: program === "npx", takeOut });
 }
 
 /** Returns the change that adds a definition, without the secrets in it. */
@@ -95,7 +101,12 @@ async function additionOf(
 /** Starts a new server, and shows its tools and what to do next. */
 async function tried(
   at: CommandContext,
-  { name, isNpm }: { readonly name: string; readonly isNpm: boolean },
+  { name, isNpm, takeOut }: {
+    readonly name: string;
+    readonly isNpm: boolean;
+    /** Takes the server out again, if the user does not keep it. */
+    readonly takeOut: () => Promise<void>;
+  },
 ): Promise<Shown> {
   try {
     await prepare(at, name).catch(async (error) => {
@@ -114,6 +125,10 @@ async function tried(
     });
   }
   const tools = at.app.catalog.toolsOf(name);
+  if (!await keeps(at, name)) {
+    await takeOut();
+    return { ...unchanged(), text: `${name} was not added` };
+  }
   const lines = tools.slice(0, SHOWN_MAX).map(({ tool }) =>
     `  ${visible(tool.name, 60)}  ${inset((tool.description ?? "").split("\n")[0] ?? "", 100)}`
   );
@@ -131,6 +146,16 @@ async function tried(
     text: isNpm ? "" : text,
     note,
   };
+}
+
+/** Shows all texts of a new server's tools that reach models, and asks whether it is kept. */
+async function keeps(at: CommandContext, name: string): Promise<boolean> {
+  const { lines, accept } = await unreadTools(at.app, name);
+  if (lines.length === 0) return true;
+  const facts = [`${name} describes its tools to models like this:`, ...lines, ""];
+  if (!await agrees(`Keep ${name} with these tools?`, at, facts)) return false;
+  await accept();
+  return true;
 }
 
 /** Takes up a server that a registry offers. */
@@ -151,7 +176,8 @@ async function addOffered(at: CommandContext, { words: [name = ""] }: Typed): Pr
     await open.accept();
     await look();
   }
-  return await tried(at, { name, isNpm: false });
+  const takeOut = async () => await (await at.app.pins()).remove([name]);
+  return await tried(at, { name, isNpm: false, takeOut });
 }
 
 /** Removes the definition of a server. */

@@ -64,6 +64,10 @@ export interface Unapproved {
    * about again.
    */
   readonly isLook?: boolean;
+  /** The hash of the tool's definition, if the question shows it, or how it changed. */
+  readonly definition?: string;
+  /** The texts of that definition, if the user has not read them. */
+  readonly definitionLines?: readonly string[];
   /** Saves the approval, if nothing changed since it was shown. */
   readonly accept: () => Promise<void>;
 }

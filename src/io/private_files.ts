@@ -56,6 +56,15 @@ export function readPlain(path: string, most?: number): Plain | undefined {
   }
 }
 
+/** Returns whether a path leads to a regular file that is no link. */
+export function exists(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isFile;
+  } catch (error) {
+    return unlessGone(error) ?? false;
+  }
+}
+
 /** Reads the text of a regular file; undefined if there is none. Throws if it is a link. */
 export function readPlainText(path: string): string | undefined {
   const plain = readPlain(path);

@@ -4,9 +4,11 @@
  * @module
  */
 
-import { quoted, visible } from "../core/json.ts";
+import { quoted, textsIn, visible } from "../core/json.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
+import { mixedIn } from "../core/mixed_alphabets.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { isMark } from "./definition_texts.ts";
 import type { Subject } from "./subject.ts";
 
 /** The most characters, after escaping, that a client gets to show. */
@@ -31,19 +33,32 @@ export function alwaysText(rule: string, tool: string | undefined): string {
   return `Always allows ${rule === tool ? "this tool, with any" : "exactly these"} arguments`;
 }
 
-/** Replaces facts that an earlier call of the question shows by a line that says which one. */
+/** Replaces lines that an earlier call of the question shows by a line that names that call. */
 function withoutRepeats(subjects: readonly Subject[]): readonly Subject[] {
-  const shown = new Map<string, number>();
+  const facts = repeatsOf(subjects.map((subject) => subject.facts));
+  const texts = repeatsOf(subjects.map(({ definitionLines }) => definitionLines));
   return subjects.map((subject, at) => {
-    const { facts = [] } = subject;
-    const key = JSON.stringify(facts);
-    const first = shown.get(key) ?? at;
-    shown.set(key, first);
-    if (first === at || facts.length === 0) return subject;
+    const [sameFacts, sameTexts] = [facts[at], texts[at]];
     return {
       ...subject,
-      facts: [`What call ${first + 1} says after its workspace holds here too`],
+      ...sameFacts !== undefined && {
+        facts: [`What call ${sameFacts + 1} says after its workspace holds here too`],
+      },
+      ...sameTexts !== undefined && { definitionLines: [`as in call ${sameTexts + 1}`] },
     };
+  });
+}
+
+/** Returns for each list of lines the place of the first equal one, if that is an earlier one. */
+function repeatsOf(
+  lists: readonly (readonly string[] | undefined)[],
+): readonly (number | undefined)[] {
+  const shown = new Map<string, number>();
+  return lists.map((lines = [], at) => {
+    const key = JSON.stringify(lines);
+    const first = shown.get(key) ?? at;
+    shown.set(key, first);
+    return first === at || lines.length === 0 ? undefined : first;
   });
 }
 
@@ -61,23 +76,36 @@ export function shortText(subjects: readonly Subject[], length: number): string 
  * escaped line.
  */
 function block(subject: Subject): string {
-  const { workspace, actor, facts = [] } = subject;
+  const { workspace, actor, facts = [], definitionLines = [] } = subject;
   const given = Object.entries(subject.arguments);
   return indented([
     ...identity(subject),
     `Workspace: ${quoted(workspace, Infinity)}`,
     ...(actor === "local" ? [] : [`Asked by: ${quoted(actor, Infinity)}`]),
-    ...facts,
+    ...facts.flatMap((fact) => [fact, ...remarks(mixedIn(fact))]),
+    ...(definitionLines.some(isMark)
+      ? ["Look closely at its description below: it is unusual"]
+      : []),
     given.length === 0 ? "Arguments: none" : "Arguments:",
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
     ...given.flatMap(argumentLines),
+    ...(definitionLines.length === 0
+      ? []
+      : ["Its server describes it to the model like this:", ...definitionLines]),
   ]);
 }
 
 function argumentLines([name, value]: readonly [string, unknown]): readonly string[] {
-  const line = `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`;
-  const isKey = containsKnownKey({ [name]: value });
-  return isKey ? [line, "  ^ this argument looks like a key"] : [line];
+  const texts = [...textsIn({ [name]: value })];
+  return [
+    `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`,
+    ...(texts.some(containsKnownKey) ? ["  ^ this argument looks like a key"] : []),
+    ...remarks([...new Set(texts.flatMap(mixedIn))]).map((line) => `  ${line}`),
+  ];
+}
+
+function remarks(found: readonly string[]): readonly string[] {
+  return found.map((remark) => `^ ${remark}`);
 }
 
 function identity({ tool: id }: Subject): string[] {

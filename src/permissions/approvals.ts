@@ -9,6 +9,7 @@ import type { Answer, Question, Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type PendingApproval, PendingFiles } from "./_pending.ts";
 import { alwaysText, fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
+import { ReadDefinitions } from "./_read_definitions.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
 export type { PendingApproval } from "./_pending.ts";
@@ -73,12 +74,14 @@ export class Approvals {
   readonly #open = new Map<string, OpenQuestion>();
   #size = 0;
   readonly #files: PendingFiles;
+  readonly #read: ReadDefinitions;
   readonly #now: () => number;
   readonly #ttl: number;
 
   /** Starts without questions. Opens nothing in the home yet. */
   constructor(home: string, { warn, ttl, now = Date.now }: ApprovalsOptions) {
     this.#files = new PendingFiles(home, { warn, now, ttl });
+    this.#read = new ReadDefinitions(home, { warn });
     this.#now = now;
     this.#ttl = ttl;
   }
@@ -98,6 +101,16 @@ export class Approvals {
       terminalOnly: options.terminalOnly === true || tooLong,
     };
     return { handle: this.#keep(subjects, question, text.length), ...question };
+  }
+
+  /** Returns whether the user has read the texts of a definition with this hash. */
+  hasRead(definition: string): boolean {
+    return this.#read.has(definition);
+  }
+
+  /** Records which definitions the user has read and approved. */
+  async markRead(definitions: readonly string[]): Promise<void> {
+    for (const definition of new Set(definitions)) await this.#read.add(definition);
   }
 
   /** Returns an answer for one call of an approved batch. */

@@ -123,7 +123,10 @@ function isCovered(
 ): boolean {
   const before = said?.shown.get(call.callId);
   if (unapproved !== undefined || before === undefined || said?.read !== read()) return false;
-  if (before.unapproved !== undefined) return before.unapproved.isLook !== true;
+  if (before.unapproved !== undefined) {
+    // The question about a server did not show the texts of its tools.
+    return before.unapproved.isLook !== true && subject.definitionLines === undefined;
+  }
   // An approval that was in the same question may have brought other rules, which judged again.
   return digestOf([{ ...before.subject, rules: subject.rules }]) === digestOf([subject]);
 }
@@ -146,13 +149,17 @@ export async function askPerson(
 }
 
 /** Saves what was approved: once where several calls of a question need the same. */
-async function acceptAll(opens: readonly Open[], { record }: AskAllOptions): Promise<void> {
+async function acceptAll(
+  opens: readonly Open[],
+  { record, approvals }: AskAllOptions,
+): Promise<void> {
   const accepted = new Set<string>();
   for (const { call, unapproved } of opens) {
     if (unapproved === undefined) continue;
-    const { code, facts, accept } = unapproved;
+    const { code, facts, definition, accept } = unapproved;
     const key = JSON.stringify([code, facts]);
     if (!accepted.has(key)) await accept();
+    if (definition !== undefined) await approvals.markRead([definition]);
     accepted.add(key);
     await record({ event: "approved", call, detail: { trusted: facts } });
   }

@@ -137,6 +137,10 @@ export async function askAbout(
       if (said === "Yes" && calls[0]?.answer?.reply === "Always") {
         await tell("always_not_kept", { why: "the answer came within 300 ms" });
       }
+      await approvals.markRead(
+        subjects.filter(({ definitionLines }) => definitionLines !== undefined)
+          .map(({ definition }) => definition),
+      );
       return { kind: said };
     case "No":
     case "cancelled":

@@ -27,6 +27,11 @@ export interface Subject {
    * each.
    */
   readonly facts?: readonly string[];
+  /**
+   * The texts of the tool's definition, if the user has not read them yet. The digest does not
+   * cover them: it covers the hash of the definition.
+   */
+  readonly definitionLines?: readonly string[] | undefined;
 }
 
 /**
@@ -36,7 +41,8 @@ export interface Subject {
 export function digestOf(subjects: readonly Subject[]): string {
   try {
     // The type allows undefined, which the package returns for `undefined` only.
-    return sha256(canonicalize(subjects) ?? "");
+    const bound = subjects.map(({ definitionLines: _, ...subject }) => subject);
+    return sha256(canonicalize(bound) ?? "");
   } catch (cause) {
     throw new PmlError("BAD_ARGUMENTS", "Cannot ask about this call: its arguments are no JSON", {
       hint: "Send finite numbers, well-formed text and fewer levels",

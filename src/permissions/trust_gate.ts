@@ -43,18 +43,22 @@ export function trustGate(options: TrustGateOptions): PassGate {
       const unapproved = await call.pass.server.unapproved(call);
       if (unapproved === undefined && isCurrent(call)) {
         if (said !== read() || call.verdict?.kind === "allow") return await next(call);
-        return await next({ ...call, answer: approvals.ticket(await subjectOf(call)) });
+        const subject = await subjectOf(call);
+        // The question about the server did not show the texts of the tool.
+        if (subject.definitionLines !== undefined) return await next(call);
+        return await next({ ...call, answer: approvals.ticket(subject) });
       }
       if (unapproved !== undefined) {
-        const { code, facts, isLook = false, accept } = unapproved;
+        const { code, isLook = false, definition, facts, accept } = unapproved;
         const asked = await askAbout([call], {
           ...options,
-          subjects: [trustSubject(call, { facts, workspace: workspace() })],
+          subjects: [trustSubject(call, { ...unapproved, workspace: workspace() })],
         });
         if (asked.kind === "ask") {
           return { kind: "ask", question: { ...asked.question, otherwise: code } };
         }
         await accept();
+        if (definition !== undefined) await approvals.markRead([definition]);
         if (!isLook) said = read();
         await record({ event: "approved", call, detail: { trusted: facts } });
         // The handle is used up.
@@ -71,16 +75,19 @@ export function trustGate(options: TrustGateOptions): PassGate {
 /** Returns what a person is shown of a call whose server is not approved. */
 export function trustSubject(
   call: Call,
-  { facts, workspace }: Pick<Subject, "workspace"> & Pick<Unapproved, "facts">,
+  { facts, workspace, definition = "not read yet", definitionLines }:
+    & Pick<Subject, "workspace">
+    & Pick<Unapproved, "facts" | "definition" | "definitionLines">,
 ): Subject {
   return {
     tool: call.id,
     arguments: shownArguments(call),
-    definition: "not read yet",
+    definition,
     rules: "trust",
     actor: call.actor,
     workspace,
     facts,
+    ...definitionLines !== undefined && { definitionLines },
   };
 }
 

@@ -8,7 +8,7 @@
 
 import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
-import { memberOf } from "../core/json.ts";
+import { defined, memberOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -217,7 +217,8 @@ export class Pins {
       this.#passed.add(of);
       this.#emit({ event: "accepted", ...subject });
     };
-    return { code, facts: facts.map(unhidden), accept };
+    const definition = pin.tool?.hash;
+    return { code, facts: facts.map(unhidden), ...defined({ definition }), accept };
   }
 
   /** Pins a new tool. Its call does not wait for that. */

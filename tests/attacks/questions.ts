@@ -29,8 +29,13 @@ export interface Asked {
   readonly call: ToolCall;
   /** The handle of the question; only the newer protocol shows it. */
   readonly state: string;
-  /** Sends what the client answers and gives what came of the call. */
+  /**
+   * Sends what the client answers and gives what came of the call. A yes to a server is followed by
+   * one to the texts of its tool, where the user has not read them.
+   */
   readonly answer: (result: unknown) => Promise<Message>;
+  /** Sends what the client answers, and nothing else. */
+  readonly answerOnce: (result: unknown) => Promise<Message>;
 }
 
 /** What comes of a call: a question first, or an answer at once. */
@@ -93,25 +98,54 @@ function askedNow(
   { id, params }: Message,
   answer: Promise<Message>,
 ): Omit<Asked, "call"> {
+  const answerOnce = async (result: unknown) => {
+    await pml.sendJson({ jsonrpc: "2.0", id, result });
+    return await answer;
+  };
   return {
     ...formOf(params),
     state: "",
+    answerOnce,
     answer: async (result) => {
-      await pml.sendJson({ jsonrpc: "2.0", id, result });
-      return await answer;
+      const before = pml.messages.length;
+      const answered = answerOnce(result);
+      if (!isYes(result)) return await answered;
+      let isOver = false;
+      const asked = () => pml.messages.slice(before).find(showsTexts);
+      const more = until(() => isOver || asked() !== undefined).then(asked);
+      const first = await Promise.race([answered, more]).finally(() => isOver = true);
+      if (first === undefined || first.method !== "elicitation/create") return await answered;
+      await pml.sendJson({ jsonrpc: "2.0", id: first.id, result });
+      return await answered;
     },
   };
+}
+
+function isYes(result: unknown): boolean {
+  return JSON.stringify(result) === JSON.stringify(picked("Yes"));
+}
+
+/** Returns whether a message asks with the texts of a tool that the user has not read. */
+function showsTexts(message: Message): boolean {
+  return JSON.stringify(message).includes("describes it to the model");
 }
 
 function askedByResult(pml: RawStdio, { result }: Message, call: ToolCall): Asked {
   const [[key = "", request] = []] = Object.entries(result?.inputRequests ?? {});
   const requestState = String(result?.requestState);
+  const answerOnce = (response: unknown) =>
+    pml.request("tools/call", { ...call, requestState, inputResponses: { [key]: response } });
   return {
     ...formOf(request?.params as unknown),
     call,
     state: requestState,
-    answer: (response) =>
-      pml.request("tools/call", { ...call, requestState, inputResponses: { [key]: response } }),
+    answerOnce,
+    answer: async (response) => {
+      const came = await answerOnce(response);
+      const isMore = isYes(response) && String(came.result?.resultType) === "input_required" &&
+        showsTexts(came);
+      return isMore ? await askedByResult(pml, came, call).answerOnce(response) : came;
+    },
   };
 }
 

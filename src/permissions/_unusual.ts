@@ -1,0 +1,42 @@
+/**
+ * Finds unusual parts of texts of others, to draw the user's eye to them. This is no detector: a
+ * text without marks can still be hostile.
+ *
+ * @module
+ */
+
+import { mixedIn } from "../core/mixed_alphabets.ts";
+
+const EMOJI = /\p{RGI_Emoji}/gv;
+/** Joiners between letters of scripts that need them. */
+const JOINERS = /(?<=[[\p{L}\p{M}]--\p{Script=Latin}])[\u200c\u200d](?=[\p{L}\p{M}])/gv;
+const INVISIBLE =
+  /[[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u2800]--[\t\n\r]]/gv;
+const TAG =
+  /<\s{0,3}\/?\s{0,3}(?:very[_ -]?)?(?:important|system|instructions?|secret|hidden|critical|urgent|assistant|user|human|admin|developer|override|rules?|sidenote|prompt|tool[_-]?\w{0,20}|function[_-]?\w{0,20})(?![a-z])[^<>\n]{0,80}>|\[\/?(?:system|inst|important|assistant)\]|<\|[^|<>\n]{1,40}\|>/i;
+const PEOPLE = "(?:user|human|person|anyone|anybody|operator|owner|people|customer|developer)s?\\b";
+const HIDES = new RegExp(
+  `\\b(?:do\\s+not|don['’]?t|never|without|avoid)\\s+(?:ever\\s+)?(?:tell|mention|inform|notify|show|reveal|say|disclos|alert|warn|ask|explain|display|report)\\w{0,5}\\b[^.!?]{0,60}?\\b${PEOPLE}|` +
+    `\\b(?:hide|conceal|keep)\\b[^.!?]{0,40}\\bfrom\\s+(?:the\\s+)?${PEOPLE}`,
+  "i",
+);
+const OVERRIDES =
+  /\b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+)?(?:the\s+|of\s+the\s+|your\s+)?(?:previous|prior|earlier|above|other|system)\b/i;
+const KEY_PATHS =
+  /(?:^|[\s"'`(=:/\\~])\.(?:ssh|aws|gnupg|kube|docker|azure|npmrc|netrc|pypirc|git-credentials|env|pgpass)\b|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\/etc\/(?:passwd|shadow|sudoers)\b|\.(?:pem|p12|pfx|kdbx)\b|\bmcp\.json\b|\bauthorized_keys\b/i;
+
+/** Returns remarks on the unusual parts of a text. */
+export function unusualIn(text: string): readonly string[] {
+  const plain = text.replace(EMOJI, "").replace(JOINERS, "");
+  const hidden = plain.match(INVISIBLE)?.length ?? 0;
+  // Compatibility forms of letters are matched as the letters.
+  const read = plain.replace(INVISIBLE, "").normalize("NFKC");
+  return [
+    ...(hidden === 0 ? [] : [`${hidden} invisible character${hidden === 1 ? "" : "s"}`]),
+    ...(TAG.test(read) ? ["a tag that addresses the model"] : []),
+    ...(HIDES.test(read) ? ["it asks to keep something from the user"] : []),
+    ...(OVERRIDES.test(read) ? ["it asks to ignore other instructions"] : []),
+    ...(KEY_PATHS.test(read) ? ["a path of keys or passwords"] : []),
+    ...mixedIn(text),
+  ];
+}
