@@ -55,7 +55,7 @@ async function waysOf(name: string, folder: string): Promise<Readonly<Record<str
   });
   const there = await installs.fileOf(wanted, { find: (program) => program, tell: () => {} });
   const protection = { writeProtected: [".git"], readProtected: [".env*"] };
-  const open = { grants: undefined, certificates: [] };
+  const open = { grants: undefined, isHeld: true, certificates: [] };
   const where = { name, folder: there.folder, home, workspace, protection, ...open };
   return {
     confined: { program: Deno.execPath(), args: [...confinedArgs(where), there.file, ...own] },

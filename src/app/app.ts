@@ -11,6 +11,7 @@ import { Redactor } from "../audit/redact.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
+import type { OsLayer } from "../config/os_layer.ts";
 import { ending } from "../core/errors.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
@@ -54,9 +55,19 @@ type AppParts =
 /** How long a first list waits for servers that were never asked. */
 const FIRST_LIST_MS = 3_000;
 
+/** Returns an environment that finds out how programs can be confined when that matters. */
+function withLayers(environment: Environment): Environment {
+  const confines = async (wanted: OsLayer, workspace: string) => {
+    const { availableLayer } = await import("../sandbox/confined_program.ts");
+    const path = environment.get("PATH");
+    return availableLayer({ wanted, path, workspace }).kind !== "none";
+  };
+  return { confines, ...environment };
+}
+
 /** Opens the house: reads the configuration, starts nothing. */
 export async function openApp(options: AppOptions): Promise<App> {
-  const environment = options.environment ?? readEnvironment();
+  const environment = withLayers(options.environment ?? readEnvironment());
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
   const log = new Log({ redactor, level: environment.logLevel, write: options.write });

@@ -36,6 +36,7 @@ import type { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
 import { Cloud, CLOUD_URL } from "../remote/rpc.ts";
+import type { Layer } from "../sandbox/confined_program.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
 import {
@@ -208,13 +209,25 @@ export class Machine implements AsyncDisposable {
     const own = policy.definitionOf(server);
     const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
     const { home, userHome } = environment;
-    const where = { name: server, workspace, cwd, home, userHome, protection: protectedPaths };
+    const isHeld = (await this.layer()).kind !== "none";
+    const where = {
+      ...{ name: server, workspace, cwd, home, userHome, isHeld },
+      protection: protectedPaths,
+    };
     const given = Object.keys({ ...env, ...more, ...serverEnvironment(environment) });
     const certificates = certificatePaths(environment);
     const trial = new Trial({ ...where, grants, env: more, certificates, given });
     this.#trials.get(server)?.[Symbol.dispose]();
     this.#trials.set(server, trial);
     return trial;
+  }
+
+  /** Returns the layer of the system that confines programs on this machine. */
+  async layer(): Promise<Layer> {
+    const { workspace, osLayer } = this.#config();
+    const path = serverEnvironment(this.#options.policy.now.loaded.environment).PATH;
+    const { availableLayer } = await import("../sandbox/confined_program.ts");
+    return availableLayer({ wanted: osLayer, path, workspace });
   }
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */
@@ -229,7 +242,26 @@ export class Machine implements AsyncDisposable {
 
   /** Tries what modules need on this machine, and looks at what was installed. */
   async checks(): Promise<readonly Check[]> {
-    return [...await this.modules.checks(), ...this.packages.checks()];
+    return [
+      ...await this.modules.checks(),
+      await this.#confinedCheck(),
+      ...this.packages.checks(),
+    ];
+  }
+
+  /** Names what confines servers with `"confine": true`, and those that nothing bounds. */
+  async #confinedCheck(): Promise<Check> {
+    const layer = await this.layer();
+    const name = "confined servers";
+    if (layer.kind !== "none") {
+      const said = layer.kind === "landlock" ? "landlock" : `bubblewrap ${layer.version}`;
+      return { name, ok: true, said: `${said}: closed paths stay closed when folders are moved` };
+    }
+    const wide = this.#config().servers.filter((one) => one.kind === "stdio" && one.isUnheld);
+    const names = wide.map((one) => one.name).join(", ");
+    const more = names === "" ? "" : `. With grants that count as unconfined: ${names}`;
+    const said = `Deno alone (${layer.why}): the workspace is read-only for them${more}`;
+    return { name, ok: true, said, hint: "Landlock, or bubblewrap on PATH, lets them write in it" };
   }
 
   /** The way out to the network, which is opened when something first goes there. */

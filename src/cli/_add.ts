@@ -232,15 +232,18 @@ export function list({ app }: CommandContext): Promise<Shown> {
   const { file, person } = app.loaded();
   const pathOf = (name: string) =>
     [file, person].find((each) => each?.servers.some((one) => one.name === name))?.path;
+  const unheld = app.config().servers.filter((one) => one.kind === "stdio" && one.isUnheld)
+    .map(({ name }) => name);
   const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
     ...{ name, kind, origin, state, why },
+    ...(unheld.includes(name) && { confined: false }),
     path: origin === "private" ? pathOf(name) : undefined,
   }));
-  const lines = servers.map(({ name, kind, origin, state, path, why }) => {
+  const lines = servers.map(({ name, kind, origin, state, path, why, confined }) => {
     const how = state === "unknown" ? "" : `, ${stateSaid({ state, why })}`;
     return `${name.padEnd(20)} ${kind.padEnd(7)} ${
       path === undefined ? origin : visible(path)
-    }${how}`;
+    }${how}${confined === false ? ", unconfined: nothing but Deno bounds its grants" : ""}`;
   });
   return Promise.resolve({ value: { servers }, text: lines.join("\n") });
 }

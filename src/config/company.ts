@@ -31,6 +31,8 @@ export interface ServerLike {
   readonly args?: readonly string[];
   /** Whether the program runs confined. */
   readonly confine?: boolean | undefined;
+  /** Whether it counts as unconfined on this machine although it is confined. */
+  readonly isUnheld?: true;
   /** The URL. */
   readonly url?: string;
   /** The URL of a server in the cloud, as a registry says it. */
@@ -67,17 +69,21 @@ export class Company {
     this.#ask = files.flatMap(({ rules: { ask } }) => ask);
   }
 
+  /** Whether a policy forbids servers that are not confined. */
+  get mustConfine(): boolean {
+    return this.files.some(({ said }) => said.forbid?.includes("unconfined"));
+  }
+
   /** Returns the configuration without what is forbidden. */
   settled(config: Config): Config {
     const { rules, servers, osLayer } = config;
-    const mustConfine = this.files.some(({ said }) => said.forbid?.includes("unconfined"));
     return {
       ...config,
       rules: this.#rules(rules),
       servers: servers.filter((server) => this.forbids(server) === undefined),
       registries: this.#registries(config.registries),
       grants: this.#grants(config.grants),
-      osLayer: osLayer === "off" && mustConfine ? "auto" : osLayer,
+      osLayer: osLayer === "off" && this.mustConfine ? "auto" : osLayer,
     };
   }
 
@@ -153,14 +159,14 @@ export class Company {
 
 /** Returns what a policy can forbid a server by. */
 function wordsOf(
-  { kind, command = "", args = [], confine, isOfRegistry = false }: ServerLike,
+  { kind, command = "", args = [], confine, isUnheld, isOfRegistry = false }: ServerLike,
 ): readonly string[] {
   const isProgram = kind === "stdio";
   const isContainer = isProgram && runsContainers(plainCommand({ command, args }));
   return [
     kind,
     ...(isOfRegistry ? ["registry"] : []),
-    ...(isProgram && confine !== true ? ["unconfined"] : []),
+    ...(isProgram && (confine !== true || isUnheld) ? ["unconfined"] : []),
     ...(isContainer ? ["container"] : []),
   ];
 }

@@ -38,6 +38,7 @@ Deno.test("A policy forbids servers by their kind, their program and their host"
     [{ forbid: ["http"] }, { command: "x" }, false],
     [{ forbid: ["unconfined"] }, { command: "x" }, true],
     [{ forbid: ["unconfined"] }, { command: "npx", confine: true }, false],
+    [{ forbid: ["unconfined"] }, { command: "npx", confine: true, isUnheld: true }, true],
     [{ forbid: ["unconfined"] }, { kind: "deno" }, false],
     [{ forbid: ["container"] }, { command: "x", args: ["docker"] }, false],
     [{ forbid: ["container"] }, { command: "C:\\bin\\Docker.exe" }, true],

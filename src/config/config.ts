@@ -10,6 +10,7 @@ import { quoted } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { isInside, staysInside } from "../io/place.ts";
 import { countingEnvironment } from "./_counting.ts";
+import { markUnheld } from "./_unheld.ts";
 import { invalid, type Problem, type Report } from "./_problem.ts";
 import { whyWide } from "./_wide.ts";
 import type { Environment } from "./env.ts";
@@ -185,17 +186,17 @@ async function loadFiles(
   const wide = isNamed ? undefined : whyWide(workspace, environment);
   if (wide !== undefined) report.warnings.push(wideWarning(root, wide));
   const folder = narrowed(root, { file, report });
+  const others = await othersOf(person, { identity, file, report, environment });
   return freeze({
     environment,
     cwd,
     workspace,
     lost,
     folder,
-    file,
     parents,
-    person,
+    ...await markUnheld({ file, person }, { environment, others, folder }),
     identity,
-    others: await othersOf(person, { identity, file, report, environment }),
+    others,
     wide: wide !== undefined,
     problem: lost ?? (report.problems.length === 0 ? undefined : invalid(report.problems, report)),
     warnings: report.warnings,

@@ -6,6 +6,7 @@
 
 import { homedir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
+import type { OsLayer } from "./os_layer.ts";
 
 /** The least serious messages that the log contains. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
@@ -43,6 +44,11 @@ export interface Environment {
   readonly registries: readonly string[] | undefined;
   /** `PML_LOG_LEVEL`; by default `info`. */
   readonly logLevel: LogLevel;
+  /**
+   * Returns whether Landlock or bubblewrap can confine programs on this machine, given the user's
+   * setting and the workspace. If it is missing, they are taken to be there.
+   */
+  readonly confines?: (wanted: OsLayer, workspace: string) => Promise<boolean>;
   /** Returns any other variable as it was at the start. */
   get(name: string): string | undefined;
   readonly warnings: readonly string[];

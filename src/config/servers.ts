@@ -55,6 +55,11 @@ export interface StdioDefinition {
   readonly settings?: ToolSettings;
   /** Whether it runs under Deno, with Deno's permissions. */
   readonly confine?: boolean;
+  /**
+   * Whether it counts as unconfined although it is confined: its grants name programs or paths to
+   * write, and this machine has no layer that bounds them.
+   */
+  readonly isUnheld?: true;
 }
 
 /** A server that is reached over HTTP. */

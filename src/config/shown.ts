@@ -18,6 +18,8 @@ import type { ServerDefinition } from "./servers.ts";
 export const REPLACES = "replaces the built-in server of PML, which runs in the sandbox";
 /** No limit on the length: a person would trust what was cut off without seeing it. */
 const WHOLE = Infinity;
+const UNHELD =
+  "with grants that Deno alone bounds, which counts as unconfined: this machine has neither Landlock nor bubblewrap";
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
 /** Programs that start npm packages, which may be able to run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
@@ -97,7 +99,7 @@ export function serverText(server: ServerDefinition, options: ValueOptions = {})
         ? ` (\`pml learn ${server.name}\` tries whether it can be confined)`
         : "";
       const how = server.confine
-        ? "confined to the workspace and its grants"
+        ? server.isUnheld ? UNHELD : "confined to the workspace and its grants"
         : `with your rights${tries}`;
       const at = server.cwd ? `in the folder ${quoted(server.cwd, WHOLE)} ` : "";
       const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";

@@ -6,8 +6,8 @@
  */
 
 import { PmlError } from "../core/errors.ts";
-import { isInside } from "../io/place.ts";
-import { type Program, runProgram } from "./process.ts";
+import { infoAt, isInside, realPathIfAny } from "../io/place.ts";
+import { type Program, runNow, runProgram } from "./process.ts";
 import { findProgram, searchPath } from "./search_path.ts";
 
 /**
@@ -84,17 +84,19 @@ export class OsLayers {
   }
 
   #instead(why: string): Promise<Layer> {
-    return this.#known ??= this.#find(why);
+    return this.#known ??= Promise.try(() => this.#find(why)).catch((error) => {
+      // The next call tries again, because bubblewrap may be installed by then.
+      this.#known = undefined;
+      throw error;
+    });
   }
 
-  async #find(lack: string): Promise<Layer> {
+  #find(lack: string): Layer {
     const { wanted } = this.#options;
-    const found = wanted === "landlock" ? "it is off" : await findBubblewrap(this.#options);
+    const found = wanted === "landlock" ? "it is off" : findBubblewrap(this.#options);
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
     if (wanted !== "required") return { kind: "none", why };
-    // The next call tries again, because bubblewrap may be installed by then.
-    this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {
       hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
     });
@@ -122,17 +124,18 @@ function lackOf(error: unknown): string | undefined {
 }
 
 /** Finds a bubblewrap that works. Returns the reason if there is none. */
-export async function findBubblewrap(
+export function findBubblewrap(
   { path, workspace }: Pick<OsLayerOptions, "path" | "workspace">,
-): Promise<Layer & { kind: "bwrap" } | string> {
+): Layer & { kind: "bwrap" } | string {
   if (Deno.build.os !== "linux") return "not on this system";
   const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });
   if (program === undefined) return "not on PATH";
-  const said = await tried(program, ["--version"]);
+  const said = runNow(program, ["--version"]);
   const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
   if (version === undefined) return `${program} gives no version`;
   const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
-  const trial = await tried(program, [...bubblewrapArgs(nothing), Deno.execPath(), "--version"]);
+  const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
+  const trial = runNow(program, args);
   if (!trial.ok) return `it does not work here: ${trial.text.trim().slice(0, 200)}`;
   return { kind: "bwrap", program, version };
 }
@@ -166,10 +169,24 @@ export interface Sight {
   /** The private folders of the child: its temporary folder and its `DENO_DIR`. */
   readonly own: readonly string[];
   readonly net: boolean;
+  /** The folder that it starts in; by default the last private folder. */
+  readonly cwd?: string;
+  readonly covers?: Covers;
+}
+
+/** Paths in the workspace that are mounted over, so that they stay closed when a folder is moved. */
+export interface Covers {
+  /** Files and folders that can be read and not changed. */
+  readonly readOnly: readonly string[];
+  /** Files and folders that cannot be read. */
+  readonly hidden: readonly string[];
+  /** Folders that cannot be moved. Files in them can be changed. */
+  readonly fixed: readonly string[];
 }
 
 /** Returns the arguments of bubblewrap that come before the program and its arguments. */
-export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight): string[] {
+export function bubblewrapArgs(sight: Sight): string[] {
+  const { workspace, read, write, lock, own, net, covers, cwd = own.at(-1) ?? "/" } = sight;
   // A path inside the workspace is not mounted by itself: if it were replaced by a link, bubblewrap
   // would mount what the link leads to. So the whole workspace is mounted.
   const roots = (given: readonly string[]) =>
@@ -180,9 +197,10 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
   const mounts = [
     ...readable.map((path) => ["--ro-bind-try", path, path]),
     ...writable.map((path) => ["--bind-try", path, path]),
+    ...(covers === undefined ? [] : coverMounts(covers)),
   ];
   // A path inside another one is mounted after it.
-  mounts.sort(([, a = ""], [, b = ""]) => a.length - b.length);
+  mounts.sort((a, b) => (a.at(-1) ?? "").length - (b.at(-1) ?? "").length);
   return [
     ...["--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"],
     ...(net ? ["--share-net"] : []),
@@ -190,7 +208,22 @@ export function bubblewrapArgs({ workspace, read, write, lock, own, net }: Sight
     ...["--dev", "/dev", "--proc", "/proc"],
     // Paths that are not mounted do not exist for the child, and nothing can be created beside the
     // mounts.
-    ...["--remount-ro", "/", "--chdir", own.at(-1) ?? "/", "--"],
+    ...["--remount-ro", "/", "--chdir", cwd, "--"],
+  ];
+}
+
+/** Returns the mounts of covers. A link is left out, because bubblewrap would follow it. */
+function coverMounts({ readOnly, hidden, fixed }: Covers): string[][] {
+  const present = (paths: readonly string[]) =>
+    [...new Set(paths)].filter((path) => realPathIfAny(path) === path);
+  const isHidden = new Set(hidden);
+  return [
+    ...present(fixed).map((path) => ["--bind-try", path, path]),
+    ...present(readOnly).filter((path) => !isHidden.has(path))
+      .map((path) => ["--ro-bind-try", path, path]),
+    ...present(hidden).map((path) =>
+      infoAt(path)?.isDirectory ? ["--tmpfs", path] : ["--ro-bind-try", "/dev/null", path]
+    ),
   ];
 }
 

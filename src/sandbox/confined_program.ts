@@ -5,49 +5,89 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { isInside } from "../io/place.ts";
 import { canKeep } from "./_keeper.ts";
+import { landlockLack } from "./_libc.ts";
 import {
   bubblewrapArgs,
-  lacking,
+  type Covers,
+  findBubblewrap,
   type Layer,
   type OsLayerOptions,
-  OsLayers,
-  tried,
+  systemPaths,
 } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import type { Program } from "./process.ts";
 import type { Reach } from "./boot/reach.ts";
 
-export { openPrivateFolder };
-export type { Layer, OsLayerOptions, PrivateFolder, Reach };
+export { openPrivateFolder, systemPaths };
+export type { Covers, Layer, OsLayerOptions, PrivateFolder, Reach };
+
+/** A bubblewrap that worked, by the PATH and the workspace that it was searched with. */
+const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
 
 /**
- * Finds the layer that can confine programs on this machine. Throws if the person requires one and
- * there is none.
+ * Returns the layer that can confine programs on this machine. Throws `SANDBOX_DENIED` if the user
+ * requires one and there is none.
  */
-export async function programLayer(options: OsLayerOptions, reach: Reach): Promise<Layer> {
-  const begin = async (layer: Layer) => {
-    if (layer.kind !== "landlock") return layer;
-    if (!canKeep()) throw lacking("no landlock: no program can be kept");
-    const { ok, text } = await tried("/bin/sh", ["-c", ":"], { reach });
-    if (ok) return layer;
-    throw lacking(text.trim().slice(0, 200) || "no landlock");
-  };
-  return await new OsLayers(options).start(begin).catch((error) => {
-    if (!(error instanceof PmlError)) throw error;
-    const { code, message, hint } = error;
-    throw new PmlError(code, message.replace("run modules", "run install scripts"), { hint });
+export function programLayer(options: OsLayerOptions): Layer {
+  const layer = availableLayer(options);
+  if (layer.kind !== "none" || options.wanted !== "required") return layer;
+  const message = `Cannot confine programs: no layer of the system (${layer.why})`;
+  throw new PmlError("SANDBOX_DENIED", message, {
+    hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
   });
+}
+
+/** Returns the layer that can confine programs on this machine, also if the user requires one. */
+export function availableLayer({ wanted, path, workspace }: OsLayerOptions): Layer {
+  if (wanted === "off") return { kind: "none", why: "it is off" };
+  const lack = wanted === "bwrap"
+    ? "it is off"
+    : landlockLack() ?? (canKeep() ? undefined : "no program can be kept");
+  if (lack === undefined) return { kind: "landlock" };
+  const found = wanted === "landlock" ? "it is off" : bubblewrapOf({ path, workspace });
+  if (typeof found === "object") return found;
+  return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${found}` };
+}
+
+function bubblewrapOf(
+  where: Pick<OsLayerOptions, "path" | "workspace">,
+): Layer & { readonly kind: "bwrap" } | string {
+  const key = JSON.stringify([where.path, where.workspace]);
+  const found = bubblewraps.get(key) ?? findBubblewrap(where);
+  if (typeof found === "object") bubblewraps.set(key, found);
+  return found;
+}
+
+/** What confines a program. */
+export interface ProgramConfinement {
+  readonly layer: Layer;
+  readonly reach: Reach;
+  /** Paths that are mounted over. Only bubblewrap can do that. */
+  readonly covers?: Covers;
 }
 
 /** Returns a program that can read and write nothing but `reach`, as its layer starts it. */
 export function confinedProgram(
   program: Program,
-  { layer, reach }: { readonly layer: Layer; readonly reach: Reach },
+  { layer, reach, covers }: ProgramConfinement,
 ): Program {
   const { file, args, cwd } = program;
-  if (layer.kind === "landlock") return { ...program, reach };
   if (layer.kind === "none") return program;
-  const sight = { ...reach, workspace: cwd, lock: "/dev/null", own: [cwd], net: true };
-  return { ...program, file: layer.program, args: [...bubblewrapArgs(sight), file, ...args] };
+  if (layer.kind === "landlock") return { ...program, reach };
+  const { read, write, fixed = [] } = reach;
+  const isThere = [...read, ...write, ...fixed].some((root) => isInside(root, cwd));
+  const wrap = bubblewrapArgs({
+    read: isThere ? read : [...read, cwd],
+    write: [...write, ...fixed],
+    // Each path is mounted by itself.
+    workspace: "/dev/null",
+    lock: "/dev/null",
+    own: [],
+    net: true,
+    cwd,
+    ...covers && { covers },
+  });
+  return { ...program, file: layer.program, args: [...wrap, file, ...args] };
 }

@@ -5,10 +5,12 @@
  * @module
  */
 
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { namesOf } from "../io/place.ts";
+import { infoAt, isInside, namesOf } from "../io/place.ts";
 import { type Access, accessOf, type Grants } from "../permissions/grants.ts";
+import type { Covers } from "../sandbox/confined_program.ts";
 import { netFlags, pathFlag } from "../sandbox/net_flags.ts";
 import { dataFolder } from "./data_folder.ts";
 
@@ -23,6 +25,11 @@ export interface Confinement {
   readonly grants: Grants | undefined;
   /** The person's certificates. It may always read them. */
   readonly certificates: readonly string[];
+  /**
+   * Whether Landlock or bubblewrap confines it, too. Without them Deno alone cannot keep a path
+   * closed when a folder above it is moved, so the server cannot write in the workspace.
+   */
+  readonly isHeld: boolean;
   /** Names in the workspace that it may not write, and names that it may not read. */
   readonly protection: {
     readonly writeProtected: readonly string[];
@@ -38,27 +45,104 @@ export interface Confinement {
  */
 const ALL = { read: ["."], write: ["."], net: ["*"], run: ["*"], env: [] };
 
-/** Returns what a confined server may access beside the folder of its package. */
+/**
+ * Returns the access of a confined server, without the folder of its package. Throws
+ * `SANDBOX_DENIED` if a write grant contains the workspace or another grant: a server that can move a
+ * folder can move the closed paths in it, too.
+ */
 export function confinedAccess(
-  { certificates, ...where }: Omit<Confinement, "folder" | "protection">,
+  { certificates, isHeld, ...where }: Omit<Confinement, "folder" | "protection">,
 ): Access {
+  const { name, workspace, grants } = where;
   const access = accessOf(ALL, where);
   const data = dataFolder(where);
+  const read = [...access.read, data, ...certificates];
+  const write = [...access.write, data];
+  const wide = write.find((path) => containedIn(path, { workspace, others: [...read, ...write] }));
+  if (wide !== undefined) {
+    const others = [...read, ...write];
+    const inner = containedIn(wide, { workspace, others });
+    const what = `the write grant ${quoted(wide, 300)} contains ${quoted(inner ?? "", 300)}`;
+    throw new PmlError("SANDBOX_DENIED", `Cannot confine ${quoted(name)}: ${what}`, {
+      hint: "Grant a folder that contains neither the workspace nor another grant",
+    });
+  }
+  const isGranted = grants?.write?.some((path) => resolve(workspace, path) === workspace) === true;
+  const isOpen = isHeld || isGranted;
+  return { ...access, read, write: isOpen ? write : write.filter((path) => path !== workspace) };
+}
+
+/** Returns a path that lies below a write grant. Below the workspace there may be any. */
+export function containedIn(
+  path: string,
+  { workspace, others }: { readonly workspace: string; readonly others: readonly string[] },
+): string | undefined {
+  if (isInside(workspace, path)) return undefined;
+  return [workspace, ...others].find((other) => other !== path && isInside(path, other));
+}
+
+/** The paths in the workspace that are closed to a confined server, and the folders above them. */
+export interface ClosedPaths {
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+  /** Folders above closed files of the workspace. They must not be moved. */
+  readonly above: readonly string[];
+}
+
+/** Returns the paths that stay closed, whatever is granted. */
+export function closedPaths(
+  { workspace, protection }: Pick<Confinement, "workspace" | "protection">,
+): ClosedPaths {
+  const { readProtected, writeProtected, paths = [] } = protection;
+  const inside = (names: readonly string[]) =>
+    names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
+      .filter(Boolean).map((one) => join(workspace, one));
+  const names = [...readProtected, ...writeProtected];
+  // The first folder of a name of several parts is closed as a whole. Otherwise it could be built
+  // elsewhere and moved to its place.
+  const first = names.filter((name) => name.includes("/")).map((name) => name.split("/")[0] ?? "");
+  const own = paths.filter((path) => isInside(workspace, path) && path !== workspace);
   return {
-    ...access,
-    read: [...access.read, data, ...certificates],
-    write: [...access.write, data],
+    read: inside(readProtected),
+    write: [...new Set([...inside([...first, ...names]), ...paths, ...own.map(firstMissing)])],
+    above: [...new Set(own.flatMap((path) => foldersAbove(path, workspace)))],
+  };
+}
+
+/** Returns the outermost part of a path that does not exist, or the path itself. */
+function firstMissing(path: string): string {
+  let at = path;
+  while (dirname(at) !== at && infoAt(dirname(at)) === undefined) at = dirname(at);
+  return at;
+}
+
+/** Returns the folders between the workspace and a path in it. */
+function foldersAbove(path: string, workspace: string): readonly string[] {
+  const folder = dirname(path);
+  return folder === workspace ? [] : [folder, ...foldersAbove(folder, workspace)];
+}
+
+/**
+ * Returns the paths that bubblewrap mounts over. If programs are granted, nothing is hidden, because
+ * they may need to read it.
+ */
+export function coversOf(confinement: Confinement): Covers {
+  const { read, write, above } = closedPaths(confinement);
+  const runs = confinedAccess(confinement).run.length > 0;
+  const { workspace } = confinement;
+  const inWorkspace = (path: string) => isInside(workspace, path) && path !== workspace;
+  return {
+    readOnly: write.filter(inWorkspace),
+    hidden: runs ? [] : read.filter(inWorkspace),
+    fixed: above,
   };
 }
 
 /** Returns the arguments of Deno that come before the file of the server. */
 export function confinedArgs(confinement: Confinement): readonly string[] {
-  const { name, folder, workspace, protection } = confinement;
+  const { name, folder } = confinement;
   const { read, write, net, run } = confinedAccess(confinement);
-  const inside = (names: readonly string[]) =>
-    names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
-      .filter(Boolean).map((one) => join(workspace, one));
-  const { readProtected, writeProtected, paths = [] } = protection;
+  const closed = closedPaths(confinement);
   const list = (flag: string, paths: readonly string[]) =>
     pathFlag(flag, paths, `Cannot confine ${quoted(name)} to`);
   return [
@@ -66,8 +150,8 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
     ...["--node-modules-dir=manual", "--allow-env", "--allow-sys"],
     ...list("allow-read", [folder, ...read]),
     ...list("allow-write", write),
-    ...list("deny-read", inside(readProtected)),
-    ...list("deny-write", [...inside([...readProtected, ...writeProtected]), ...paths]),
+    ...list("deny-read", closed.read),
+    ...list("deny-write", closed.write),
     ...list("allow-run", run),
     ...netFlags(net),
   ];

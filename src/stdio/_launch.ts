@@ -9,16 +9,17 @@ import { delimiter, dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Tell } from "../io/installing.ts";
-import { type Layer, programLayer } from "../sandbox/confined_program.ts";
+import { confinedProgram, type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
-import { confinedArgs } from "./_confined.ts";
+import { confinedArgs, coversOf } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
 import { takesFromFolder } from "./_folder_code.ts";
 import { type NewestVersion, newestVersion } from "./_newest.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
-import { type ScriptConfinement, scriptReach } from "./_script_reach.ts";
+import type { ScriptConfinement } from "./_script_reach.ts";
 import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
+import { serverReach } from "./_server_reach.ts";
 import { dataFolder, withDataFolder } from "./data_folder.ts";
 import { type InstalledPackage, Installs, type PresentPackage } from "./installs.ts";
 import type { StdioServersOptions, StdioValues } from "./stdio_servers.ts";
@@ -121,7 +122,7 @@ export class Launch {
     // The person asks for this installation, so an offline option of the command does not count.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
     const waiting = present.waiting();
-    const confining = await this.#confining(waiting);
+    const confining = this.#confining(waiting);
     return {
       installed: present.installed,
       waiting,
@@ -150,13 +151,18 @@ export class Launch {
   }
 
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
-  async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
-    const { home, environment, certificates, osLayer } = this.#options;
-    const [workspace, path] = [this.#options.workspace(), this.#path().join(delimiter)];
+  #confining(waiting: readonly ScriptedPackage[]): ScriptConfinement {
+    const { home, environment, certificates } = this.#options;
+    const workspace = this.#options.workspace();
     const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
     if (waiting.length === 0) return { ...where, layer: { kind: "none", why: "nothing runs" } };
-    const reach = scriptReach(where, { path, write: [] });
-    return { ...where, layer: await programLayer({ wanted: osLayer(), path, workspace }, reach) };
+    return { ...where, layer: this.#layer() };
+  }
+
+  #layer(): Layer {
+    const { osLayer, workspace } = this.#options;
+    const path = this.#path().join(delimiter);
+    return programLayer({ wanted: osLayer(), path, workspace: workspace() });
   }
 
   async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
@@ -202,22 +208,33 @@ export class Launch {
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): LaunchedProgram {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
+    const layer = this.#layer();
     const where = {
-      ...{ name, home, certificates },
+      ...{ name, home, certificates, isHeld: layer.kind !== "none" },
       ...{ workspace: workspace(), protection: protection() },
     };
     const granted = trial?.grants ?? grants(name) ?? {};
-    const given = confinedArgs({ ...where, folder, grants: granted });
+    const confinement = { ...where, folder, grants: granted };
     const { HOME: userHome = home } = environment;
-    const own = { DENO_DIR: join(home, "servers", "deno"), DENO_NO_UPDATE_CHECK: "1" };
-    const audit = trial && { DENO_AUDIT_PERMISSIONS: trial.file };
-    return {
-      program: {
-        file: Deno.execPath(),
-        args: [...given, file, ...args],
-        cwd,
-        env: { ...env, ...own, ...audit },
+    const denoDir = join(home, "servers", "deno");
+    const program = {
+      file: Deno.execPath(),
+      args: [...confinedArgs(confinement), file, ...args],
+      cwd,
+      env: {
+        ...env,
+        DENO_DIR: denoDir,
+        DENO_NO_UPDATE_CHECK: "1",
+        ...trial && { DENO_AUDIT_PERMISSIONS: trial.file },
       },
+      kept: true,
+    };
+    // A layer can only open what exists.
+    Deno.mkdirSync(denoDir, { recursive: true, mode: 0o700 });
+    const own = [denoDir, ...trial === undefined ? [] : [trial.file]];
+    const reach = serverReach(confinement, { userHome, path: env.PATH, own });
+    return {
+      program: confinedProgram(program, { layer, reach, covers: coversOf(confinement) }),
       denied: (text) =>
         denialIn(text, { ...where, cwd, userHome, grants: granted, env: {}, given: [] }),
     };

@@ -14,7 +14,7 @@ import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { NO_COMMA } from "../sandbox/net_flags.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
-import { confinedAccess, type Confinement, starred } from "./_confined.ts";
+import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
 import { runsAnything } from "./_folder_code.ts";
 import { DATA_FOLDER } from "./data_folder.ts";
 
@@ -126,8 +126,11 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
       if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });
-    const paths = folded([...new Set(beyond)], options);
-    if (paths.length > 0) missing[kind] = paths.map((path) => written(path, workspace));
+    missing[kind] = [...folded([...new Set(beyond)], options)];
+  }
+  fitWrites(missing, { has, options, left });
+  for (const kind of ["read", "write"] as const) {
+    missing[kind] = missing[kind]?.map((path) => written(path, workspace)) ?? [];
   }
   const net = asked.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
   const named = [...net, ...has.net].some((host) => !isLiteral(host));
@@ -152,6 +155,34 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   const variables = asked.env.filter((name) => !given.includes(name) && !NOISE.test(name));
   const env = dataIn(asked, { variables, home: options.home });
   return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables, env };
+}
+
+/**
+ * A write grant may contain no other grant: a path to read in it becomes the grant's own path, and a
+ * grant that is there already is a reason against it.
+ */
+function fitWrites(
+  missing: MutableGrants,
+  { has, options, left }: {
+    readonly has: Pick<Grants, "read" | "write">;
+    readonly options: TrialOptions;
+    readonly left: string[];
+  },
+): void {
+  const { workspace } = options;
+  const others = [...has.read ?? [], ...has.write ?? []];
+  missing.write = (missing.write ?? []).filter((path) => {
+    const inner = containedIn(path, { workspace, others });
+    if (inner !== undefined) {
+      left.push(`write ${visible(path, 300)}: it contains the grant ${inner}`);
+    }
+    return inner === undefined;
+  });
+  const roots = [...missing.write, ...has.write ?? []].filter((root) => !isInside(workspace, root));
+  const read = (missing.read ?? []).map((path) =>
+    roots.find((root) => isInside(root, path)) ?? path
+  );
+  missing.read = [...new Set(read)];
 }
 
 /**

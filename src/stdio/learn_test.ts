@@ -5,6 +5,7 @@ import { lessonOf, type TrialOptions } from "./learn.ts";
 const OPTIONS: TrialOptions = {
   name: "s",
   workspace: "/u/me/work/ws",
+  isHeld: true,
   cwd: "/u/me/work/ws",
   home: "/u/me/.pml",
   userHome: "/u/me",

@@ -23,6 +23,11 @@ import {
 export interface Reach {
   readonly read: readonly string[];
   readonly write: readonly string[];
+  /**
+   * Folders where it may write, but neither move or remove a folder, nor make or move a link. A path
+   * that Deno closes there stays closed, because no folder above it can be moved.
+   */
+  readonly fixed?: readonly string[];
 }
 
 /**
@@ -34,13 +39,15 @@ const SYSTEM = [
     .map((name) => `/proc/${name}`),
   ...["/sys/fs/cgroup", "/sys/devices/system", "/dev/urandom", "/dev/random"],
 ];
+/** The rights to remove a folder, which moving one needs, and to make a link. */
+const MOVE_FOLDERS = 1 << 4 | 1 << 12;
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/full"];
 
 /**
  * Confines this thread and the program that it becomes. Returns `landlock` and its version, or why
  * that is not possible.
  */
-export function confineTo({ read, write }: Reach): string {
+export function confineTo({ read, write, fixed = [] }: Reach): string {
   using kernel = (globalThis as WithKernel).Kernel.open();
   if (kernel === undefined) return "no landlock: no libc.so.6";
   const version = kernel.landlockVersion();
@@ -55,6 +62,7 @@ export function confineTo({ read, write }: Reach): string {
   };
   allow([...read, ...SYSTEM], READ | RESOLVE_UNIX);
   allow([...write, ...DEVICES], READ | CHANGE | RESOLVE_UNIX);
+  allow(fixed, (READ | CHANGE | RESOLVE_UNIX) & ~MOVE_FOLDERS);
   kernel.restrict(ruleset, version);
   return kernel.openPath("/", 0) < 0 ? `landlock ${version}` : "landlock does not hold";
 }

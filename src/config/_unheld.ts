@@ -1,0 +1,50 @@
+/**
+ * Finds confined servers that count as unconfined on this machine: the user granted them more than
+ * Deno alone can bound, and the system has no layer that does.
+ *
+ * @module
+ */
+
+import type { Environment } from "./env.ts";
+import type { Grants, WorkspaceFile } from "./file.ts";
+import type { Others } from "./identities.ts";
+import type { PersonConfig } from "./person.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+interface Files {
+  readonly file: WorkspaceFile | undefined;
+  readonly person: PersonConfig;
+}
+
+/** Returns the files with a mark on each confined server that counts as unconfined here. */
+export async function markUnheld<T extends Files>(
+  files: T,
+  { environment, others, folder }: {
+    readonly environment: Environment;
+    readonly others: Others | undefined;
+    readonly folder: string;
+  },
+): Promise<Files> {
+  const { file, person } = files;
+  const all = [file?.sections.grants, person.grants];
+  const isWide = (server: ServerDefinition) =>
+    server.kind === "stdio" && server.confine === true &&
+    all.some((grants) => grantsMore(grants, server.name));
+  const servers = [...file?.servers ?? [], ...person.servers];
+  if (environment.confines === undefined || !servers.some(isWide)) return files;
+  const { osLayer } = person.settings;
+  const wanted = osLayer === "off" && others?.company?.mustConfine ? "auto" : osLayer;
+  if (await environment.confines(wanted, folder)) return files;
+  const marked = (list: readonly ServerDefinition[]) =>
+    list.map((server) => isWide(server) ? { ...server, isUnheld: true as const } : server);
+  return {
+    file: file && { ...file, servers: marked(file.servers) },
+    person: { ...person, servers: marked(person.servers) },
+  };
+}
+
+/** Returns whether grants name programs, or paths to write. */
+function grantsMore(grants: Grants | undefined, server: string): boolean {
+  const { write = [], run = [] } = grants?.[server] ?? {};
+  return write.length > 0 || run.length > 0;
+}

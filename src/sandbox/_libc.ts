@@ -1,0 +1,29 @@
+/**
+ * Calls the C library in PML's own process. Children have code of their own for that, which is
+ * bundled (`boot/kernel.ts`).
+ *
+ * @module
+ */
+
+/** The call that makes a Landlock ruleset: its number on x86-64 and ARM. */
+const CREATE_RULESET = 444n;
+const VERSION = 1n;
+/** With version 1, nothing can be moved from folder to folder. */
+const OLDEST = 2;
+
+/** Returns why this system has no Landlock that PML can use; undefined if it has one. */
+export function landlockLack(): string | undefined {
+  const { os, arch } = Deno.build;
+  if (os !== "linux" || !["x86_64", "aarch64"].includes(arch)) return "not on this system";
+  try {
+    const libc = Deno.dlopen("libc.so.6", {
+      syscall: { parameters: ["i64", "i64", "i64", "i64"], result: "i64" },
+    });
+    const version = Number(libc.symbols.syscall(CREATE_RULESET, 0n, 0n, VERSION));
+    libc.close();
+    if (version < 0) return "the kernel has none";
+    return version < OLDEST ? `version ${version} is too old` : undefined;
+  } catch {
+    return "no libc.so.6";
+  }
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { closedPaths, confinedAccess, confinedArgs } from "./_confined.ts";
+import { serverReach } from "./_server_reach.ts";
+
+const PROTECTION = {
+  writeProtected: [".git", ".github/workflows", ".config/mise*"],
+  readProtected: [".env*", ".docker/config.json"],
+};
+
+class Folders implements Disposable {
+  readonly root = Deno.realPathSync(Deno.makeTempDirSync());
+  readonly workspace = join(this.root, "ws");
+
+  constructor() {
+    for (const name of ["ws/mcp/deep", "out", "home"]) {
+      Deno.mkdirSync(join(this.root, name), { recursive: true });
+    }
+    Deno.writeTextFileSync(join(this.workspace, ".env.local"), "");
+  }
+
+  where(more: { write?: string[]; read?: string[]; run?: string[]; isHeld?: boolean } = {}) {
+    const { isHeld = true, ...grants } = more;
+    const { root, workspace } = this;
+    const paths = [join(workspace, "mcp/deep/m.js"), join(workspace, "late/deep/m.js")];
+    return {
+      ...{ name: "s", folder: "/package", workspace, home: join(root, "home"), grants, isHeld },
+      ...{ certificates: [], protection: { ...PROTECTION, paths } },
+    };
+  }
+
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.root, { recursive: true });
+  }
+}
+
+Deno.test("closedPaths() closes the first folder of names with several parts, and missing folders (GX1)", () => {
+  using folders = new Folders();
+  const { workspace } = folders;
+  const { read, write, above } = closedPaths(folders.where());
+  const at = (paths: readonly string[]) => paths.map((path) => path.slice(workspace.length + 1));
+  assert.deepEqual(at(read).sort(), [".docker/config.json", ".env", ".env.local"]);
+  for (const name of [".github", ".config", ".docker", ".git", ".env", "late", "mcp/deep/m.js"]) {
+    assert.ok(at(write).includes(name), name);
+  }
+  assert.ok(!at(write).includes("mcp"), "other files there can be written");
+  assert.deepEqual(at(above).sort(), ["late", "late/deep", "mcp", "mcp/deep"]);
+});
+
+Deno.test("confinedAccess() gives the workspace for writing only where a layer confines (GX1)", () => {
+  using folders = new Folders();
+  const { workspace } = folders;
+  assert.ok(confinedAccess(folders.where()).write.includes(workspace));
+  const alone = confinedAccess(folders.where({ isHeld: false }));
+  assert.ok(alone.read.includes(workspace) && !alone.write.includes(workspace));
+  assert.equal(alone.write.length, 1, "its data folder");
+  const granted = confinedAccess(folders.where({ isHeld: false, write: ["."] }));
+  assert.ok(granted.write.includes(workspace));
+});
+
+Deno.test("confinedAccess() refuses a write grant that contains the workspace or another grant (GX1)", () => {
+  using folders = new Folders();
+  const { root } = folders;
+  const out = join(root, "out");
+  for (
+    const grants of [
+      { write: [root] },
+      { write: [join(root, "home")] },
+      { write: [out], read: [join(out, "x")] },
+      { write: [out, join(out, "x")] },
+    ]
+  ) {
+    assert.throws(() => confinedAccess(folders.where(grants)), /contains/, JSON.stringify(grants));
+  }
+  for (const grants of [{ write: [out], read: [out, root] }, { write: ["mcp"], read: ["mcp/x"] }]) {
+    assert.ok(confinedArgs(folders.where(grants)).length > 0);
+  }
+});
+
+Deno.test("serverReach() opens no more than Deno, but for grants that do not exist yet (GX1)", () => {
+  using folders = new Folders();
+  const { root, workspace } = folders;
+  const options = { userHome: root, path: "/usr/bin:/bin", own: ["/deno"] };
+  const out = join(root, "out");
+  const reach = serverReach(folders.where({ write: [out, "mcp"] }), options);
+  assert.deepEqual(reach.fixed?.includes(workspace), true);
+  assert.ok(reach.write.includes(out) && !reach.write.some((path) => path.startsWith(workspace)));
+  assert.ok(!reach.read.includes("/usr"), "no program is granted");
+  const later = serverReach(folders.where({ write: [join(out, "a/b")], run: ["git"] }), options);
+  assert.ok(later.fixed?.includes(out) && !later.write.includes(out));
+  assert.ok(later.read.includes("/usr"));
+});
