@@ -26,6 +26,7 @@ import { sweepApprovals } from "../permissions/sweep_approvals.ts";
 import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
+import { hideOwnProcess } from "../sandbox/own_process.ts";
 import { Catalog } from "../search/catalog.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory } from "./directory.ts";
@@ -67,6 +68,7 @@ function withLayers(environment: Environment): Environment {
 
 /** Opens the house: reads the configuration, starts nothing. */
 export async function openApp(options: AppOptions): Promise<App> {
+  hideOwnProcess();
   const environment = withLayers(options.environment ?? readEnvironment());
   const redactor = new Redactor();
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);

@@ -1,0 +1,28 @@
+/**
+ * Protects PML's own process from other processes of the same user.
+ *
+ * @module
+ */
+
+// Numbers of Linux.
+const SET_DUMPABLE = 4;
+
+/**
+ * Makes the environment and the memory of this process unreadable to other processes of the user,
+ * such as unconfined servers: they contain keys. Works on Linux with the GNU C library; elsewhere it
+ * does nothing. Programs that this process starts are not affected.
+ */
+export function hideOwnProcess(): void {
+  // Without the permission, `Deno.dlopen` would ask on a terminal.
+  const { state } = Deno.permissions.querySync({ name: "ffi" });
+  if (Deno.build.os !== "linux" || state !== "granted") return;
+  try {
+    const libc = Deno.dlopen("libc.so.6", {
+      prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+    });
+    libc.symbols.prctl(SET_DUMPABLE, 0n, 0n, 0n, 0n);
+    libc.close();
+  } catch {
+    // Another C library.
+  }
+}
