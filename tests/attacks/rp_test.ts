@@ -189,7 +189,7 @@ Deno.test("A yes covers the definition that was shown, also where another one wa
   // The gateway knows of that pin: nothing is asked but for the call itself.
   const rule = async () => (await questionOf(scene.pml, ECHO)).replies.includes("Always");
   await until(rule);
-  const { result } = await asked.answer(picked("Yes"));
+  const { result } = await asked.answerOnce(picked("Yes"));
   assert.equal(String(result?.resultType), "input_required", "it is asked about anew");
   assert.equal(await countOf(ws, "lists", "call echo"), 1);
   await endWell(ws, scene.pml);
