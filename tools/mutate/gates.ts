@@ -52,7 +52,7 @@ export const GATES: readonly Mutant[] = [
     name: "judge-arguments",
     guard: "The rules see the arguments of a call",
     file: "gate.ts",
-    find: "judge(id, isOfTask ? undefined : args)",
+    find: "judge(id, own)",
     put: "judge(id, undefined)",
     test: "src/permissions/gate_test.ts",
     filter: "judged() lets the rules see the arguments",

@@ -166,7 +166,7 @@ export const REWRITE: readonly Mutant[] = [
     name: "subject-definition",
     guard: "A yes covers the definition of the tool that was shown, and no other",
     file: "call_path.ts",
-    find: "definition: definitionHash(await definition()),",
+    find: "definition: hash,",
     put: 'definition: "any",',
     test: "tests/attacks/rp_test.ts",
     filter:
