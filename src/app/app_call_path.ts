@@ -40,6 +40,9 @@ function onPin(
   { app: { log, servers, directory }, path }: { readonly app: App; readonly path: CallPath },
 ): void {
   path.record(`pin ${event}`, { about: { ...about } });
+  servers.review(about.server).catch((error) =>
+    log.debug(`Cannot look at the tools of a server again: ${error}`)
+  );
   if (event !== "stale") return;
   const { server, tool } = about;
   const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);

@@ -71,6 +71,7 @@ export function ownApproval(
         register: policy.register,
       }),
     identity: () => Promise.resolve(identity()),
+    approvedDefinitions: (tools) => pins.approvedDefinitions(identity(), tools),
     unapproved: async (call) =>
       await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity }),
     // What the policy asks about blocks the server.
@@ -87,6 +88,7 @@ export function registryApproval(
   return {
     text: () => serverText(definition),
     identity: () => Promise.resolve(identity()),
+    approvedDefinitions: (tools) => pins.approvedDefinitions(identity(), tools),
     unapproved: async (call) => {
       const unapproved = await lookedUp(call, sources);
       // What was approved by that is another server.

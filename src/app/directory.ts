@@ -193,6 +193,12 @@ class Entry implements Server {
     });
   }
 
+  approvedDefinitions(
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    return this.#by(async (server) => await server.approvedDefinitions?.(tools) ?? new Map());
+  }
+
   call(call: Call): Promise<Outcome> {
     return this.#by((server) => server.call(call));
   }

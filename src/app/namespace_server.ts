@@ -87,6 +87,16 @@ export class NamespaceServer extends KnownServer {
     return [...own, ...more.flat()];
   }
 
+  /** Returns the definitions to show for changed tools of the server of this name. */
+  override async approvedDefinitions(
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    const base = this.#base;
+    if (base?.approvedDefinitions === undefined || base.blocked() !== undefined) return new Map();
+    const own = new Set<unknown>(await base.list("tools"));
+    return await base.approvedDefinitions(tools.filter((tool) => own.has(tool)));
+  }
+
   /** Runs a call. */
   override async call(call: Call): Promise<Outcome> {
     return await (await this.#for(call)).call(call);

@@ -181,6 +181,15 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   const replaced = app.servers.states()
     .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))
     .map(({ name }) => warned(`server ${name}`, `your own definition ${REPLACES}`));
+  const changed = app.servers.states().flatMap(({ name, changed = [] }) =>
+    changed.map((tool) =>
+      warned(
+        `tool ${name}:${visible(tool)}`,
+        "changed, not approved",
+        `Look at the change with \`pml lock update ${name}\``,
+      )
+    )
+  );
   const states = app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
@@ -188,7 +197,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     said: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
     ...(state === "failed" && { hint: `\`pml tools ${name}\` says more` }),
   }));
-  return [...replaced, ...states];
+  return [...replaced, ...states, ...changed];
 }
 
 /** Tells which clients start PML, and which start servers past it. */

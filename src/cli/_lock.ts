@@ -95,7 +95,9 @@ async function update(
     throw usage(`Cannot find the server ${quoted(server)}`, "See all with `pml lock`");
   }
   // All in one request: each refresh asks the registries for everything that they offer.
-  const isPinned = names.some((name) => Object.hasOwn({ ...lock, ...home }, name));
+  const isPinned = names.some((name) =>
+    Object.hasOwn({ ...lock, ...home }, name) || pins.wasListed(name)
+  );
   if (isPinned) await forgetLists(app, names.length === 1 ? names[0] : undefined);
   const facts: string[] = [];
   const done = { pinned: [] as string[], left: [] as string[] };
@@ -175,13 +177,18 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
-  if (pinned.length === 0) return [];
+  if (pinned.length === 0 && !pins.wasListed(name)) return [];
   // A list that is known already may be from before. A failure is told by the server's state.
   await unlessAborted(app.servers.load(name).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);
   const found: Open[] = [];
-  const tools = new Set(pinned.flatMap((entries) => Object.keys(entries[name]?.tools ?? {})));
+  // Tools that were listed and never called may have changed, too.
+  const { changed = [] } = app.servers.states().find((state) => state.name === name) ?? {};
+  const tools = new Set([
+    ...pinned.flatMap((entries) => Object.keys(entries[name]?.tools ?? {})),
+    ...changed,
+  ]);
   for (const tool of tools) {
     const definition = app.catalog.get(toolId(name, tool))?.own;
     const stale = identity && definition && await pins.unapprovedTool(identity, definition);

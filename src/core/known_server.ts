@@ -29,7 +29,7 @@ export type Listing = Pick<
 >;
 
 /** The source of a server's approval: who it is, and what is not approved yet. */
-export interface Approval extends Pick<Server, "identity" | "unapproved"> {
+export interface Approval extends Pick<Server, "identity" | "unapproved" | "approvedDefinitions"> {
   /** Returns one line that says what the server is, for the question to the person. */
   text(): string;
   /**
@@ -113,6 +113,13 @@ export abstract class KnownServer implements Server {
   /** Returns nothing: there is nothing to say. */
   remark(_tool: string): Promise<string | undefined> {
     return Promise.resolve(undefined);
+  }
+
+  /** Returns the definitions to show for the tools that changed without an approval. */
+  async approvedDefinitions(
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    return await this.#options.approval.approvedDefinitions?.(tools) ?? new Map();
   }
 
   /** Returns the tool with this definition, if it can be called at once. */

@@ -57,6 +57,13 @@ export interface Server {
   remark(tool: string): Promise<string | undefined>;
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
+  /**
+   * Returns, for each tool of its list whose definition is not the approved one, the definition to
+   * show. Undefined if its definitions are part of code that is approved, or are not known here.
+   */
+  readonly approvedDefinitions?: (
+    tools: readonly ToolDefinition[],
+  ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
   /** Runs a call that passed all gates. */
   call(call: Call): Promise<Outcome>;
   /**

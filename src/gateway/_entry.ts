@@ -22,6 +22,8 @@ export interface ServerState {
   /** Why it is blocked or failed. */
   readonly why: string | undefined;
   readonly tools: number;
+  /** The names of tools whose definitions changed without an approval, if there are some. */
+  readonly changed?: readonly string[];
 }
 
 /** Why tools of a server may be missing, in none of the names that it gives them. */
@@ -38,6 +40,8 @@ export interface Entry {
   isOutdated: boolean;
   /** For which client each list was asked for. */
   readonly ages: Map<ListName, number>;
+  /** The tools whose definitions changed without an approval. */
+  unapproved: readonly string[];
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
   /** How many tools the person left out. */
@@ -55,6 +59,7 @@ export function newEntry(source: Server): Entry {
     waits: new Map(),
     ages: new Map(),
     isOutdated: false,
+    unapproved: [],
     rejected: [],
     left: 0,
     unmet: [],
@@ -90,6 +95,7 @@ export function stateOf(entry: Entry): ServerState {
     state: source.blocked() === undefined ? trouble : "blocked",
     why: whyOf(entry, [left, unmetText(unmet)].filter(Boolean).join("; ")),
     tools: (tools?.length ?? 0) - rejected.length - entry.left,
+    ...(entry.unapproved.length > 0 && { changed: entry.unapproved }),
   };
 }
 

@@ -83,17 +83,43 @@ export class ListLoader {
     const tools = items as readonly ToolDefinition[];
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
-    const said = unusable && source.settings &&
-      (await import("./_tool_settings.ts")).applied(tools, source.settings);
+    const unapproved = unusable && await this.#unapproved(entry, tools);
+    const { settings } = source;
+    const shown = tools.map((tool) => unapproved?.get(tool) ?? tool);
+    const said = unusable && settings &&
+      (await import("./_tool_settings.ts")).applied(shown, settings);
     if (lists.get(list) !== before || !isThere(entry)) return false;
     lists.set(list, items);
-    if (unusable === undefined) return true;
-    const { tools: kept = tools, changes = [], unmet = [] } = said ?? {};
-    const all = new Map([...changes, ...unusable]);
-    entry.rejected = catalog.set(source, kept, all);
+    if (unusable === undefined || unapproved === undefined) return true;
+    const { tools: kept = shown, changes = [], unmet = [] } = said ?? {};
+    const owns = new Map(shown.map((tool, at) => [tool, tools[at] ?? tool]));
+    const ownOf = (tool: ToolDefinition) => owns.get(tool) ?? tool;
+    const all = new Map<ToolDefinition, ToolDefinition | string>([
+      ...unapproved,
+      ...[...changes].map(([tool, change]) => [ownOf(tool), change] as const),
+      ...unusable,
+    ]);
+    entry.rejected = catalog.set(source, kept.map(ownOf), { changes: all, unapproved });
     entry.left = tools.length - kept.length;
     entry.unmet = unmet;
+    entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
     return true;
+  }
+
+  /** Compares the tools of a server with the approved ones again. True if clients see others. */
+  async review(entry: Entry): Promise<boolean> {
+    const { source, lists } = entry;
+    const items = lists.get("tools");
+    if (items === undefined || source.blocked() !== undefined) return false;
+    const tools = items as readonly ToolDefinition[]; // what loads tools looked at them
+    const unapproved = [...(await this.#unapproved(entry, tools)).keys()].map(({ name }) => name);
+    if (`${unapproved}` === `${entry.unapproved}`) return false;
+    return await this.#take(entry, { list: "tools", items, before: items });
+  }
+
+  /** Returns what to show for tools that changed without an approval. */
+  async #unapproved({ source }: Entry, tools: readonly ToolDefinition[]) {
+    return await source.approvedDefinitions?.(tools) ?? new Map<ToolDefinition, ToolDefinition>();
   }
 }
 

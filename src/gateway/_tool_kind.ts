@@ -7,6 +7,11 @@
 import { objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
+/** Marks a tool that its server defines otherwise by now. The approved definition is shown. */
+export const CHANGED = "changed, not approved";
+/** Explains the mark to a model. */
+export const CHANGED_HINT = `${CHANGED}: this is the approved definition, and a call asks the user`;
+
 /**
  * Returns `, read`, `, write` or `, destructive`, with `says` before it where only the server claims
  * it; nothing where nobody knows. It is told to models, and decides nothing.

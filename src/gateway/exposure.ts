@@ -13,6 +13,8 @@ import { tokensOf } from "../core/tokens.ts";
 import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { CHANGED_HINT } from "./_tool_kind.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
 
@@ -60,7 +62,7 @@ export async function exposed(
   const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
   const { prefix } = settings;
   const tools = await underlying(options, { ...sources, query: said, prefix });
-  const named = tools.map(prefix ? withPrefix : ({ tool }) => tool);
+  const named = tools.map(prefix ? withPrefix : marked);
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
@@ -70,9 +72,16 @@ export async function exposed(
 
 /** Returns a tool under the name that lists show: the same object for the same entry. */
 const withPrefix = memoized((entry: CatalogEntry) => ({
-  ...entry.tool,
+  ...marked(entry),
   name: wireName(shownId(entry)),
 }));
+
+/** Returns a tool as it is listed: PML's own text comes before a description that has changed. */
+function marked({ tool, isChanged }: CatalogEntry): ToolDefinition {
+  if (!isChanged) return tool;
+  const { description = "" } = tool;
+  return { ...tool, description: `[PML: ${CHANGED_HINT}] ${description}`.trimEnd() };
+}
 
 /** Gives the tools that are called by their bare names: of two with one name the first by id. */
 export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {

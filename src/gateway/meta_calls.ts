@@ -31,7 +31,7 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import { kindOf } from "./_tool_kind.ts";
+import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "./results.ts";
 import { strictTool } from "./strict_tool.ts";
@@ -192,7 +192,9 @@ export class MetaCalls {
   async #line({ id, tool, server, covered }: Pick<SearchHit, "id" | "tool" | "server"> & {
     readonly covered?: number;
   }): Promise<string> {
-    const runs = this.#options.judge(id).kind === "allow" && !server.isOffer ? "runs" : "asks";
+    const isChanged = this.#isChanged(id);
+    const isAllowed = this.#options.judge(id).kind === "allow" && !server.isOffer && !isChanged;
+    const runs = isAllowed ? "runs" : isChanged ? `asks, ${CHANGED}` : "asks";
     const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
     const line = visible(said.trim(), DESCRIPTION_MAX);
     const call = tool.name === WHOLE_SERVER ? WHOLE_LINE : signatureOf(tool);
@@ -244,12 +246,14 @@ export class MetaCalls {
     }
     const { id, server, remark, tool: { name, ...definition } } = one;
     const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
-      !this.#isOffer(id);
+      !this.#isOffer(id) && !this.#isChanged(id);
+    const isChanged = id !== undefined && this.#isChanged(id);
     return {
       tool: toolId(server, name),
       ...definition as JsonObject,
       permission: isRun ? "runs" : "asks the user first",
       ...defined({ remark }),
+      ...(isChanged && { changed: CHANGED_HINT }),
     };
   }
 
@@ -292,6 +296,11 @@ export class MetaCalls {
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
     const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
     return asCall(id, { ...request, ...args });
+  }
+
+  /** Returns whether a tool has another definition by now, which is not approved. */
+  #isChanged(id: ToolId): boolean {
+    return this.#options.catalog.get(id)?.isChanged === true;
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */

@@ -141,6 +141,7 @@ export class Servers implements Disposable {
     list: ListName = "tools",
     { only, isWhole }: { readonly only?: string | undefined; readonly isWhole?: boolean } = {},
   ): Promise<void> {
+    if (list === "tools") await this.#reviewAll();
     const unknown = [...this.#entries.values()].filter((entry) =>
       !this.#lists.isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
       entry.source.blocked() === undefined
@@ -231,6 +232,19 @@ export class Servers implements Disposable {
     return this.#entries.get(splitToolId(id).server)?.source;
   }
 
+  /** Compares the tools of a server with the approved ones again: an approval came, or a change. */
+  async review(server: string): Promise<void> {
+    const entry = this.#entries.get(server);
+    if (entry !== undefined && await this.#lists.review(entry)) this.#options.onChange("tools");
+  }
+
+  /** Does so for the servers with changed tools: another process may have approved them. */
+  async #reviewAll(): Promise<void> {
+    const changed = [...this.#entries.values()].filter(({ unapproved }) => unapproved.length > 0);
+    // A failure leaves the tools as they are shown.
+    await Promise.all(changed.map((entry) => this.#lists.review(entry).catch(() => {})));
+  }
+
   /** Takes note that a list of a server has changed. Calls wait for its new tools, lists do not. */
   expire(server: string, list: ListName): void {
     const entry = this.#entries.get(server);
@@ -273,6 +287,7 @@ export class Servers implements Disposable {
 
   /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
   async shown(id: ToolId): Promise<ToolDefinition> {
+    await this.#reviewAll();
     const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
     return offered ?? (await this.#known(id)).tool;
   }

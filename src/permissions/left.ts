@@ -33,7 +33,7 @@ export function approvalRequired(question: Question, { left, workspace }: LeftQu
   const or = OTHERWISE[code] ?? "";
   // Calls of one server have the same facts.
   const all = new Map(left?.subjects.map(({ facts = [] }) => [facts.join("\n"), facts]));
-  const facts = [...all.values()].flat();
+  const facts = [...all.values()].flatMap(withoutDefinitions);
   // The terminal shows all of them.
   const changed = facts.slice(0, FACTS_MAX).map((fact) => visible(fact, 500));
   const what = left?.subjects.map(({ tool }) => tool).join(", ") ?? "this";
@@ -46,5 +46,15 @@ export function approvalRequired(question: Question, { left, workspace }: LeftQu
     ...(left && {
       detail: { approval: left.id, ...(CHANGED.includes(code) && { changed }) },
     }),
+  });
+}
+
+/** Leaves out the new texts of a changed tool, which are not approved: a model reads the error. */
+function withoutDefinitions(facts: readonly string[]): readonly string[] {
+  let isOfTool = false;
+  return facts.filter((line) => {
+    const isDetail = line.startsWith("  ");
+    if (!isDetail) isOfTool = line.startsWith("The tool ");
+    return !isDetail || !isOfTool;
   });
 }

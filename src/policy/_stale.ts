@@ -41,24 +41,42 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   return lines.length > 0 ? { code: "APPROVAL_STALE", facts: [...lines, ...facts] } : undefined;
 }
 
+/** Returns the approved hash of a tool, and the pinned hashes that are not its present one. */
+export function pinsOfTool(
+  { identity: { name, origin }, tool }: Required<Omit<Pin, "isApproved">>,
+  { lock, home }: Pick<PinState, "lock" | "home">,
+): { readonly approved: string | undefined; readonly others: readonly string[] } {
+  const hashIn = (entry: LockEntry | undefined) =>
+    entry && memberOf(entry.tools, tool.definition.name);
+  const approved = hashIn(memberOf(home, name));
+  const locked = origin === "person" ? undefined : hashIn(memberOf(lock, name));
+  const others = [...new Set([approved, locked])]
+    .filter((one): one is string => one !== undefined && one !== tool.hash);
+  return { approved, others };
+}
+
 /** Returns how a tool differs from the pinned one; undefined if it does not. */
 export async function staleTool(
-  { identity: { name, pinned, origin }, tool }: Omit<Pin, "isApproved">,
+  { identity, tool }: Omit<Pin, "isApproved">,
   from: {
     readonly state: PinState;
     /** Returns the definition of a hash, if it is known. */
     readonly definition: (hash: string) => Promise<ToolDefinition | undefined>;
+    /** The definition that the server listed first, if it is another one. */
+    readonly first: ToolDefinition | undefined;
   },
 ): Promise<Stale | undefined> {
   // The definitions of a module are part of its code.
-  if (tool === undefined || pinned.kind === "deno") return undefined;
-  const { lock, home } = from.state;
+  if (tool === undefined || identity.pinned.kind === "deno") return undefined;
+  const { name } = identity;
   const { definition, hash } = tool;
-  const hashIn = (entry: LockEntry | undefined) => entry && memberOf(entry.tools, definition.name);
-  const approved = hashIn(memberOf(home, name));
-  const locked = origin === "person" ? undefined : hashIn(memberOf(lock, name));
-  const others = [...new Set([approved, locked])]
-    .filter((one): one is string => one !== undefined && one !== hash);
+  const { approved, others } = pinsOfTool({ identity, tool }, from.state);
+  if (approved === undefined && from.first !== undefined) {
+    const title = `The tool ${quoted(definition.name)} of ${quoted(name)} has changed since ` +
+      "it was first listed:";
+    const lines = definitionChanges(from.first, definition).map((line) => `  ${line}`);
+    return { code: "APPROVAL_STALE", facts: [title, `  definition: is ${hash}`, ...lines] };
+  }
   if (others.length === 0) return undefined;
   // If only the hash of the earlier definition is known, all of this one is shown.
   const unknown = { name: definition.name, inputSchema: {} };

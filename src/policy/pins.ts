@@ -8,16 +8,18 @@
 
 import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
-import { defined, memberOf } from "../core/json.ts";
+import { defined, memberOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { turn } from "../io/waiting.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, variablesOf } from "../registry/lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
-import { differencesOf, type Stale, staleServer, staleTool } from "./_stale.ts";
+import { ListedDefinitions } from "./_listed_definitions.ts";
+import { differencesOf, pinsOfTool, type Stale, staleServer, staleTool } from "./_stale.ts";
 import type { Policy } from "./policy.ts";
 
 /** A change of the pins, for the journal and the log. */
@@ -41,6 +43,8 @@ export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
 
 /** How long the files are not checked again, in milliseconds. */
 const FRESH_MS = 200;
+/** After how many milliseconds of comparing tools other work has its turn. */
+const TURN_MS = 10;
 
 /** The pins of a workspace. */
 export class Pins {
@@ -49,6 +53,7 @@ export class Pins {
   readonly #reported = new Set<string>();
   readonly #identities = new WeakMap<ServerDefinition, ServerIdentity>();
   #files: PinFiles;
+  #listed: ListedDefinitions;
   #state: Promise<PinState> | undefined;
   #read: PinState | undefined;
   #checkedAt = 0;
@@ -63,6 +68,7 @@ export class Pins {
   constructor(options: PinsOptions) {
     this.#options = options;
     this.#files = new PinFiles({ ...options, folder: options.folder() });
+    this.#listed = new ListedDefinitions({ ...options, folder: options.folder() });
   }
 
   /** The path of `pml.lock`. */
@@ -80,7 +86,9 @@ export class Pins {
     this.#state = undefined;
     this.#waiting = [];
     this.#passed = new WeakSet();
-    this.#files = new PinFiles({ ...this.#options, folder: this.#options.folder() });
+    const options = { ...this.#options, folder: this.#options.folder() };
+    this.#files = new PinFiles(options);
+    this.#listed = new ListedDefinitions(options);
   }
 
   /** Returns the identity of a server of a file: the same object until its code changes. */
@@ -147,12 +155,87 @@ export class Pins {
     const stale = await staleTool(pin, {
       state,
       definition: async (hash) => await this.#files.definition(hash),
+      first: this.#otherFirst(pin),
     });
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
     this.#passed.add(definition);
     if (identity.pinned.kind === "deno") this.#modules(identity).add(definition.name);
     return undefined;
+  }
+
+  /**
+   * Compares the tools that a server lists with the approved ones, and records those that it never
+   * listed before. Returns the definition to show for each that has changed without an approval.
+   */
+  async approvedDefinitions(
+    identity: ServerIdentity,
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    const changed = new Map<ToolDefinition, ToolDefinition>();
+    // The definitions of a module are part of its code.
+    if (identity.pinned.kind === "deno") return changed;
+    // If the pins cannot be read, calls report that. A tool is then compared with its first listing.
+    const state = await this.state().catch(() => ({ lock: {}, home: {} }));
+    const listed = this.#listed;
+    const hashOf = this.#hash;
+    let since = performance.now();
+    for (const definition of tools) {
+      // The hash takes long, and most tools are not pinned.
+      const tool = {
+        definition,
+        get hash() {
+          return hashOf(definition);
+        },
+      };
+      const instead = this.#shownFor({ identity, tool }, state);
+      if (instead !== undefined) changed.set(definition, instead);
+      if (performance.now() - since < TURN_MS) continue;
+      await turn();
+      since = performance.now();
+    }
+    const fresh = tools.filter(({ name }) => listed.first(identity, name) === undefined);
+    if (fresh.length > 0) {
+      await listed.add(identity, fresh).catch((error) =>
+        this.#options.warn(`Cannot record the tools of ${quoted(identity.name)}: ${error}`)
+      );
+    }
+    return changed;
+  }
+
+  /** Returns whether a server ever listed its tools here. */
+  wasListed(server: string): boolean {
+    return this.#listed.has(server);
+  }
+
+  /** Returns the definition to show for a tool that changed; undefined if it did not. */
+  #shownFor(
+    pin: Required<Omit<Pin, "isApproved">>,
+    state: Pick<PinState, "lock" | "home">,
+  ): ToolDefinition | undefined {
+    const { identity, tool: { definition: { name } } } = pin;
+    const { approved, others } = pinsOfTool(pin, state);
+    const first = this.#listed.first(identity, name);
+    if (others.length === 0 && approved !== undefined) return undefined;
+    if (others.length === 0) return this.#otherFirst(pin);
+    for (const hash of [...approved === undefined ? [] : [approved], ...others]) {
+      const known = this.#files.definition(hash) ??
+        (first !== undefined && definitionHash(first) === hash ? first : undefined);
+      if (known !== undefined) return known;
+    }
+    // Without an approved text only the name is shown.
+    return { name, inputSchema: { type: "object" } };
+  }
+
+  /** Returns the definition that a server listed first, if it is not the present one. */
+  #otherFirst(
+    { identity, tool }: Required<Omit<Pin, "isApproved">>,
+  ): ToolDefinition | undefined {
+    const first = this.#listed.first(identity, tool.definition.name);
+    const isSame = first === undefined ||
+      JSON.stringify(first) === JSON.stringify(tool.definition) ||
+      definitionHash(first) === tool.hash;
+    return isSame ? undefined : first;
   }
 
   /** Returns whether a server and a tool are those that are pinned. Reads no file, but its time. */
@@ -189,6 +272,7 @@ export class Pins {
     const without = (entries: PinState["lock"]) =>
       Object.fromEntries(Object.entries(entries).filter(([name]) => !names.includes(name)));
     await this.#files.write(({ lock, home }) => ({ lock: without(lock), home: without(home) }));
+    await this.#listed.remove(names);
     this.forget();
   }
 

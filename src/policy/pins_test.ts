@@ -331,3 +331,36 @@ Deno.test("Pins of another workspace count for nothing", async () => {
   await Deno.writeTextFile(file, JSON.stringify({ ...kept, path: `${at.ws}2` }));
   await assert.rejects(at.open().unapproved(identityOf("registry")), { code: "CONFIG_INVALID" });
 });
+
+Deno.test("a tool that changed is shown as it was approved, and as it was first listed if it was never called (GX17)", async () => {
+  await using at = await used();
+  const pins = at.open();
+  const identity = identityOf("workspace");
+  const [evil, never] = [toolOf("evil"), { ...toolOf("never called"), name: "never" }];
+  const shown = async (
+    from: Pins,
+    ...tools: readonly ToolDefinition[]
+  ) => [...(await from.approvedDefinitions(identity, tools)).values()];
+  assert.deepEqual(await shown(pins, toolOf("first"), never), []);
+  assert.deepEqual(await shown(pins, evil, never), [toolOf("first")]);
+  const other = { ...never, description: "another text" };
+  assert.deepEqual(await shown(at.open(), other), [never]);
+  const stale = await pins.unapprovedTool(identity, other);
+  assert.match(stale?.facts.join("\n") ?? "", /"never" of "mine" has changed since it was first/);
+  await stale?.accept();
+  assert.deepEqual(await shown(at.open(), other), []);
+  assert.deepEqual(await shown(at.open(), never), [other]);
+  // Another order is no change.
+  const { name, description, inputSchema } = other;
+  assert.deepEqual(await shown(at.open(), { inputSchema, description, name }), []);
+  await pins.remove(["mine"]);
+  assert.deepEqual(await shown(pins, never), []);
+});
+
+Deno.test("a tool without a known approved definition is shown by its name alone (GX17)", async () => {
+  await using at = await place();
+  const tools = { go: definitionHash(toolOf("theirs")) };
+  await at.write({ mine: { ...identityOf("workspace").pinned, tools } });
+  const changed = await at.open().approvedDefinitions(identityOf("workspace"), [toolOf("evil")]);
+  assert.deepEqual([...changed.values()], [{ name: "go", inputSchema: { type: "object" } }]);
+});

@@ -41,6 +41,8 @@ export interface CatalogEntry {
   readonly id: ToolId;
   /** The tool as clients see it. */
   readonly tool: ToolDefinition;
+  /** Whether its server lists another definition by now, which is not approved. */
+  readonly isChanged?: boolean;
   readonly server: CatalogServer;
 }
 
@@ -48,6 +50,12 @@ export interface CatalogEntry {
 export interface KnownTool extends CatalogEntry {
   /** The tool as its server defines it. An approval binds to this. */
   readonly own: ToolDefinition;
+}
+
+/** The tools that clients see otherwise than their server defines them. */
+export interface CatalogChanges {
+  readonly changes?: ReadonlyMap<ToolDefinition, ToolDefinition | string>;
+  readonly unapproved?: Pick<ReadonlyMap<ToolDefinition, unknown>, "has">;
 }
 
 /** A tool that the catalog refused, and the reason. */
@@ -66,12 +74,12 @@ export class Catalog {
   /**
    * Replaces the tools of a server. Returns the tools that were refused, with the reasons.
    * `changes` contains, for a tool, the definition that clients see, or the reason why it cannot be
-   * used.
+   * used. A tool in `unapproved` is marked as changed.
    */
   set(
     server: CatalogServer,
     tools: readonly ToolDefinition[],
-    changes: ReadonlyMap<ToolDefinition, ToolDefinition | string> = new Map(),
+    { changes = new Map(), unapproved = new Map() }: CatalogChanges = {},
   ): readonly RejectedTool[] {
     const rejected: RejectedTool[] = [];
     const names = new Set<string>();
@@ -79,7 +87,9 @@ export class Catalog {
     const entries = tools.flatMap((own) => {
       const change = changes.get(own) ?? own;
       const [tool, unusable] = typeof change === "string" ? [own, change] : [change];
-      const entry = { id: toolId(server.name, own.name), tool, own, server };
+      const isChanged = unapproved.has(own);
+      const id = toolId(server.name, own.name);
+      const entry = { id, tool, own, server, ...(isChanged && { isChanged }) };
       const folded = tool.name.toLowerCase();
       // Readers take names that differ only in case for the same name.
       const isDuplicate = names.has(folded) && !this.#entries.has(entry.id);

@@ -13,11 +13,12 @@ import { ERAS } from "../kit/json_rpc.ts";
 import { listed, type Listing, ran } from "../kit/listing_server.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
-import { runPml } from "../kit/run.ts";
+import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { call, toldCode } from "./evil_servers.ts";
 import { codeOf, textOf } from "./oracles.ts";
+import { picked, questionOf, read, type ToolCall } from "./questions.ts";
 import { makeScenery, type SceneOptions } from "./stage.ts";
 
 const OBJECT = { type: "object" } as const;
@@ -35,13 +36,16 @@ const GOOD: Listing = { pages: [REST, [echo()]] };
 const BAD: Listing = { pages: [REST, [EVIL]] };
 
 /** Makes a workspace with a server that lists what `list.json` says. */
-async function sceneryOf(options: SceneOptions = {}): Promise<Workspace> {
+async function sceneryOf(
+  { gateway = {}, ...options }: SceneOptions & { readonly gateway?: object } = {},
+): Promise<Workspace> {
   const script = repoFile("tests/kit/listing_server.ts");
   const args = ["run", "-A", "--no-config", "--quiet", script, "./list.json", "./ledger"];
   return await makeScenery({
     files: { "list.json": JSON.stringify(GOOD), ledger: "" },
     pml: {
       version: 1,
+      gateway,
       permissions: { allow: ["s:*", "filesystem:*"] },
       mcpServers: { s: { command: process.execPath, args } },
     },
@@ -98,6 +102,7 @@ for (const era of ERAS) {
       const answer = await pml.callTool(name, args);
       assert.match(JSON.stringify(answer), /APPROVAL_STALE/, name);
       assert.equal(await countOf(ws, "call echo"), 1, `${name} reached the server`);
+      assert.doesNotMatch(JSON.stringify(answer), /IMPORTANT/, "the error repeats the new text");
       // A tool that is the same runs without a question.
       assert.equal(textOf(await call(pml, "s:other")), "ran other");
     }
@@ -235,4 +240,80 @@ Deno.test("over stateless HTTP a list that is older than its ttlMs is compared a
   await delay(400);
   assert.equal(toldCode(await call(short, "s:echo")), "APPROVAL_STALE");
   assert.equal(calls(), before);
+});
+
+const CAN_ASK = { elicitation: { form: {} } } as const;
+const MARK = /changed, not approved/;
+
+/** Returns what a model reads of `s:echo`, in all ways. */
+async function shownOf(pml: RawStdio): Promise<Readonly<Record<string, string>>> {
+  const { result } = await pml.request("tools/list");
+  const tools = result?.tools as unknown as readonly { readonly name: string }[];
+  const schema = await pml.callTool("schema", { tools: ["s:echo"] });
+  const types = await pml.callTool("schema", { tools: ["s:echo"], as: "typescript" });
+  return {
+    list: JSON.stringify(tools.find(({ name }) => name === "s__echo")),
+    search: textOf(await pml.callTool("search", { query: "echo arguments", server: "s" })),
+    schema: textOf(schema),
+    types: textOf(types),
+  };
+}
+
+const FULL = { tools_exposure: "full_proxy" };
+
+for (const era of ERAS) {
+  Deno.test(`a refused definition does not reach the model, on ${era} (GX17)`, async () => {
+    await using ws = await sceneryOf({ gateway: FULL });
+    await pin(ws);
+    await list(ws, BAD);
+    await using pml = await opened(ws, { era, capabilities: CAN_ASK });
+    assert.equal(textOf(await call(pml, "s:changed")), "ran changed");
+    const echoes: ToolCall = { name: "call", arguments: { tool: "s:echo" } };
+    for (let count = 0; count < 2; count++) {
+      const asked = await questionOf(pml, echoes);
+      await read();
+      assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+      const { types = "", ...shown } = await shownOf(pml);
+      for (const [way, text] of Object.entries({ ...shown, types })) {
+        assert.doesNotMatch(text, /IMPORTANT/, way);
+        assert.match(text, /Returns its arguments/, way);
+      }
+      for (const [way, text] of Object.entries(shown)) assert.match(text, MARK, way);
+      assert.match(shown.schema ?? "", /"permission":"asks the user first"/);
+    }
+    const asked = await questionOf(pml, echoes);
+    assert.equal(textOf(await asked.answer(picked("Yes"))), "ran echo");
+    await until(async () => /IMPORTANT/.test((await shownOf(pml)).list ?? ""));
+    for (const [way, text] of Object.entries(await shownOf(pml))) {
+      assert.match(text, /IMPORTANT/, way);
+      assert.doesNotMatch(text, MARK, way);
+    }
+  });
+}
+
+Deno.test("a change of a tool that was never called is named in its question and by doctor (GX17)", async () => {
+  await using ws = await sceneryOf({ gateway: FULL });
+  {
+    await using first = await opened(ws);
+    await until(async () => /Returns its arguments/.test((await shownOf(first)).list ?? ""));
+  }
+  await list(ws, BAD);
+  const doctor = await runPml(ws, ["doctor"]);
+  assert.match(doctor.stdout, /warn tool s:echo: changed, not approved/);
+  await using pml = await opened(ws, { capabilities: CAN_ASK });
+  const asked = await questionOf(pml, { name: "call", arguments: { tool: "s:echo" } });
+  assert.match(asked.text, /"echo" of "s" has changed since it was first listed/);
+  assert.match(asked.text, /"description" was: "Returns its arguments"/);
+  await read();
+  assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+  const shown = await shownOf(pml);
+  assert.doesNotMatch(JSON.stringify(shown), /IMPORTANT/);
+  assert.match(shown.list ?? "", MARK);
+  // Another process approves it, and this one shows it.
+  const ran = await runPmlOnTerminal(ws, ["lock", "update", "s"], {
+    typed: [[/<IMPORTANT>[^]*Type "pin"/, "pin"]],
+  });
+  assert.match(ran.stdout, /Pinned/);
+  await until(async () => /IMPORTANT/.test((await shownOf(pml)).schema ?? ""));
+  assert.equal(textOf(await call(pml, "s:echo")), "ran echo");
 });

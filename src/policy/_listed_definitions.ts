@@ -1,0 +1,82 @@
+/**
+ * Keeps the definitions that a server listed first, so that a change of a tool that was never called
+ * is known, too.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { sha256 } from "../core/hash.ts";
+import { isObject, memberOf, objectOf } from "../core/json.ts";
+import type { ServerIdentity } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { stampAt } from "../io/place.ts";
+import { locked, readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
+import type { PinFilesOptions } from "./_pin_files.ts";
+
+type Definitions = Readonly<Record<string, ToolDefinition>>;
+
+interface Kept {
+  readonly stamp: string | undefined;
+  readonly source: unknown;
+  readonly tools: Definitions;
+}
+
+/** The first definitions of the servers of one workspace, one file for each server. */
+export class ListedDefinitions {
+  readonly #options: PinFilesOptions;
+  readonly #read = new Map<string, Kept>();
+
+  /** Takes the options; reads nothing. */
+  constructor(options: PinFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the definition that a server listed first under a name. */
+  first({ name, pinned }: ServerIdentity, tool: string): ToolDefinition | undefined {
+    const { source, tools } = this.#of(name);
+    return source === pinned.source ? memberOf(tools, tool) : undefined;
+  }
+
+  /** Returns whether a server ever listed its tools. */
+  has(server: string): boolean {
+    return Object.keys(this.#of(server).tools).length > 0;
+  }
+
+  /** Adds tools that were never listed before. The earlier definition of a name stays. */
+  async add({ name, pinned }: ServerIdentity, tools: readonly ToolDefinition[]): Promise<void> {
+    const { folder } = this.#options;
+    const file = this.#fileOf(name);
+    await locked(`${file}.lock`, async () => {
+      const before = this.#of(name);
+      const known = before.source === pinned.source ? before.tools : {};
+      // Of two tools with one name the first counts.
+      const more = Object.fromEntries(tools.toReversed().map((tool) => [tool.name, tool]));
+      const all = { ...more, ...known };
+      if (Object.keys(all).length === Object.keys(known).length) return;
+      await writePrivate(file, { path: folder, server: name, source: pinned.source, tools: all });
+    });
+  }
+
+  /** Removes the records of servers. */
+  async remove(names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => Deno.remove(this.#fileOf(name)).catch(unlessGone)));
+  }
+
+  #of(server: string): Kept {
+    const file = this.#fileOf(server);
+    const stamp = stampAt(file);
+    const known = this.#read.get(server);
+    if (known !== undefined && known.stamp === stamp) return known;
+    const { warn } = this.#options;
+    const { source, tools } = readPrivate(file, { parse: objectOf, warn }) ?? {};
+    const kept = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
+    this.#read.set(server, kept);
+    return kept;
+  }
+
+  #fileOf(server: string): string {
+    const { home, folder } = this.#options;
+    return join(home, "pins", "listed", `${sha256(JSON.stringify([folder, server]))}.json`);
+  }
+}
