@@ -60,7 +60,7 @@ export class SignedInServer implements Authorization {
     let kept = await (isRecent ? unlessAborted(this.#kept, signal) : this.#now(signal));
     if (kept === undefined) return undefined;
     const { accessToken, since, until = Infinity } = kept;
-    if (accessToken === undefined) throw this.#loginRequired("your sign-in is over");
+    if (accessToken === undefined) throw this.#loginRequired(overText(kept));
     const left = until - Date.now();
     if (left < Math.min(AHEAD_MS, (until - since) / 5)) {
       const isDue = left <= 0 || performance.now() - this.#failed > AGAIN_MS;
@@ -145,7 +145,7 @@ export class SignedInServer implements Authorization {
       if (!mayFail || signal.aborted) throw error;
     }
     const now = await this.#now(signal);
-    if (now?.accessToken === undefined) throw this.#loginRequired("your sign-in is over");
+    if (now?.accessToken === undefined) throw this.#loginRequired(overText(now));
     return now;
   }
 
@@ -210,6 +210,10 @@ export function secretsOf(kept: Kept | undefined): readonly string[] {
   const { accessToken, refreshToken, client } = kept ?? {};
   return [accessToken, refreshToken, client?.client_secret]
     .flatMap((each = "") => /^(?=.*[\dA-Z]).{8,}$/.exec(each) ?? []);
+}
+
+function overText(kept: Kept | undefined): string {
+  return ["your sign-in is over", kept?.refusal].filter(Boolean).join(": ");
 }
 
 function headerOf(kept: Kept | undefined): string | undefined {

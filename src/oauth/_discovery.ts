@@ -7,7 +7,7 @@
 import type { AuthorizationServer } from "oauth4webapi";
 import { isObject, quoted, textOf, textsOf } from "../core/json.ts";
 import { JSON_TYPE, typeOf } from "../io/event_stream.ts";
-import type { Protocol } from "./_protocol.ts";
+import { type Protocol, withoutAbsent } from "./_protocol.ts";
 
 /** Where one signs in at a server. */
 export interface Discovered {
@@ -31,6 +31,8 @@ export interface Looking {
 }
 
 const KNOWN = "/.well-known/";
+/** The types of metadata. Some servers send JSON as plain text. */
+const METADATA_TYPES = [JSON_TYPE, "text/plain"];
 
 /** Returns where one signs in; undefined if nobody says. Throws if what is said is not valid. */
 export async function discover(
@@ -112,7 +114,13 @@ async function authorizationServer(
     `${origin}${openId}${path}`,
     `${origin}${path}${openId}`,
   ], signal);
-  return said && await library.processDiscoveryResponse(url, said.response);
+  if (said === undefined) return undefined;
+  const named = textOf(said.json.issuer);
+  if (URL.parse(named)?.href !== url.href) {
+    const why = `the metadata of the issuer ${quoted(issuer)} name another one, ${quoted(named)}`;
+    throw protocol.error("UPSTREAM_PROTOCOL", why);
+  }
+  return await library.processDiscoveryResponse(url, Response.json(said.json));
 }
 
 /** Reads the first of some documents that there is. */
@@ -120,13 +128,15 @@ async function first(
   protocol: Protocol,
   places: readonly (string | undefined)[],
   signal: AbortSignal,
-): Promise<{ readonly response: Response; readonly json: Record<string, unknown> } | undefined> {
+): Promise<{ readonly json: Readonly<Record<string, unknown>> } | undefined> {
   for (const place of new Set(places)) {
     if (place === undefined) continue;
     const response = await protocol.ask(place, { headers: { accept: JSON_TYPE }, signal });
-    if (response.status !== 200 || typeOf(response) !== JSON_TYPE) continue;
-    const json: unknown = await response.clone().json();
-    if (isObject(json)) return { response, json };
+    if (response.status !== 200 || !METADATA_TYPES.includes(typeOf(response))) continue;
+    const json: unknown = await response.json().catch((error) => {
+      if (typeOf(response) === JSON_TYPE) throw error;
+    });
+    if (isObject(json)) return { json: withoutAbsent(json) };
   }
   return undefined;
 }

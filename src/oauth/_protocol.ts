@@ -28,6 +28,14 @@ const MOST_BYTES = 256 << 10;
 const LIMITS = { lineBytes: MOST_BYTES, resultBytes: MOST_BYTES };
 const MOST_MS = 15_000;
 
+/** Returns an answer without members that are null or empty, which servers write for absent ones. */
+export function withoutAbsent(
+  answer: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const isPresent = ([, value]: readonly [string, unknown]) => value !== null && value !== "";
+  return Object.fromEntries(Object.entries(answer).filter(isPresent));
+}
+
 /** Speaks OAuth for one server. */
 export class Protocol {
   readonly server: Server;
@@ -79,7 +87,11 @@ export class Protocol {
         // The body says what is wrong, not a header. PML does not read who the person is, so that
         // is not checked either.
         const json: unknown = await response.json().catch(() => undefined);
-        return Response.json({ ...objectOf(json), id_token: undefined }, { status });
+        const answer = withoutAbsent(objectOf(json));
+        // The library expects 200 exactly. Some servers answer 201, or report an error with 200.
+        const isError = typeof answer.error === "string";
+        const plain = response.ok ? (isError ? 400 : 200) : status;
+        return Response.json({ ...answer, id_token: undefined }, { status: plain });
       },
     } as HttpRequestOptions<M, B>; // the library names each method's type
   }
@@ -120,8 +132,17 @@ export class Protocol {
     });
   }
 
+  /** Returns what an authorization server answered with an error, such as `"invalid_grant"`. */
+  answered(error: unknown): string {
+    const { error: code, error_description: more, cause } = Object(error);
+    const text = textOf(more ?? cause?.error_description);
+    return `its authorization server answered ${quoted(textOf(code))}${
+      text && `, ${quoted(text, 300)}`
+    }`;
+  }
+
   #failure(error: unknown): PmlError {
-    const { name, message, error: code, error_description: more, cause } = Object(error);
+    const { name, message, error: code } = Object(error);
     if (error instanceof PmlError) {
       if (message.startsWith("Cannot sign in")) return error;
       return this.error(error.code, textOf(message).replace(/^C/, "c"), error.hint);
@@ -130,10 +151,9 @@ export class Protocol {
       return this.error("UPSTREAM_DOWN", "an answer took too long", "Try again later");
     }
     if (typeof code !== "string") return this.error("UPSTREAM_PROTOCOL", quoted(`${message}`, 300));
-    const said = textOf(more ?? cause?.error_description);
     return this.error(
       code === "access_denied" ? "APPROVAL_DECLINED" : "UPSTREAM_PROTOCOL",
-      `its authorization server answered ${quoted(code)}${said && `, ${quoted(said, 300)}`}`,
+      this.answered(error),
     );
   }
 

@@ -49,7 +49,7 @@ interface Running extends RefreshProgram {
   readonly closing: AbortSignal;
 }
 
-/** The errors after which a sign-in is over. */
+/** The errors after which a sign-in is over, whether its access token has expired or not. */
 const OVER = /^(invalid_grant|invalid_client|unauthorized_client)$/;
 
 const KILLED = "Cannot refresh the sign-in: its process ended";
@@ -79,6 +79,15 @@ export async function refreshBeside(
   throw new PmlError(kind, message, { hint: "Try again", cause: problems, ...rest });
 }
 
+/**
+ * Returns whether an answer refuses a refresh for good. Services refuse with many codes and statuses;
+ * only a busy one (429) or one that took too long (408) may grant it later.
+ */
+function isRefusal(error: unknown, status: number): boolean {
+  if (error instanceof PmlError) return false;
+  return status >= 400 && status < 500 && status !== 408 && status !== 429;
+}
+
 /** Returns how Deno finds the packages that the code imports: as it finds them for PML. */
 function packageFlags(code: string): readonly string[] {
   if (code.includes("/node_modules/")) return ["--node-modules-dir=manual", "--no-config"];
@@ -106,20 +115,38 @@ export async function refreshSignIn(
     await protocol.act(async () => {
       // Sign-ins from before this check may have any token endpoint.
       await assertSites(protocol, as, issuerHosts);
-      try {
+      let status = 0;
+      const request = async (scope: string) => {
         const response = await library.refreshTokenGrantRequest(as, client, auth, refreshToken, {
           ...protocol.options<"POST">(signal),
-          additionalParameters: { resource },
+          additionalParameters: { resource, ...scope !== "" && { scope } },
         });
-        const said = await library.processRefreshTokenResponse(as, client, response);
-        await store.write(key, { ...kept, ...tokensOf(protocol, said, kept) });
+        ({ status } = response);
+        return await library.processRefreshTokenResponse(as, client, response);
+      };
+      try {
+        const scope = kept.scopes.join(" ");
+        const answer = await request(scope).catch((error) => {
+          if (scope === "" || Object(error).error !== "invalid_scope") throw error;
+          return request("");
+        });
+        await store.write(key, { ...kept, ...tokensOf(protocol, answer, kept) });
       } catch (error) {
-        const why = Object(error).error;
-        if (!OVER.test(why)) throw error;
-        if (why !== "invalid_grant") await forgetClient(store, kept, server);
+        if (!isRefusal(error, status)) throw error;
+        const refusal = Object(error).error === undefined
+          ? `its authorization server answered with the status ${status}`
+          : protocol.answered(error);
+        const isOver = OVER.test(Object(error).error);
+        // Until the access token expires, calls still work.
+        if (!isOver && kept.until !== undefined && kept.until > Date.now()) {
+          throw protocol.error("LOGIN_REQUIRED", refusal, `Run: pml login ${name}`);
+        }
+        if (isOver && Object(error).error !== "invalid_grant") {
+          await forgetClient(store, kept, server);
+        }
         // JSON leaves out what is undefined.
         const over = { accessToken: undefined, refreshToken: undefined, until: Date.now() };
-        await store.write(key, { ...kept, ...over });
+        await store.write(key, { ...kept, ...over, refusal });
       }
     }, signal);
   });

@@ -55,6 +55,7 @@ Deno.test("refreshBeside() refreshes over TLS, with the authority of the server"
     refresh_token: "old-refresh",
     client_id: "c",
     resource: `${s.origin}/mcp`,
+    scope: "read",
   });
   // Somebody else did it already.
   await s.refresh();
@@ -87,4 +88,60 @@ Deno.test("refreshBeside() ends a sign-in that is no longer granted, and forgets
     const isLost = await s.store.read(key) === undefined;
     assert.equal(isLost, error === "invalid_client");
   }
+});
+
+/** Refusals of services, and the reason that the user sees. */
+const REFUSALS: readonly (readonly [() => Response, RegExp])[] = [
+  [
+    () =>
+      Response.json({ error: "invalid_request", error_description: "Token expired" }, {
+        status: 400,
+      }),
+    /"invalid_request", "Token expired"/,
+  ],
+  [() => Response.json({ error: "bad_refresh_token" }), /"bad_refresh_token"/],
+  [() => Response.json({ message: "Unauthorized" }, { status: 401 }), /the status 401/],
+  [() => new Response("<p>Not found", { status: 404 }), /the status 404/],
+  [() => new Response("", { status: 400 }), /the status 400/],
+];
+
+Deno.test("a refused refresh ends a sign-in whose access token has expired, and keeps one that works", async () => {
+  for (const [reply, reason] of REFUSALS) {
+    await using s = await scene(reply);
+    const kept = await s.store.read(KEY) ?? assert.fail();
+    await s.store.write(KEY, { ...kept, until: Date.now() + 600_000 });
+    await assert.rejects(s.refresh(), (error) => {
+      assert.ok(error instanceof PmlError && error.code === "LOGIN_REQUIRED", String(error));
+      assert.match(error.message, reason);
+      return true;
+    });
+    assert.equal((await s.store.read(KEY))?.refreshToken, "old-refresh");
+    await s.store.write(KEY, { ...kept, until: Date.now() - 1_000 });
+    await s.refresh();
+    const over = await s.store.read(KEY);
+    assert.deepEqual([over?.accessToken, over?.refreshToken], [undefined, undefined]);
+    assert.match(over?.refusal ?? "", reason);
+  }
+});
+
+Deno.test("a busy or failing authorization server leaves an expired sign-in its refresh token", async () => {
+  for (const status of [408, 429, 500, 503]) {
+    await using s = await scene(() => Response.json({ error: "invalid_request" }, { status }));
+    const kept = await s.store.read(KEY) ?? assert.fail();
+    await s.store.write(KEY, { ...kept, until: Date.now() - 1_000 });
+    await assert.rejects(s.refresh());
+    assert.equal((await s.store.read(KEY))?.refreshToken, "old-refresh", `${status}`);
+  }
+});
+
+Deno.test("a refresh is sent with the granted scopes, and once without after invalid_scope", async () => {
+  await using s = await scene((form) =>
+    form.has("scope")
+      ? Response.json({ error: "invalid_scope" }, { status: 400 })
+      : Response.json({ access_token: "new-token", token_type: "Bearer", expires_in: null })
+  );
+  await s.refresh();
+  assert.deepEqual(s.forms.map((form) => form.get("scope")), ["read", null]);
+  const kept = await s.store.read(KEY);
+  assert.deepEqual([kept?.accessToken, kept?.until], ["new-token", undefined]);
 });

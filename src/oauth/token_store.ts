@@ -56,6 +56,8 @@ export interface Kept {
   /** When the access token came, and when it expires or was over, in milliseconds since 1970. */
   readonly since: number;
   readonly until?: number | undefined;
+  /** Why the authorization server refused to renew a sign-in that is over. */
+  readonly refusal?: string | undefined;
 }
 
 /** What a file says: all of a sign-in, or all but its secrets, which the keyring has. */
