@@ -307,7 +307,9 @@ export class App implements AsyncDisposable {
   watch(): void {
     const look = () => void this.lookAtCapabilities().catch((error) => this.log.warn(`${error}`));
     this.policy.watch(this.#closing.signal, look).catch((error) =>
-      this.log.warn(`Cannot watch the configuration, so a change needs a restart: ${error}`)
+      this.log.warn(
+        `Cannot watch the configuration, so a change applies with the next call: ${error}`,
+      )
     );
   }
 

@@ -196,6 +196,7 @@ export class CallPath implements AsyncDisposable {
     // What may run without a record was looked at in its first pass alone.
     if (given.isLost) throw restless(given);
     const { policy, directory, servers } = this.#options;
+    if (!policy.isCurrent()) await policy.refresh();
     const { version } = policy.now;
     const name = splitToolId(given.id).server;
     const server = this.draft?.name === name ? this.draft : directory.at(name);
@@ -220,7 +221,8 @@ export class CallPath implements AsyncDisposable {
    * blocked was judged without what is fixed for it, and code changes without the policy.
    */
   #isCurrent({ pass: { version, isBlocked } }: PassCall): boolean {
-    return this.#options.policy.now.version === version && !isBlocked;
+    const { policy } = this.#options;
+    return policy.now.version === version && !isBlocked && policy.isCurrent();
   }
 
   /** Runs what passed, where nothing changed since it was judged. */

@@ -101,7 +101,10 @@ export class QuickCalls {
   /** Begins a call; returns undefined, and has done nothing, if it has to pass the gates. */
   begin(request: BegunCall): Cancel | undefined {
     const { id, arguments: args } = request;
-    const { policy: { now }, schemas, capacity, records } = this.#options;
+    const { policy, schemas, capacity, records } = this.#options;
+    // The gates apply a change that the watcher missed.
+    if (!policy.isCurrent()) return undefined;
+    const { now } = policy;
     const ready = this.#ready.get(id);
     if (ready === undefined || !records.isSound || this.#options.isDraft(id)) return undefined;
     if (now.version !== ready.pass.version || !ready.tool.holds()) {

@@ -175,7 +175,7 @@ Deno.test("An identity, whose calls are counted, passes the gates each time", as
     const now = { version: "1", config: { narrowing: identity && { identity } }, judge };
     const seen: string[] = [];
     const calls = new QuickCalls({
-      policy: { now },
+      policy: { now, isCurrent: () => true },
       schemas: { fitsAtOnce: () => true },
       capacity: { enter: () => seen.push("enter") > 0 },
       records: { isSound: true, begin: () => {} },

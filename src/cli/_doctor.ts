@@ -14,7 +14,7 @@ import { REPLACES } from "../config/shown.ts";
 import { exists } from "../config/workspace.ts";
 import { type Check, check } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
-import { keyHint, PmlError } from "../core/errors.ts";
+import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
@@ -67,6 +67,7 @@ async function rest(at: CommandContext): Promise<readonly Check[]> {
   return [
     await trust(app),
     await lock(app),
+    watching(app),
     ...networkValues(app).map(({ key, value }) => well(key, `${value}`)),
     ...await servers(at),
     ...unmetRules(app).map(({ said }) => warned("rule", said)),
@@ -164,6 +165,20 @@ async function trust(app: App): Promise<Check> {
     waits = await app.policy.unapproved() !== undefined;
   });
   return waits ? warned("trust", "not trusted yet", "Look at it with `pml trust`") : found;
+}
+
+/** Tries to watch a folder, because the system limits how many are watched. */
+function watching(app: App): Check {
+  try {
+    Deno.watchFs(app.config().home, { recursive: false }).close();
+    return well("watching", "a change of the configuration applies at once");
+  } catch (error) {
+    return warned(
+      "watching",
+      `Cannot watch files: ${messageOf(error)}; a change applies with the next call`,
+      "Raise the limits fs.inotify.max_user_instances and fs.inotify.max_user_watches",
+    );
+  }
 }
 
 async function lock(app: App): Promise<Check> {

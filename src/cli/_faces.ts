@@ -55,6 +55,9 @@ export class Faces implements AsyncDisposable {
 
   /** Returns what answers the person, or who has the token of this hash; undefined for nobody. */
   async of(token: string | null): Promise<HttpFace | undefined> {
+    const { policy } = this.#options.app;
+    // A token may have been revoked where the watcher missed it.
+    if (!policy.isCurrent()) await policy.refresh();
     if (token === null) return await this.person;
     const identity = this.#identities().values().find((one) => sameHash(one.token, token));
     return identity && (await (this.#own.get(identity.name) ?? this.#open(identity))).face;
@@ -132,20 +135,13 @@ async function faceOf(
 }
 
 /**
- * Returns what reads the configuration again if its files changed. The system does not tell of what
- * another machine changed on a shared folder.
+ * Returns a function that reads the configuration again if its files changed. The system does not
+ * report changes by another machine on a shared folder.
  */
-function lookOf(app: App): () => void {
-  const stamp = () => {
-    const { person, file } = app.loaded();
-    return `${stampAt(person.path)} ${stampAt(file?.path ?? "")}`;
-  };
-  let known = stamp();
+function lookOf({ policy, closing, log }: App): () => void {
   return () => {
-    const now = stamp();
-    if (now === known || app.closing.aborted) return;
-    known = now;
-    app.policy.reload().catch((error) => app.log.warn(`${error}`));
+    if (closing.aborted || policy.isCurrent()) return;
+    policy.refresh().catch((error) => log.warn(`${error}`));
   };
 }
 

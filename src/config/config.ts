@@ -102,7 +102,8 @@ export async function loadConfig(
   const { workspace, lost } = await find(counting, cwd);
   // Path checks compare real paths. If the home were a link, the protected folder would be open
   // under its real name.
-  const real = { ...counting, home: realPathOf(counting.home) };
+  const { home, homePath = home } = counting;
+  const real = { ...counting, home: realPathOf(home), homePath };
   return await loadFiles({ environment: real, cwd, workspace, lost, identity });
 }
 
@@ -223,13 +224,17 @@ async function othersOf(
  * PML home would bring its own approvals.
  */
 function homeProblems(environment: Environment, root: string): Problem[] {
-  const { home, homeless } = environment;
+  const { home, homePath, homeless } = environment;
   // Whoever opens the home folder or all of the machine opens the PML home with it.
   const isBrought = isInside(root, realPathOf(home)) &&
     !homesOf(environment).some((each) => isInside(root, each));
+  const file = "the home of PML";
   const found = homeless ?? (isBrought ? `${quoted(home, 200)}, which lies in the workspace` : "");
-  if (found === "") return [];
-  return [{ file: "the home of PML", key: "", found, wanted: "a folder outside the workspace" }];
+  if (found !== "") return [{ file, key: "", found, wanted: "a folder outside the workspace" }];
+  const now = homePath && realPathOf(homePath);
+  if (homePath === undefined || now === undefined || now === home) return [];
+  const moved = `${quoted(homePath, 200)}, which leads to ${quoted(now, 200)} now`;
+  return [{ file, key: "", found: moved, wanted: `${quoted(home, 200)}, or a restart of PML` }];
 }
 
 function wideWarning(root: string, why: string): string {

@@ -15,6 +15,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export interface Environment {
   /** The PML home: `PML_HOME` or `~/.pml`, an absolute path. */
   readonly home: string;
+  /** The path of the PML home as it was given, where links in `home` were followed. */
+  readonly homePath?: string;
   /** The person's home folder, an absolute path. */
   readonly userHome: string;
   /**

@@ -7,47 +7,54 @@
 import { join } from "node:path";
 import { Following } from "../io/following.ts";
 import { policyPaths } from "./_company_file.ts";
-import { type LoadedConfig, reloadConfig } from "./config.ts";
+import type { LoadedConfig } from "./config.ts";
+import { linksOn } from "./ruling_files.ts";
 import { FILE_NAME, realPathOf, rulingFolders } from "./workspace.ts";
 
+/** The options of `watchConfig()`. */
+export interface WatchOptions {
+  /** Returns the paths of all files that matter now. */
+  readonly paths: () => readonly string[];
+  /** Reads the files again. */
+  readonly reread: () => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Reads the configuration after each change and calls `onChange` if it differs, until the signal
- * aborts. Rejects if the system cannot watch files, or if `onChange` throws.
+ * Reads the files again after each change, until the signal aborts. Rejects if the system cannot
+ * watch files, or if reading rejects.
  */
-export async function watchConfig(
-  loaded: LoadedConfig,
-  { onChange, onLook, also = () => [], signal }: {
-    readonly onChange: (loaded: LoadedConfig) => void;
-    /** Is called after each change, also where the configuration is the same. */
-    readonly onLook?: () => void;
-    /** Returns the paths of other files to look at. */
-    readonly also?: (loaded: LoadedConfig) => readonly string[];
-    readonly signal: AbortSignal;
-  },
-): Promise<void> {
-  for (let known = loaded; !signal.aborted;) {
-    using files = new Following([...pathsOf(known), ...also(known)], signal);
+export async function watchConfig({ paths, reread, signal }: WatchOptions): Promise<void> {
+  while (!signal.aborted) {
+    // If a path is a link, the real file is the one that changes.
+    const watched = paths().flatMap((path) => [path, realPathOf(path), ...linksOn(path)]);
+    using files = new Following([...new Set(watched)], signal);
     // Read after the watching has begun, so that no change falls between.
-    const now = await reloadConfig(known);
+    await reread();
     if (signal.aborted) return;
-    if (fingerprint(now) !== fingerprint(known)) onChange(now);
-    known = now;
-    onLook?.();
     await files.change();
   }
 }
 
-/** Gives each path at which something that rules is or may come. */
-function pathsOf({ environment, workspace, person }: LoadedConfig): readonly string[] {
-  const ruling = rulingFolders(environment, workspace)
-    .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]);
-  // If a path is a link, the real file is the one that changes.
-  const capabilities = join(environment.home, "capabilities", "index.json");
-  const all = [...ruling, person.path, capabilities, ...policyPaths(environment)];
-  return all.flatMap((path) => [path, realPathOf(path)]);
+/** Returns each path at which a file with rules is, or may appear. */
+export function rulingPaths({ environment, workspace, person }: LoadedConfig): readonly string[] {
+  const { home, homePath } = environment;
+  return [
+    ...rulingFolders(environment, workspace)
+      .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]),
+    person.path,
+    join(home, "capabilities", "index.json"),
+    // Another folder under the path of the home is another configuration.
+    ...homePath === undefined || homePath === home ? [] : [join(homePath, "config.yaml")],
+    ...policyPaths(environment),
+  ];
 }
 
-/** Tells what was read from what was read before. */
+/** Returns whether another configuration was read than before. */
+export function isOtherConfig(now: LoadedConfig, before: LoadedConfig): boolean {
+  return fingerprint(now) !== fingerprint(before);
+}
+
 function fingerprint({ workspace, file, parents, person, others, problem }: LoadedConfig): string {
   const policies = others?.company?.files ?? [];
   const hashes = [file, ...parents, person, ...policies].map((each) => each?.hash);

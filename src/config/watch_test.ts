@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Scratch } from "./_scratch_test.ts";
-import { loadConfig, type LoadedConfig } from "./config.ts";
-import { watchConfig } from "./watch.ts";
+import { loadConfig, type LoadedConfig, reloadConfig } from "./config.ts";
+import { isOtherConfig, rulingPaths, watchConfig } from "./watch.ts";
 
 /** Yields the changes of a watched configuration, and stops watching when the test ends. */
 class Watched implements AsyncDisposable {
@@ -12,11 +12,15 @@ class Watched implements AsyncDisposable {
   #wake = () => {};
 
   constructor(loaded: LoadedConfig) {
-    const onChange = (now: LoadedConfig) => {
-      this.#seen.push(now);
+    let known = loaded;
+    const reread = async () => {
+      const now = await reloadConfig(known);
+      if (isOtherConfig(now, known)) this.#seen.push(now);
+      known = now;
       this.#wake();
     };
-    this.#done = watchConfig(loaded, { onChange, signal: this.#stop.signal });
+    const paths = () => rulingPaths(known);
+    this.#done = watchConfig({ paths, reread, signal: this.#stop.signal });
   }
 
   /** Waits for a change that passes a test. */
@@ -109,8 +113,8 @@ Deno.test("watchConfig() sees a bad file behind a link mended where it is", asyn
 Deno.test("watchConfig() ends at once when its signal aborts", async () => {
   using scratch = new Scratch();
   const loaded = await scratch.load();
-  const onChange = () => assert.fail("nothing changed");
-  await watchConfig(loaded, { onChange, signal: AbortSignal.abort() });
+  const reread = () => assert.fail("nothing changed");
+  await watchConfig({ paths: () => [], reread, signal: AbortSignal.abort() });
   const watched = new Watched(loaded);
   await watched[Symbol.asyncDispose]();
 });

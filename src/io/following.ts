@@ -30,9 +30,11 @@ export class Following implements Disposable {
 
   /** Resolves shortly after one of the paths changed, or on abort. */
   async change(): Promise<void> {
-    for await (const { kind, paths: touched } of this.#watcher) {
+    for await (const { kind, paths: touched, flag } of this.#watcher) {
       // Reading is an event, too, and must not cause another reading.
       if (kind === "access") continue;
+      // The queue of the system overflowed: any of the paths may have changed.
+      if (flag === "rescan" || touched.length === 0) break;
       if (touched.some((one) => this.#paths.some((path) => isInside(one, path)))) break;
     }
     await pause(QUIET_MS, this.#signal);

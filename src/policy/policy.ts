@@ -10,6 +10,7 @@ import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import type { ServerDefinition } from "../config/servers.ts";
+import type { RulingFiles } from "../config/ruling_files.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import { staysInside } from "../io/place.ts";
 import { TrustStore } from "../permissions/trust.ts";
@@ -35,6 +36,8 @@ export interface PolicyOptions {
 export type Change = "configuration" | "registry";
 
 const NO_TRUST: TrustState = { trusted: false, approved: new Map() };
+/** How long the ruling files are not compared again, in milliseconds. */
+const COMPARE_MS = 1_000;
 
 /** Reads the configuration, decides which parts are trusted, and watches for changes. */
 export class Policy {
@@ -50,6 +53,13 @@ export class Policy {
   #capabilities: CapabilityPolicy = { names: [] };
   #version = 0;
   #now: PolicySnapshot;
+  /** The ruling files as they were before they were read last; undefined before the first look. */
+  #files: RulingFiles | undefined;
+  #comparedAt = performance.now();
+  #isStale = false;
+  #refreshing: Promise<void> | undefined;
+  /** Is called after the files were read again. */
+  #look = () => {};
 
   private constructor(loaded: LoadedConfig, options: PolicyOptions) {
     this.#options = options;
@@ -78,6 +88,25 @@ export class Policy {
   /** The present snapshot. */
   get now(): PolicySnapshot {
     return this.#now;
+  }
+
+  /**
+   * Returns whether the snapshot is that of the present files. It compares them at most once a
+   * second. If it returns false, `refresh()` must come before anything is judged.
+   */
+  isCurrent(): boolean {
+    if (this.#isStale || this.#refreshing !== undefined) return false;
+    const now = performance.now();
+    if (now - this.#comparedAt < COMPARE_MS) return true;
+    this.#comparedAt = now;
+    this.#isStale = this.#files?.hasChanged() ?? true;
+    return !this.#isStale;
+  }
+
+  /** Reads the files again, and applies changes. A rejected refresh is repeated by the next one. */
+  async refresh(): Promise<void> {
+    this.#refreshing ??= this.#reread().finally(() => this.#refreshing = undefined);
+    await this.#refreshing;
   }
 
   /** Adds a listener to changes. */
@@ -122,24 +151,51 @@ export class Policy {
   async moveTo(workspace: string): Promise<void> {
     const { environment, cwd, identity } = this.#loaded;
     this.#loaded = await loadConfig({ ...environment, workspace }, cwd, identity);
+    // The files of the other workspace were compared until now.
+    this.#isStale = true;
     await this.settle();
   }
 
-  /** Follows changes of the files, and calls `look` after each, until the signal aborts. */
+  /**
+   * Follows changes of the files, and calls `look` after each, until the signal aborts. Rejects if
+   * the system cannot watch files: then changes are found by `isCurrent()` alone.
+   */
   async watch(signal: AbortSignal, look: () => void): Promise<void> {
-    const follow = (loaded: LoadedConfig) => {
-      this.#loaded = loaded;
-      this.settle().catch((error) => this.#options.warn(`Cannot apply the change: ${error}`));
-    };
-    const onLook = () => {
-      look();
-      this.#lookAtTrust().catch((error) =>
-        this.#options.warn(`Cannot look at the trust: ${error}`)
+    this.#look = look;
+    const { rulingPaths, watchConfig } = await import("../config/watch.ts");
+    const paths = () => [...rulingPaths(this.#loaded), ...this.#trustPaths()];
+    const reread = async () => {
+      // One that began before the watching could miss a change.
+      await this.#refreshing?.catch(() => {});
+      await this.refresh().catch((error) =>
+        this.#options.warn(`Cannot apply the change: ${error}`)
       );
     };
-    const also = ({ file }: LoadedConfig) => file ? [this.store.fileOf(file.realPath)] : [];
-    const { watchConfig } = await import("../config/watch.ts");
-    await watchConfig(this.#loaded, { onChange: follow, onLook, also, signal });
+    await watchConfig({ paths, reread, signal });
+  }
+
+  async #reread(): Promise<void> {
+    this.#isStale = true;
+    const [{ RulingFiles }, { isOtherConfig, rulingPaths }] = await Promise.all([
+      import("../config/ruling_files.ts"),
+      import("../config/watch.ts"),
+    ]);
+    // The state before the reading, so that no change falls between.
+    const files = new RulingFiles([...rulingPaths(this.#loaded), ...this.#trustPaths()]);
+    const loaded = await reloadConfig(this.#loaded);
+    if (isOtherConfig(loaded, this.#loaded)) {
+      this.#loaded = loaded;
+      await this.settle();
+    } else await this.#lookAtTrust();
+    this.#files = files;
+    this.#comparedAt = performance.now();
+    this.#isStale = false;
+    this.#look();
+  }
+
+  #trustPaths(): readonly string[] {
+    const { file } = this.#loaded;
+    return file ? [this.store.fileOf(file.realPath)] : [];
   }
 
   /** Settles if the trust was given, or taken back, by another process. */

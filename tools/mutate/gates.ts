@@ -236,7 +236,7 @@ export const GATES: readonly Mutant[] = [
     name: "second-judge",
     guard: "A deny that comes after the first judgement still refuses",
     file: "call_path.ts",
-    find: "return this.#options.policy.now.version === version && !isBlocked;",
+    find: "return policy.now.version === version && !isBlocked && policy.isCurrent();",
     put: "return version > 0 && !isBlocked;",
     test: "tests/attacks/passing_gates_test.ts",
     filter: "A deny that comes while a registry is asked refuses the call",
