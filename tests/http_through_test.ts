@@ -145,7 +145,9 @@ async function results(pml: RawStdio): Promise<void> {
     assert.notEqual(seen.progressToken, 5);
     const read = await pml.request("resources/read", { uri: `pml://${kind}/test://a` });
     assert.equal((read.result?.contents as unknown as Json[])[0]?.["x/kept"], 1);
-    const missing = await pml.request("resources/read", { uri: `pml://${kind}/test://missing` });
+    const missing = await pml.request("resources/read", {
+      uri: `pml://${kind}/test://item/missing`,
+    });
     assert.deepEqual(missing.error?.data, { a: 1 });
     const prompt = { name: `${kind}__greet`, arguments: { name: "Ann" } };
     const got = JSON.stringify((await pml.request("prompts/get", prompt)).result?.messages);

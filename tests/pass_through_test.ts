@@ -78,7 +78,9 @@ for (const era of ERAS) {
       "test://item/7",
       "test://linked",
     ]);
-    const missing = await pml.request("resources/read", { uri: "pml://legacy/test://missing" });
+    const missing = await pml.request("resources/read", {
+      uri: "pml://legacy/test://item/missing",
+    });
     // The SDK has no code of its own any more for a resource that is not there.
     assert.deepEqual([missing.error?.code, missing.error?.data], [-32602, { a: 1 }]);
     const states = await pml.request("resources/read", { uri: "pml://servers" });
@@ -146,10 +148,13 @@ for (const era of ERAS) {
     }
   });
 
-  Deno.test(`What no rule allows of the rest of MCP is as approved as its server, on ${era}`, async () => {
+  Deno.test(`what no rule matches of the rest of MCP is as approved as its server, on ${era}`, async () => {
     await using scene = await sceneOf(era, { rules: { allow: [], ask: ["*"] } });
     assert.equal((await listed(scene.pml, "prompts/list", "prompts")).length, 2);
-    const read = await scene.pml.request("resources/read", { uri: "pml://legacy/test://a" });
+    const waits = await scene.pml.request("resources/read", { uri: "pml://legacy/test://a" });
+    assert.match(waits.error?.message ?? "", /without the person's approval/);
+    await using open = await sceneOf(era, { rules: { allow: [] } });
+    const read = await open.pml.request("resources/read", { uri: "pml://legacy/test://a" });
     assert.equal(read.error, undefined);
     await using closed = await sceneOf(era, { rules: { deny: ["legacy:@resources", "modern:*"] } });
     const uris = (await listed(closed.pml, "resources/list", "resources")).map(({ uri }) => uri);

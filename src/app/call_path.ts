@@ -19,16 +19,24 @@ import {
   type Question,
   shownArguments,
   through,
+  type Verdict,
 } from "../core/call.ts";
 import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
+import { pageOf } from "../core/lists.ts";
 import type { Cancel } from "../core/quick_tool.ts";
-import type { PassCall, PassGate, PassOutcome, Server } from "../core/server.ts";
+import {
+  methodDefinition,
+  type PassCall,
+  type PassGate,
+  type PassOutcome,
+  type Server,
+} from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId } from "../core/tool_id.ts";
+import { splitToolId, toolId } from "../core/tool_id.ts";
 import type { BegunCall } from "../gateway/options.ts";
 import { schemaGate, type Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../modules/builtin_names.ts";
@@ -36,6 +44,14 @@ import { Approvals } from "../permissions/approvals.ts";
 import { askGate, type AskGateOptions, judged, refuse, unasked } from "../permissions/gate.ts";
 import { definitionLines } from "../permissions/definition_texts.ts";
 import { approvalRequired } from "../permissions/left.ts";
+import {
+  completionGate,
+  isAboutAll,
+  isOfOffer,
+  offerFacts,
+  offerVerdict,
+} from "../permissions/offer_access.ts";
+import type { Judge } from "../permissions/rules.ts";
 import type { Subject } from "../permissions/subject.ts";
 import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import { type Always, alwaysIn } from "../policy/always_rule.ts";
@@ -166,6 +182,7 @@ export class CallPath implements AsyncDisposable {
       problemGate(() => this.#config()),
       rateGate(() => policy.now.config.narrowing?.identity),
       (next) => async (call) => await next(admitted(call)),
+      completionGate,
       trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
       schemaGate(schemas),
       askGate(asking),
@@ -213,7 +230,31 @@ export class CallPath implements AsyncDisposable {
       unsettled,
       definition: () => definition ??= this.#definitionFor(server, call),
     };
-    return { ...call, verdict: judged(judge, call), pass };
+    const ruled = judged(judge, call);
+    if (!isOfOffer(call)) return { ...call, verdict: ruled, pass };
+    const tools = await this.#pageVerdicts(call, { server, judge });
+    return { ...call, verdict: offerVerdict(call, { ruled, tools }), pass };
+  }
+
+  /** Returns the decisions about the pinned tools that name the address of a request as their page. */
+  async #pageVerdicts(
+    { arguments: { uri }, toolset }: Call,
+    { server, judge }: { readonly server: Server; readonly judge: Judge },
+  ): Promise<readonly Verdict[]> {
+    if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
+    const { servers, pins } = this.#options;
+    const identity = await server.identity();
+    const { items = [] } = servers.listed("tools").find((one) => one.server === server.name) ?? {};
+    // What loads tools looked at them.
+    const tools = items as readonly ToolDefinition[];
+    const named = tools.filter((tool) => pageOf(tool) === uri);
+    const pinned = await Promise.all(named.map(async (tool) => ({
+      tool,
+      isPinned: identity === undefined || await pins.isPinned(identity, tool),
+    })));
+    return pinned.filter(({ isPinned }) => isPinned).map(({ tool }) =>
+      judged(judge, { id: toolId(server.name, tool.name), arguments: {}, toolset })
+    );
   }
 
   /**
@@ -288,7 +329,12 @@ export class CallPath implements AsyncDisposable {
     const { rules, config } = this.#options.policy.now;
     const { server } = call.pass;
     const definition = await call.pass.definition();
-    const hash = definitionHash(definition);
+    // The answer to a question about all resources covers requests for other addresses, so it must
+    // not depend on this one.
+    const isAll = isAboutAll(call);
+    const hash = definitionHash(
+      isAll ? methodDefinition(splitToolId(call.id).tool) : definition,
+    );
     // Built-in servers describe themselves in PML's own words, and a capability was shown when it
     // was saved.
     const isKnown = call.method !== undefined || server.origin === "builtin" ||
@@ -296,13 +342,13 @@ export class CallPath implements AsyncDisposable {
     const lines = isKnown ? [] : definitionLines(definition);
     return {
       tool: call.id,
-      arguments: shownArguments(call),
+      arguments: isAll ? {} : shownArguments(call),
       definition: hash,
       // Who has another token is somebody else.
       rules: rules() + (config.narrowing?.identity?.token ?? ""),
       actor: call.actor,
       workspace: config.workspace,
-      facts: [...await server.consentLines(call), ...factsOf(call)],
+      facts: [...await server.consentLines(call), ...factsOf(call), ...offerFacts(call)],
       ...lines.length === 0 ? {} : { definitionLines: lines },
     };
   }

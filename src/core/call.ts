@@ -153,6 +153,11 @@ export interface Call extends Meanwhile {
   readonly arguments: JsonObject;
   /** The MCP method, such as `resources/read`, if the call is not for a tool. */
   readonly method?: string;
+  /**
+   * Whether the server listed or linked the address that the request reads, or a template that it
+   * listed covers it.
+   */
+  readonly isOffered?: boolean;
   /** The `_meta` of the client's request, which is passed on to the server. */
   readonly meta?: JsonObject;
   /** Throws if the client's request does not agree with the definition of its tool. */
@@ -218,6 +223,8 @@ export interface Question {
    * Whether the text is too long for a client's form, so that only a terminal can show all of it.
    */
   readonly terminalOnly: boolean;
+  /** Equal for questions that one answer covers, if they are open at the same time. */
+  readonly shared?: string;
   /** The error code if nobody can be asked; by default APPROVAL_REQUIRED. */
   readonly otherwise?: ErrorCode;
 }

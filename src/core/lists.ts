@@ -5,7 +5,7 @@
  */
 
 import { PmlError } from "./errors.ts";
-import { type Json, quoted } from "./json.ts";
+import { isObject, type Json, objectOf, quoted } from "./json.ts";
 import { memoized } from "./memo.ts";
 
 /** A list of a server: the name of the field of the result that holds it. */
@@ -40,6 +40,13 @@ export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // the keys
 export interface ListItem {
   /** The value of a member. */
   readonly [key: string]: Json | undefined;
+}
+
+/** Returns the address of the page that a tool names to be shown with its results. */
+export function pageOf(tool: object): unknown {
+  const { _meta } = tool as { readonly _meta?: unknown };
+  const meta = objectOf(_meta);
+  return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];
 }
 
 /**

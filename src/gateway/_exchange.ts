@@ -15,6 +15,7 @@ import type { Cancel } from "../core/quick_tool.ts";
 import { onAbort } from "../io/waiting.ts";
 import { type AskClient, type Begun, type Pause, Runs, type Work } from "./_runs.ts";
 import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
+import { SharedQuestions } from "./_shared_questions.ts";
 import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
 import { dropOldest } from "../core/memo.ts";
@@ -68,6 +69,7 @@ export class Exchange implements Disposable {
   readonly #runs: Runs<RequestContext>;
   /** The parties that were asked, by the handles of their questions. */
   readonly #asked = new Map<string, Party>();
+  readonly #shared = new SharedQuestions();
 
   /** Makes an exchange without any request. */
   constructor(options: ExchangeOptions) {
@@ -109,6 +111,7 @@ export class Exchange implements Disposable {
   /** Gives up what waits for clients. */
   [Symbol.dispose](): void {
     this.#runs[Symbol.dispose]();
+    this.#shared[Symbol.dispose]();
   }
 
   async #visit<T>(
@@ -174,6 +177,9 @@ export class Exchange implements Disposable {
     const working = { signal, ...ways };
     const replica = isModern ? this.#options.replica() : undefined;
     const said = answerOf(context);
+    if (said !== undefined && this.#isOf(said.handle, party)) {
+      this.#shared.end(said.handle, said.reply);
+    }
     let answer = said && replica
       ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);
@@ -184,14 +190,35 @@ export class Exchange implements Disposable {
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
       const { question } = outcome;
       if (round > MOST_ROUNDS) throw await this.#options.leave(question);
-      if (isModern && this.#asks(question, capabilities)) {
+      const isAsked = this.#asks(question, capabilities);
+      // The client brings the answer to any process of a replicated PML.
+      const isShared = isAsked && replica === undefined;
+      const reply = isShared ? await this.#shared.replyTo(question, { party, signal }) : undefined;
+      if (reply !== undefined) {
+        answer = { handle: question.handle, reply };
+        continue;
+      }
+      if (isModern && isAsked) {
         if (replica !== undefined) {
           return ask({ ...question, handle: await replica.seal(question.handle, of()) });
         }
         this.#note(question.handle, party);
         return ask(question);
       }
-      answer = await onQuestion?.(question, signal);
+      answer = await this.#askedNow(question, async () => await onQuestion?.(question, signal));
+    }
+  }
+
+  /** Asks while a request waits. Other requests that wait for the answer get it, too. */
+  async #askedNow(
+    { handle }: Question,
+    ask: () => Promise<Answer | undefined>,
+  ): Promise<Answer | undefined> {
+    let answer: Answer | undefined;
+    try {
+      return answer = await ask();
+    } finally {
+      this.#shared.end(handle, answer?.reply);
     }
   }
 
@@ -199,6 +226,11 @@ export class Exchange implements Disposable {
   #note(handle: string, party: Party): void {
     this.#asked.set(handle, party);
     dropOldest(this.#asked, MOST_ASKED);
+  }
+
+  /** Returns whether a party was asked a question, as far as that is remembered. */
+  #isOf(handle: string, party: Party): boolean {
+    return this.#asked.get(handle) === party;
   }
 
   /** Returns an answer. If another party was asked, its handle becomes one that nobody knows. */

@@ -69,8 +69,8 @@ export class Following {
     if (isOwn(uri) || client.followed.has(uri)) return;
     const place = await offers.resource(uri);
     const { server, name } = place;
-    const params = { uri: name };
-    await ask({ door: "@resources", server, method: "resources/subscribe", params });
+    const about = { method: "resources/subscribe", params: { uri: name } };
+    await ask({ door: "@resources", server, ...about, isOffered: await offers.isOffered(place) });
     if (clients.has(client)) client.followed.set(uri, place);
     else this.#giveUp(place);
   }

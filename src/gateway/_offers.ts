@@ -6,12 +6,13 @@
 
 import type { ContentBlock, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { type ListItem, type ListName, pageOf } from "../core/lists.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
+import { isCovered } from "./_uri_templates.ts";
 import type { Servers } from "./servers.ts";
 
 /** What the offers need of the house. */
@@ -37,6 +38,8 @@ const DOOR_OF: Readonly<Record<Exclude<ListName, "tools">, DoorName>> = {
   resourceTemplates: "@resources",
   prompts: "@prompts",
 };
+
+const LISTS = ["resources", "resourceTemplates"] as const;
 
 const OWN: Readonly<Record<Exclude<ListName, "tools">, readonly JsonObject[]>> = {
   resources: OWN_RESOURCES,
@@ -120,6 +123,24 @@ export class Offers {
     }
   }
 
+  /**
+   * Returns whether a server listed or linked a resource or a template, or a template that it listed
+   * covers it. Lists of the server that are unknown are loaded.
+   */
+  async isOffered({ server, name }: Place): Promise<boolean> {
+    if (this.#links.get(name)?.has(server)) return true;
+    const { servers } = this.#options;
+    const itemsOf = async (list: ListName) => {
+      // To read from it needs the server anyway, so a slow start costs nothing more.
+      await servers.prepare(list, { only: server, isWhole: true });
+      return servers.listed(list).find((one) => one.server === server)?.items ?? [];
+    };
+    const [resources, templates] = await Promise.all(LISTS.map(itemsOf));
+    if (resources && this.#urisOf(resources).has(name)) return true;
+    if (templates && isCovered(name, templates)) return true;
+    return name.startsWith("ui://") && (await itemsOf("tools")).some((one) => pageOf(one) === name);
+  }
+
   /** Gives the URI under which a client reads a resource of a server. */
   uriOf({ server, name }: Place): string {
     return this.#options.prefix() ? `pml://${server}/${name}` : name;
@@ -160,7 +181,7 @@ export class Offers {
     const listed = servers.listed("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
     const shown = servers.listed("tools")
-      .filter(({ items }) => items.some((item) => shownBy(item) === uri))
+      .filter(({ items }) => items.some((item) => pageOf(item) === uri))
       .map(({ server }) => server);
     return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
   }
@@ -170,12 +191,6 @@ export class Offers {
     this.#uris.set(items, known);
     return known;
   }
-}
-
-/** The page that a tool names to be shown with its results. */
-function shownBy({ _meta }: ListItem): unknown {
-  const meta = objectOf(_meta);
-  return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];
 }
 
 function ambiguous(uri: string, owners: readonly string[]): PmlError {

@@ -19,6 +19,8 @@ export interface Wanted {
   readonly server: string;
   readonly method: string;
   readonly params: JsonObject;
+  /** Whether the server listed or linked the address that is read, or a template covers it. */
+  readonly isOffered?: boolean;
 }
 
 /** What passing on needs of the gateway. */
@@ -62,7 +64,8 @@ export class ServerRequests {
     return outcome.result as unknown as JsonObject; // plain JSON
   }
 
-  async #pass({ door, server, method, params }: Wanted, working: Working): Promise<Outcome> {
+  async #pass(wanted: Wanted, working: Working): Promise<Outcome> {
+    const { door, server, method, params, isOffered = false } = wanted;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
@@ -70,6 +73,7 @@ export class ServerRequests {
     return await this.#options.callTool({
       id: toolId(server, door),
       method,
+      isOffered,
       arguments: rest,
       via: method,
       actor: "local",
@@ -98,8 +102,10 @@ async function wantedBy(
       return { ...wanted, method, params: { ...params, ref: wanted.params } };
     }
     default: {
-      const { server, name } = await offers.resource(text(params, "uri"));
-      return { door: "@resources", server, method, params: { ...params, uri: name } };
+      const place = await offers.resource(text(params, "uri"));
+      const { server, name } = place;
+      const isOffered = await offers.isOffered(place);
+      return { door: "@resources", server, method, params: { ...params, uri: name }, isOffered };
     }
   }
 }

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { Call, CallTool, Meanwhile, Outcome } from "../core/call.ts";
-import { isObject, type JsonObject } from "../core/json.ts";
+import type { Call, CallTool, ContentBlock, Meanwhile, Outcome } from "../core/call.ts";
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { tokenCount } from "../core/tokens.ts";
@@ -254,10 +254,14 @@ export class Gateway implements Face, Disposable {
 
   /** Remembers what a result links, which may then be read. */
   #linked(call: Pick<Call, "id" | "method" | "task">, outcome: Outcome): Outcome {
-    if (outcome.kind === "result" && call.method === undefined) {
-      if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
-      this.#offers.link(splitToolId(call.id).server, outcome.result.content);
+    if (outcome.kind !== "result") return outcome;
+    const { server } = splitToolId(call.id);
+    if (call.method === "prompts/get") {
+      this.#offers.link(server, contentOf(outcome.result as unknown as JsonObject));
     }
+    if (call.method !== undefined) return outcome;
+    if (outcome.task !== undefined) return this.tasks.begun(call as Call, outcome);
+    this.#offers.link(server, outcome.result.content);
     return outcome;
   }
 
@@ -291,6 +295,13 @@ export class Gateway implements Face, Disposable {
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
+}
+
+/** Returns the content of a prompt's messages. */
+function contentOf({ messages }: JsonObject): readonly ContentBlock[] {
+  const all = Array.isArray(messages) ? messages : [];
+  return all.map((one) => objectOf(objectOf(one).content))
+    .filter(({ type }) => typeof type === "string") as unknown as readonly ContentBlock[];
 }
 
 function levelOf(params: JsonObject): string {

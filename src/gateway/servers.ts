@@ -155,7 +155,8 @@ export class Servers implements Disposable {
         if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
       }, () => {});
       const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
-      entry.waits.set(list, wait);
+      // Other requests for the list keep their own limit.
+      if (!isWhole) entry.waits.set(list, wait);
       // One that hangs is waited for once; one that failed may be well the next time.
       load.finally(() => entry.waits.delete(list));
       await wait;

@@ -78,6 +78,7 @@ export function shortText(subjects: readonly Subject[], length: number): string 
 function block(subject: Subject): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
   const given = Object.entries(subject.arguments);
+  const isDoor = splitToolId(subject.tool).tool.startsWith("@");
   return indented([
     ...identity(subject),
     `Workspace: ${quoted(workspace, Infinity)}`,
@@ -86,7 +87,8 @@ function block(subject: Subject): string {
     ...(definitionLines.some(isMark)
       ? ["Look closely at its description below: it is unusual"]
       : []),
-    given.length === 0 ? "Arguments: none" : "Arguments:",
+    // A question about all resources of a server is not about the arguments of one request.
+    ...(given.length > 0 ? ["Arguments:"] : isDoor ? [] : ["Arguments: none"]),
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
     ...given.flatMap(argumentLines),
     ...(definitionLines.length === 0

@@ -35,6 +35,8 @@ export interface QuestionOptions {
   readonly always?: string | undefined;
   /** Set if the client did not really ask the person. */
   readonly terminalOnly?: boolean;
+  /** Whether an answer also covers equal questions that are open at the same time. */
+  readonly isShared?: boolean | undefined;
 }
 
 /**
@@ -55,6 +57,8 @@ interface OpenQuestion {
   readonly subjects: readonly Subject[];
   readonly question: Pick<Question, "always" | "terminalOnly">;
   readonly at: number;
+  /** The time since which the person may read it, if another question with its text came before. */
+  readonly shownAt?: number | undefined;
   readonly size: number;
   /** Throws if the question was answered before, in whatever process. */
   readonly claim?: (() => Promise<void>) | undefined;
@@ -100,7 +104,14 @@ export class Approvals {
       always: always !== undefined,
       terminalOnly: options.terminalOnly === true || tooLong,
     };
-    return { handle: this.#keep(subjects, question, text.length), ...question };
+    const { length } = text;
+    if (options.isShared !== true) {
+      return { handle: this.#keep(subjects, question, { length }), ...question };
+    }
+    const shared = digestOf(subjects);
+    const first = [...this.#open.values()].find(({ digest }) => digest === shared);
+    const handle = this.#keep(subjects, question, { length, shownAt: first?.shownAt ?? first?.at });
+    return { handle, ...question, shared };
   }
 
   /** Returns whether the user has read the texts of a definition with this hash. */
@@ -126,7 +137,7 @@ export class Approvals {
   settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
-    const isTooSoon = this.#now() - asked.at < SOONEST_ANSWER;
+    const isTooSoon = this.#now() - (asked.shownAt ?? asked.at) < SOONEST_ANSWER;
     switch (reply) {
       case "Yes":
         return "Yes";
@@ -185,8 +196,12 @@ export class Approvals {
     return await this.#files.refuse(id);
   }
 
-  #keep(subjects: readonly Subject[], question: OpenQuestion["question"], length = 0): string {
-    const kept = { digest: digestOf(subjects), subjects, question, at: this.#now() };
+  #keep(
+    subjects: readonly Subject[],
+    question: OpenQuestion["question"],
+    { length = 0, shownAt }: { readonly length?: number } & Pick<OpenQuestion, "shownAt"> = {},
+  ): string {
+    const kept = { digest: digestOf(subjects), subjects, question, at: this.#now(), shownAt };
     return this.#add(kept, Math.max(length, LEAST_TEXT));
   }
 

@@ -10,6 +10,7 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
 import { missingIn } from "../core/toolset.ts";
 import type { Approvals } from "./approvals.ts";
+import { isAboutAll, isOfOffer } from "./offer_access.ts";
 import { denied, type Judge } from "./rules.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
@@ -97,7 +98,9 @@ export function askGate(options: AskGateOptions): PassGate {
     const asked = await askAbout([call], {
       ...options,
       subjects: [subject],
-      rule: options.alwaysOffered(call),
+      // A rule cannot name one address.
+      rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
+      isShared: isAboutAll(call),
     });
     if (asked.kind === "ask") return asked;
     if (asked.kind === "Always") await keepRule(call, options);
@@ -121,10 +124,12 @@ export function askGate(options: AskGateOptions): PassGate {
  */
 export async function askAbout(
   calls: readonly Call[],
-  { subjects, rule, approvals, record }: AskOptions & {
+  { subjects, rule, isShared, approvals, record }: AskOptions & {
     readonly subjects: readonly Subject[];
     /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
     readonly rule?: string | undefined;
+    /** Whether one answer covers all equal questions that are open at the same time. */
+    readonly isShared?: boolean;
   },
 ): Promise<AskResult> {
   const tell = (event: GateEvent["event"], detail: JsonObject) =>
@@ -154,6 +159,7 @@ export async function askAbout(
       const question = approvals.open(subjects, {
         always: rule,
         terminalOnly: said !== undefined,
+        isShared,
       });
       await tell("asked", { of: calls.length, terminalOnly: question.terminalOnly });
       return { kind: "ask", question };

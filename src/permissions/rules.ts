@@ -18,8 +18,8 @@ export type { Rule } from "./_rule_index.ts";
 const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
 const FOLLOWS: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
 /**
- * The verdicts for the other parts of MCP if no rule names them or their server: they are approved
- * together with their server. Sampling is not, because it sends text away.
+ * The verdicts for the other parts of MCP if no rule matches them: they are approved together with
+ * their server. Sampling is not, because it sends text away.
  */
 const UNNAMED: Readonly<Record<string, Verdict>> = {
   "@resources": FOLLOWS,
@@ -29,6 +29,9 @@ const UNNAMED: Readonly<Record<string, Verdict>> = {
   // To list the tools of a server. No rule can name this.
   "@tools": FOLLOWS,
 };
+
+/** The other parts of MCP that an ask rule `*` covers. */
+const COVERED_BY_ANY: readonly string[] = ["@resources", "@prompts"];
 
 /** How many rules that depend on arguments a verdict contains. */
 const SHOWN = 5;
@@ -73,9 +76,10 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const { server, tool } = splitToolId(id);
     const isDoor = tool.startsWith("@");
     for (const scope of scopesOf(id)) {
-      if (isDoor && scope === "*") return UNNAMED[tool] ?? ASKS;
-      const asking = ask.plain(scope);
+      const isUncovered = isDoor && scope === "*" && !COVERED_BY_ANY.includes(tool);
+      const asking = isUncovered ? undefined : ask.plain(scope);
       if (asking) return verdict("ask", asking);
+      if (isDoor && scope === "*") return UNNAMED[tool] ?? ASKS;
       const allowing = allow.plain(scope);
       if (allowing && (scope !== "*" || server !== "shell" && options.known?.(server, id))) {
         return verdict("allow", allowing);

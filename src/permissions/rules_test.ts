@@ -36,9 +36,10 @@ function reference(rules: RuleSet, id: ToolId): Verdict["kind"] {
     Math.max(-1, ...found(name).map((rule) => narrowness(rule.pattern)));
   if (found("deny").length > 0) return "deny";
   if (id.includes(":@")) {
-    // A bare `*` in allow or ask covers no other part of MCP. Those are approved with their server.
+    // A bare `*` in allow covers no other part of MCP. Those are approved with their server.
     const named = Math.max(width("allow"), width("ask"));
-    if (named < 1) return id.endsWith(":@sampling") ? "ask" : "allow";
+    const isAsked = id.endsWith(":@sampling") || width("ask") === 0;
+    if (named < 1) return isAsked ? "ask" : "allow";
   } else if (width("allow") === 0 && id.startsWith("shell:")) return "ask";
   return width("allow") > width("ask") ? "allow" : "ask";
 }

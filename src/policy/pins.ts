@@ -254,6 +254,18 @@ export class Pins {
     return this.#modules(identity).has(tool);
   }
 
+  /** Returns whether exactly this definition of a tool is pinned. Pins nothing. */
+  async isPinned(identity: ServerIdentity, definition: ToolDefinition): Promise<boolean> {
+    // A pin that is being written counts, too.
+    await this.#writing;
+    const { lock, home } = await this.state();
+    const hashIn = (entries: PinState["lock"]) =>
+      memberOf(memberOf(entries, identity.name)?.tools ?? {}, definition.name);
+    const hash = this.#hash(definition);
+    const locked = identity.origin === "person" ? undefined : hashIn(lock);
+    return hashIn(home) === hash && (locked ?? hash) === hash;
+  }
+
   /** Returns how `pml.lock` differs from the present servers and the approvals. Starts nothing. */
   async differences(identities: readonly ServerIdentity[]): Promise<readonly string[]> {
     return differencesOf(await this.state(), identities).map(unhidden);

@@ -43,14 +43,29 @@ export type Outcome =
   | { readonly kind: "asked"; readonly asked: Asked }
   | { readonly kind: "answered"; readonly message: Message };
 
+/** The outcome of a request that is no call of a tool. */
+export type RequestOutcome =
+  | { readonly kind: "asked"; readonly asked: Omit<Asked, "call"> }
+  | { readonly kind: "answered"; readonly message: Message };
+
 /** Makes a call, and gives its question or its answer. */
 export async function outcomeOf(
   pml: RawStdio,
   call: ToolCall,
   more: Readonly<Record<string, unknown>> = {},
 ): Promise<Outcome> {
+  const outcome = await outcomeOfRequest(pml, "tools/call", { ...call, ...more });
+  return outcome.kind === "asked" ? { kind: "asked", asked: { ...outcome.asked, call } } : outcome;
+}
+
+/** Sends a request, and returns its question or its answer. */
+export async function outcomeOfRequest(
+  pml: RawStdio,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+): Promise<RequestOutcome> {
   const before = pml.messages.length;
-  const { answer } = pml.begin("tools/call", { ...call, ...more });
+  const { answer } = pml.begin(method, params);
   const asked = () =>
     pml.messages.slice(before).find(({ method }) => method === "elicitation/create");
   let isOver = false;
@@ -61,12 +76,12 @@ export async function outcomeOf(
   const first = await Promise.race([answer, held]).finally(() => isOver = true);
   assert.ok(first !== undefined, "neither a question nor an answer came");
   if (first.method === "elicitation/create") {
-    return { kind: "asked", asked: { ...askedNow(pml, first, answer), call } };
+    return { kind: "asked", asked: askedNow(pml, first, answer) };
   }
   if (String(first.result?.resultType) !== "input_required") {
     return { kind: "answered", message: first };
   }
-  return { kind: "asked", asked: askedByResult(pml, first, call) };
+  return { kind: "asked", asked: askedByResult(pml, first, { method, params }) };
 }
 
 /** Makes a call that must be asked about. */
@@ -130,21 +145,25 @@ function showsTexts(message: Message): boolean {
   return JSON.stringify(message).includes("describes it to the model");
 }
 
-function askedByResult(pml: RawStdio, { result }: Message, call: ToolCall): Asked {
-  const [[key = "", request] = []] = Object.entries(result?.inputRequests ?? {});
+function askedByResult(
+  pml: RawStdio,
+  { result }: Message,
+  request: { readonly method: string; readonly params: object },
+): Omit<Asked, "call"> {
+  const { method, params } = request;
+  const [[key = "", shown] = []] = Object.entries(result?.inputRequests ?? {});
   const requestState = String(result?.requestState);
   const answerOnce = (response: unknown) =>
-    pml.request("tools/call", { ...call, requestState, inputResponses: { [key]: response } });
+    pml.request(method, { ...params, requestState, inputResponses: { [key]: response } });
   return {
-    ...formOf(request?.params as unknown),
-    call,
+    ...formOf(shown?.params as unknown),
     state: requestState,
     answerOnce,
     answer: async (response) => {
       const came = await answerOnce(response);
       const isMore = isYes(response) && String(came.result?.resultType) === "input_required" &&
         showsTexts(came);
-      return isMore ? await askedByResult(pml, came, call).answerOnce(response) : came;
+      return isMore ? await askedByResult(pml, came, request).answerOnce(response) : came;
     },
   };
 }

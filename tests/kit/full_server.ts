@@ -196,7 +196,9 @@ function makeServer(state: State): Server {
       case "resources/templates/list":
         return { resourceTemplates: [{ uriTemplate: "test://item/{id}", name: "item" }] };
       case "resources/read":
-        if (params.uri === "test://missing") throw new ProtocolError(-32002, "Not found", { a: 1 });
+        if (`${params.uri}`.endsWith("missing")) {
+          throw new ProtocolError(-32002, "Not found", { a: 1 });
+        }
         return {
           contents: [{ uri: params.uri, mimeType: "text/plain", text: "t", "x/kept": 1 }],
           "x/kept": 2,

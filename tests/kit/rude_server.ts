@@ -95,7 +95,10 @@ function heard({ id, method, params = {} }: Message): void {
         result: { tools: TOOLS.map((name) => ({ name, inputSchema: { type: "object" } })) },
       });
     case "resources/list":
-      return send({ id, result: { resources: [{ uri: "rude://page", name: "page" }] } });
+      return send({
+        id,
+        result: { resources: ["page", "key"].map((name) => ({ uri: `rude://${name}`, name })) },
+      });
     case "tools/call":
       return called(id, params.name ?? "");
     case "resources/read":

@@ -1,0 +1,82 @@
+/**
+ * Matches addresses with URI templates of RFC 6570, without backtracking: servers write the
+ * templates.
+ *
+ * @module
+ */
+
+import { GlobSet } from "../core/glob.ts";
+import type { ListItem } from "../core/lists.ts";
+
+/** The most templates of a server that are compared, and the most characters of one. */
+const TEMPLATES_MAX = 1_000;
+const TEMPLATE_MAX = 2_000;
+/** The most globs of one template, which has twice as many for each optional part. */
+const GLOBS_MAX = 8;
+/** The work of one comparison. */
+const STEPS_MAX = 2_000_000;
+const EXPRESSION = /\{([+#./;?&]?)([^{}]*)\}/g;
+
+/** The templates of a list. */
+interface Templates {
+  readonly texts: ReadonlySet<string>;
+  readonly globs: GlobSet;
+}
+
+const compiled = new WeakMap<readonly ListItem[], Templates>();
+
+/** Returns whether an address is a template of a list, or one of its templates covers it. */
+export function isCovered(uri: string, items: readonly ListItem[]): boolean {
+  const { texts, globs } = templatesOf(items);
+  if (texts.has(uri)) return true;
+  const covering = globs.covering(uri, { steps: { left: STEPS_MAX } });
+  return covering !== undefined && covering.size > 0;
+}
+
+function templatesOf(items: readonly ListItem[]): Templates {
+  const known = compiled.get(items);
+  if (known !== undefined) return known;
+  const all = items.slice(0, TEMPLATES_MAX).map(({ uriTemplate }) => uriTemplate)
+    .filter((one) => typeof one === "string" && one.length <= TEMPLATE_MAX) as readonly string[];
+  const templates = { texts: new Set(all), globs: new GlobSet(all.flatMap(globsOf)) };
+  compiled.set(items, templates);
+  return templates;
+}
+
+/** Returns the globs that cover the addresses of a template. */
+function globsOf(template: string): readonly string[] {
+  let globs = [""];
+  let end = 0;
+  const add = (texts: readonly string[]) => {
+    globs = globs.flatMap((glob) => texts.map((text) => glob + text)).slice(0, GLOBS_MAX);
+  };
+  for (
+    const { index, 0: { length }, 1: operator = "", 2: names = "" } of template.matchAll(EXPRESSION)
+  ) {
+    add([escaped(template.slice(end, index))]);
+    add(valuesOf(operator, names));
+    end = index + length;
+  }
+  add([escaped(template.slice(end))]);
+  return globs;
+}
+
+/** Returns the globs of one expression. A variable without `+` or `*` contains no slash. */
+function valuesOf(operator: string, names: string): readonly string[] {
+  const value = /\*(?:,|$)/.test(names) ? "**" : "*";
+  switch (operator) {
+    case "+":
+      return ["**"];
+    case "":
+      return [value];
+    case ".":
+    case "/":
+      return ["", `${operator}${value}`];
+    default:
+      return ["", `${operator}**`];
+  }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[*\\]/g, "\\$&");
+}

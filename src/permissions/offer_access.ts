@@ -1,0 +1,76 @@
+/**
+ * Decides about requests for resources and prompts, which the rules know as `SERVER:@resources` and
+ * `SERVER:@prompts`.
+ *
+ * @module
+ */
+
+import type { Call, Outcome, ToolResult, Verdict } from "../core/call.ts";
+import type { PassGate } from "../core/server.ts";
+import { splitToolId } from "../core/tool_id.ts";
+
+const UNLISTED: Verdict = {
+  kind: "ask",
+  rule: "an address that its server did not list",
+  source: "defaults",
+};
+/** The least restrictive decision first. */
+const LEAST_FIRST = ["allow", "ask", "deny"];
+const NO_COMPLETION = { completion: { values: [], hasMore: false } };
+
+/** Returns whether a call is a request for a resource or a prompt of a server. */
+export function isOfOffer({ id, method }: Pick<Call, "id" | "method">): boolean {
+  return method !== undefined && ["@resources", "@prompts"].includes(splitToolId(id).tool);
+}
+
+/**
+ * Returns whether a question about a call is about all resources or prompts of its server. The
+ * question about an address that the server did not offer is about that address alone.
+ */
+export function isAboutAll(call: Pick<Call, "id" | "method" | "isOffered">): boolean {
+  return isOfOffer(call) && !isUnlisted(call);
+}
+
+/** Returns lines for the question about a request for a resource or a prompt. */
+export function offerFacts(call: Pick<Call, "id" | "method" | "isOffered">): readonly string[] {
+  if (!isOfOffer(call)) return [];
+  if (isUnlisted(call)) return ["The server did not list this address: PML asks each time"];
+  const what = splitToolId(call.id).tool === "@prompts" ? "prompts" : "listed resources";
+  return [`Yes covers all ${what} of this server that are requested while this question is open`];
+}
+
+/**
+ * Returns the decision about a request, given those of the rules about `SERVER:@resources` and about the
+ * pinned tools that name the address as their page. An address that the server did not offer asks,
+ * whatever rule allows the others.
+ */
+export function offerVerdict(
+  call: Pick<Call, "id" | "method" | "isOffered">,
+  { ruled, tools }: { readonly ruled: Verdict; readonly tools: readonly Verdict[] },
+): Verdict {
+  if (ruled.kind === "deny") return ruled;
+  const [page] = tools.toSorted((one, other) =>
+    LEAST_FIRST.indexOf(one.kind) - LEAST_FIRST.indexOf(other.kind)
+  );
+  const isRuled = ruled.kind === "allow" && ruled.source !== "defaults";
+  if (page !== undefined) return page.kind === "ask" && isRuled ? ruled : page;
+  return ruled.kind === "allow" && isUnlisted(call) ? UNLISTED : ruled;
+}
+
+/** Answers a completion with no values if it would need a question: completion never asks. */
+export const completionGate: PassGate = (next) => async (call) => {
+  if (call.method !== "completion/complete") return await next(call);
+  const { verdict, pass: { server } } = call;
+  if (verdict?.kind !== "allow" || await server.unapproved(call) !== undefined) return nothing();
+  // The rules may have changed meanwhile.
+  const outcome = await next(call);
+  return outcome.kind === "ask" ? nothing() : outcome;
+};
+
+function nothing(): Outcome {
+  return { kind: "result", result: NO_COMPLETION as unknown as ToolResult };
+}
+
+function isUnlisted({ id, isOffered }: Pick<Call, "id" | "isOffered">): boolean {
+  return isOffered !== true && splitToolId(id).tool === "@resources";
+}
