@@ -44,7 +44,7 @@ export async function load(text: string, options: LoadOptions): Promise<LoadResu
       code: new TextEncoder().encode(text),
       ...NO_PERMISSIONS,
       ...{ home, workspace, signal, env: {}, environment: {} },
-      protection: { writeProtected: [], readProtected: [], paths: [], granted: [] },
+      protection: { writeProtected: [], readProtected: [], writable: [], paths: [], granted: [] },
       limits: { ...limits, startMs: Math.min(limits.startMs, LOAD_MS) },
       onLog: () => printed = true,
     });

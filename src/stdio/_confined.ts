@@ -34,6 +34,8 @@ export interface Confinement {
   readonly protection: {
     readonly writeProtected: readonly string[];
     readonly readProtected: readonly string[];
+    /** Names that begin with a dot and can be written at the top of a workspace. */
+    readonly writable?: readonly string[];
     /** Files that it may not write, wherever they lie. */
     readonly paths?: readonly string[];
   };
@@ -91,9 +93,12 @@ export interface ClosedPaths {
 
 /** Returns the paths that stay closed, whatever is granted. */
 export function closedPaths(
-  { workspace, protection }: Pick<Confinement, "workspace" | "protection">,
+  { workspace, protection, grants }: Pick<Confinement, "workspace" | "protection" | "grants">,
 ): ClosedPaths {
   const { readProtected, writeProtected, paths = [] } = protection;
+  const granted = (grants?.write ?? []).map((path) => resolve(workspace, path));
+  const dotted = dotNames(workspace, protection.writable).map((name) => join(workspace, name))
+    .filter((path) => !granted.includes(path));
   const inside = (names: readonly string[]) =>
     names.flatMap((one) => [one.replaceAll("*", ""), ...matching(one, workspace)])
       .filter(Boolean).map((one) => join(workspace, one));
@@ -104,9 +109,22 @@ export function closedPaths(
   const own = paths.filter((path) => isInside(workspace, path) && path !== workspace);
   return {
     read: inside(readProtected),
-    write: [...new Set([...inside([...first, ...names]), ...paths, ...own.map(firstMissing)])],
+    write: [
+      ...new Set([...inside([...first, ...names]), ...paths, ...own.map(firstMissing), ...dotted]),
+    ],
     above: [...new Set(own.flatMap((path) => foldersAbove(path, workspace)))],
   };
+}
+
+/**
+ * Returns the present names at the top of the workspace that begin with a dot and are not listed as
+ * writable. Deno and bubblewrap cannot close names by a pattern.
+ */
+function dotNames(workspace: string, writable: readonly string[] = []): readonly string[] {
+  const open = writable.map(starred);
+  return namesOf(workspace).filter((name) =>
+    name.startsWith(".") && !open.some((one) => one.test(name))
+  );
 }
 
 /** Returns the outermost part of a path that does not exist, or the path itself. */

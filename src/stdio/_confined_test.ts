@@ -47,6 +47,24 @@ Deno.test("closedPaths() closes the first folder of names with several parts, an
   assert.deepEqual(at(above).sort(), ["late", "late/deep", "mcp", "mcp/deep"]);
 });
 
+Deno.test("closedPaths() closes present names with a dot that are not writable (GX12)", () => {
+  using folders = new Folders();
+  const { workspace } = folders;
+  for (const name of [".newagent", ".gitignore", ".prettierrc.json", ".granted"]) {
+    Deno.writeTextFileSync(join(workspace, name), "");
+  }
+  const where = folders.where({ write: [".granted"] });
+  const protection = { ...where.protection, writable: [".gitignore", ".prettierrc*"] };
+  const { write } = closedPaths({ ...where, protection });
+  const closed = (name: string) => write.includes(join(workspace, name));
+  assert.deepEqual([closed(".newagent"), closed(".env.local")], [true, true]);
+  assert.deepEqual([closed(".gitignore"), closed(".prettierrc.json"), closed(".granted")], [
+    false,
+    false,
+    false,
+  ]);
+});
+
 Deno.test("confinedAccess() gives the workspace for writing only where a layer confines (GX1)", () => {
   using folders = new Folders();
   const { workspace } = folders;

@@ -106,7 +106,7 @@ const ORDINARY = [
     "codex/x",
     "my.rules",
   ],
-  ...["mise-notes.md", "mise/x.md", ".config/x.toml", "uv.lock", "pyproject.toml", "deno.json"],
+  ...["mise-notes.md", "mise/x.md", ".serena/x.yml", "uv.lock", "pyproject.toml", "deno.json"],
   ...["docs/agent-architecture.md", "docs/agents-and-tools.md", "agentic.md", "claude-notes.md"],
 ];
 

@@ -12,6 +12,11 @@ export interface Protection {
   readonly writeProtected: readonly string[];
   /** Names that cannot be read or written at any depth. */
   readonly readProtected: readonly string[];
+  /**
+   * Names that begin with a dot and can be written at the top of a workspace. All other such names
+   * are closed there, because agents and tools read files under names that no list knows.
+   */
+  readonly writable: readonly string[];
   /** Absolute files and folders that cannot be written, such as private module files. */
   readonly paths: readonly string[];
   /** Absolute paths that the person's grants name. A grant that names a protected name opens it. */

@@ -8,7 +8,7 @@
 import type { FileScope } from "./message.ts";
 import { folderOf, isWindowsTrick, joinPath, namesOf, resolvePath, within } from "./names.ts";
 import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
-import { type Attempt, refusal, systemError } from "./refusal.ts";
+import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
 
 /** The longest path that Linux takes, in bytes. */
 const PATH_MAX = 4_096;
@@ -183,6 +183,13 @@ export class PathGuard {
     }
   }
 
+  #whyProtected(path: string, { access }: PathAttempt): string {
+    const name = access === "write" ? this.#protected.closedDotName(path) : undefined;
+    if (name === undefined || this.#protected.isListed(path, access)) return "it is protected";
+    return "names that begin with a dot are closed at the top of a workspace. To open this one, " +
+      `grant "write": [${shown(name)}] to the server in .pml.json`;
+  }
+
   #isRoot(path: string, access: Access): boolean {
     return path === this.#ground.workspace || rootsOf(this.#ground, access).includes(path);
   }
@@ -197,7 +204,7 @@ export class PathGuard {
       throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
     }
     if (as !== "folder" && this.#protected.covers(path, attempt.access)) {
-      throw refusal("PATH_PROTECTED", attempt, "it is protected");
+      throw refusal("PATH_PROTECTED", attempt, this.#whyProtected(path, attempt));
     }
     if (as === "real" && this.#protected.coversRepository(path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, "git takes its folder for a repository");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PathGuard } from "./path_guard.ts";
 
-const NOTHING = { writeProtected: [], readProtected: [], paths: [], granted: [] };
+const NOTHING = { writeProtected: [], readProtected: [], writable: [], paths: [], granted: [] };
 
 async function makeWalls() {
   const root = await Deno.realPath(await Deno.makeTempDir());

@@ -19,11 +19,13 @@ const CLOSED_INSIDE = /\/(config|objects\/(?:pack|[\da-f]{2})\/[^/]+)$/;
 export class Protected {
   readonly #scope: FileScope;
   readonly #names: Readonly<Record<Access, NameList>>;
+  readonly #writable: NameList;
   readonly #places: Readonly<Record<Access, readonly string[]>>;
 
   /** Takes the lists of protected names and paths. */
   constructor(scope: FileScope) {
-    const { readProtected, writeProtected } = scope.protection;
+    const { readProtected, writeProtected, writable } = scope.protection;
+    this.#writable = new NameList(writable);
     this.#scope = scope;
     const home = foldPath(scope.home);
     const closed = [home, ...scope.protection.paths.map(foldPath)];
@@ -37,6 +39,26 @@ export class Protected {
 
   /** Returns whether a path is closed to an access, by its name or its place. */
   covers(path: string, access: Access): boolean {
+    return this.isListed(path, access) ||
+      access === "write" && this.closedDotName(path) !== undefined;
+  }
+
+  /**
+   * Returns the name at the top of the workspace that closes a path for writing because it begins
+   * with a dot.
+   */
+  closedDotName(path: string): string | undefined {
+    const { workspace, temp } = this.#scope;
+    if (!within(workspace, path) || temp !== undefined && within(temp, path)) return undefined;
+    const base = namesOf(workspace).length;
+    const name = namesOf(path)[base] ?? "";
+    const isOpen = !fold(name).startsWith(".") || this.#writable.ends([name]).length > 0 ||
+      this.#isGranted(path, { access: "write", end: base + 1 });
+    return isOpen ? undefined : name;
+  }
+
+  /** Returns whether a path is closed by a listed name, or by its place. */
+  isListed(path: string, access: Access): boolean {
     const { temp } = this.#scope;
     if (temp !== undefined && within(temp, path)) return false;
     const folded = foldPath(path);
@@ -118,10 +140,10 @@ export class Protected {
       for (const entry of entriesOf(queue[at] ?? "")) {
         seen++;
         const here = joinPath(queue[at] ?? "", entry.name);
-        const covered = this.covers(here, access);
+        const covered = this.isListed(here, access);
         const enter = covered || at >= tops || this.#names[access].begins(entry.name);
         if (entry.isDirectory && enter) queue.push(here);
-        else if (covered) found.push(here);
+        else if (covered || this.covers(here, access)) found.push(here);
       }
     }
     return found;

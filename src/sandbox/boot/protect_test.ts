@@ -48,6 +48,30 @@ Deno.test("Broker writes no protected name, at any depth, in any spelling", () =
   assert.equal(codeOf(yard.do("writeFile", ".github/README", bytes("x"), { create: true })), "ok");
 });
 
+Deno.test("Broker writes no name with a dot at the top that is not listed as writable (GX12)", () => {
+  using yard = new BrokerYard();
+  const write = (path: string) => yard.do("writeFile", path, bytes("x"), { create: true });
+  for (const path of [".newagent", ".newagentrc", "．newagent", ".\u200bx"]) {
+    assert.equal(codeOf(write(path)), "PATH_PROTECTED", path);
+    assert.equal(codeOf(yard.do("rename", "a.txt", path)), "PATH_PROTECTED", path);
+  }
+  assert.equal(codeOf(yard.do("mkdir", ".newagent/rules", { recursive: true })), "PATH_PROTECTED");
+  const { error } = write(".newagent") as { error: { message: string } };
+  assert.match(error.message, /grant "write": \["\.newagent"\] to the server in \.pml\.json/);
+  Deno.mkdirSync(`${yard.ws}/deep`);
+  for (const path of [".gitignore", ".prettierrc.json", ".GitIgnore", "deep/.newagent"]) {
+    assert.equal(codeOf(write(path)), "ok", path);
+  }
+  Deno.writeTextFileSync(`${yard.ws}/.newagent`, "read");
+  assert.equal(codeOf(yard.do("readFile", ".newagent")), "ok");
+  const granted = [`${yard.ws}/.newagent`];
+  const protection = { ...protectedPaths, paths: [], granted };
+  const open = yard.with({ protection });
+  assert.equal(codeOf(open.answer("writeFile", [".newagent", bytes("x"), {}])), "PATH_PROTECTED");
+  const own = yard.with({ protection, write: [yard.ws, ...granted] });
+  assert.equal(codeOf(own.answer("writeFile", [".newagent", bytes("x"), {}])), "ok");
+});
+
 Deno.test("Broker neither removes nor moves a folder that holds a protected file", () => {
   using yard = new BrokerYard();
   Deno.mkdirSync(`${yard.ws}/deep/er`, { recursive: true });
