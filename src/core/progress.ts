@@ -6,6 +6,7 @@
 
 import type { Progress } from "./call.ts";
 import { defined } from "./json.ts";
+import { safeText } from "./safe_text.ts";
 
 /** Reads a report, with at most so many characters. Returns undefined if it is none. */
 export function progressOf(
@@ -17,6 +18,6 @@ export function progressOf(
   return defined({
     progress: Number(progress),
     total: Number.isFinite(total) ? Number(total) : undefined,
-    message: typeof message === "string" ? message.slice(0, most) : undefined,
+    message: typeof message === "string" ? safeText(message.slice(0, most)) : undefined,
   });
 }

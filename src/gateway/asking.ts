@@ -23,6 +23,7 @@ import {
   textOf,
   visible,
 } from "../core/json.ts";
+import { safeSchema } from "../core/safe_text.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
 import type { Peer, RequestContext } from "./connection.ts";
@@ -153,6 +154,7 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
     const onAsk = (judged: ServerRequest) =>
       options.askClient({ ...judged, key, params: worded(judged) });
     refuseUnable(asked, capabilities);
+    refuseAddress(asked);
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
     const call = { id, method, arguments: params, signal, onAsk, onQuestion };
     const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
@@ -174,10 +176,30 @@ function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject
   throw new PmlError("BAD_REQUEST", message, { hint: `Use a client that can, or ${instead}` });
 }
 
+/** Refuses a page that is not at an https: address, or at an http: address of this machine. */
+function refuseAddress({ server, method, params: { mode, url } }: ServerRequest): void {
+  if (method !== "elicitation/create" || mode !== "url" && url === undefined) return;
+  const parsed = URL.parse(textOf(url));
+  const isOpen = parsed?.protocol === "https:" ||
+    parsed?.protocol === "http:" && isLoopback(parsed.hostname);
+  if (isOpen) return;
+  const message = `Cannot open what ${quoted(server)} asks for: ${quoted(textOf(url), 200)} is ` +
+    "neither an https: address nor an http: address of this machine";
+  throw new PmlError("BAD_REQUEST", message, { hint: "Report it to the server's author" });
+}
+
+/** Returns whether a host name, as URLs write it, is this machine. */
+function isLoopback(host: string): boolean {
+  return /^(?:(?:.*\.)?localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
+}
+
 /** A server's question says whose it is, and can be taken for none of PML's. */
 function worded({ server, method, params }: ServerRequest): JsonObject {
   if (method !== "elicitation/create") return params;
-  const { message, requestedSchema, mode, url, elicitationId } = params;
+  const { message, mode, elicitationId } = params;
+  const requestedSchema = safeSchema(params.requestedSchema);
+  // Characters that are hidden in an address are written as escapes.
+  const url = params.url === undefined ? undefined : URL.parse(textOf(params.url))?.href;
   const form = JSON.stringify(requestedSchema) ?? "";
   if (form.length > FORM_MAX) {
     const what = `its form has more than ${FORM_MAX} characters`;

@@ -7,6 +7,7 @@
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import { safeTexts } from "../core/safe_text.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { readable } from "./_readable.ts";
 import { NO_SUCH_METHOD } from "./_revisions.ts";
@@ -77,7 +78,16 @@ export function logMessage(
   return {
     ...(JSON.stringify(rest).length <= LOG_MAX && rest),
     level: LEVELS.includes(textOf(level)) ? textOf(level) : "info",
-    logger: typeof logger === "string" ? `${server}/${logger.slice(0, LOGGER_MAX)}` : server,
-    data: text.length > LOG_MAX ? visible(text, LOG_MAX) : data,
+    logger: typeof logger === "string" ? `${server}/${visible(logger, LOGGER_MAX)}` : server,
+    data: safeData(data, text),
   };
+}
+
+function safeData(data: Json, text: string): Json {
+  if (text.length > LOG_MAX) return visible(text, LOG_MAX);
+  try {
+    return safeTexts(data);
+  } catch {
+    return visible(text, LOG_MAX); // it is nested too deep
+  }
 }
