@@ -38,9 +38,10 @@ const KEPT = [
   String.raw`(?<=\p{scx=Mong})[\u180b-\u180d\u180f]`,
   String.raw`(?<=\p{scx=Hani})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]`,
 ].join("|");
-/** Made when they are needed: to make them takes longer than most starts have for it. */
-let parts: RegExp | undefined;
-let tags: RegExp | undefined;
+const PARTS = { source: `(${KEPT})|${HIDDEN}` };
+const TAGS = { source: String.raw`${FLAGS}|([\u{e0000}-\u{e007f}])` };
+/** Makes a pattern when it is first used: a start, which seldom needs one, does not wait for it. */
+const patternOf = memoized(({ source }: { readonly source: string }) => new RegExp(source, "gv"));
 /** The first half of each tag character in UTF-16. */
 const TAG_HALF = "\udb40";
 /** How a JSON text can contain it. To search a large text is faster than to visit its values. */
@@ -57,8 +58,7 @@ const NAMED = ["properties", "patternProperties", "$defs", "definitions", "depen
 /** Returns a text with visible escapes (`\u{202e}`) for hidden characters. Line ends stay. */
 export function safeText(text: string): string {
   if (PLAIN.test(text)) return text;
-  parts ??= new RegExp(`(${KEPT})|${HIDDEN}`, "gv");
-  return text.replace(parts, (part: string, kept?: string) => kept ?? escaped(part));
+  return text.replace(patternOf(PARTS), (part: string, kept?: string) => kept ?? escaped(part));
 }
 
 /** Returns JSON whose texts are safe, and whose names stay. Throws `RangeError` if it is too deep. */
@@ -131,8 +131,7 @@ function tagCount(json: unknown): number {
 }
 
 function tagsIn(text: string): number {
-  tags ??= new RegExp(String.raw`${FLAGS}|([\u{e0000}-\u{e007f}])`, "gv");
-  return [...text.matchAll(tags)].filter(([, tag]) => tag !== undefined).length;
+  return [...text.matchAll(patternOf(TAGS))].filter(([, tag]) => tag !== undefined).length;
 }
 
 function escaped(character: string): string {

@@ -78,7 +78,7 @@ Deno.test("safeTexts() escapes the texts of JSON and no names (GX12)", () => {
   });
 });
 
-Deno.test("withTagRemark() tells how many tag characters a result has, and keeps them (GX18)", () => {
+Deno.test("withTagRemark() counts the tag characters of a result and keeps them (GX18)", () => {
   const block = { type: "text", text: "a\u{e0041}\u{e0042}" };
   const flag = "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}";
   const { content } = withTagRemark({ content: [block, { type: "text", text: flag }] });

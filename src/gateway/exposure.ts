@@ -10,6 +10,7 @@ import type { JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
+import { safeItem } from "../core/safe_text.ts";
 import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -77,7 +78,8 @@ const withPrefix = memoized((entry: CatalogEntry) => ({
 }));
 
 /** Returns a tool as it is listed: PML's own text comes before a description that has changed. */
-function marked({ tool, isChanged }: CatalogEntry): ToolDefinition {
+function marked({ tool: listed, isChanged }: CatalogEntry): ToolDefinition {
+  const tool = safeItem(listed);
   if (!isChanged) return tool;
   const { description = "" } = tool;
   return { ...tool, description: `[PML: ${CHANGED_HINT}] ${description}`.trimEnd() };

@@ -7,6 +7,7 @@
 import type { Call, CallTool, ContentBlock, Meanwhile, Outcome } from "../core/call.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
+import { safeItem } from "../core/safe_text.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { tokenCount } from "../core/tokens.ts";
 import { missingIn } from "../core/toolset.ts";
@@ -229,7 +230,7 @@ export class Gateway implements Face, Disposable {
 
   async #listed(list: Listed, toolset: Meanwhile["toolset"]): Promise<readonly JsonObject[]> {
     const { problem, judge } = within(this.#options, toolset);
-    return problem() === undefined ? await this.#offers.list(list, judge) : [];
+    return problem() === undefined ? (await this.#offers.list(list, judge)).map(safeItem) : [];
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {

@@ -22,6 +22,7 @@ import { assertSameHeaders } from "../core/marked_arguments.ts";
 import { outputOf } from "../core/output.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { MetaTool } from "../core/exposure.ts";
+import { safeItem } from "../core/safe_text.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
@@ -233,7 +234,7 @@ export class MetaCalls {
     try {
       const id = this.#idOf(name);
       if (judge(id).kind === "deny") throw unknownTool(name, servers);
-      const tool = await servers.shown(id);
+      const tool = safeItem(await servers.shown(id));
       return { id, server: splitToolId(id).server, tool, remark: (await servers.about(id)).remark };
     } catch (error) {
       return { name, error };

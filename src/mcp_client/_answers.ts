@@ -10,6 +10,7 @@ import { defined, isObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
+import { safeText, withTagRemark } from "../core/safe_text.ts";
 import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
 import { type Denial, unusable } from "./wire.ts";
 
@@ -38,12 +39,17 @@ export function resultOf(
     checkBlocks(what, result);
     checkBlocks(what, objectOf(result.result));
     const isOwn = Array.isArray(result.content) && !OF_PML.some((name) => name in result);
-    if (isTool && isOwn) return result as unknown as ToolResult; // it was checked above
+    if (isTool && isOwn) return withTagRemark(result as unknown as ToolResult); // checked above
     const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
     // The gateway checks and rewords the requests of a task before a client gets them.
     const requests = method === "tasks/get" ? defined({ inputRequests }) : {};
     // The result of a tool is checked above. Other results are passed on unchanged.
-    return (isTool ? { content: [], ...rest } : { ...rest, ...requests }) as unknown as ToolResult;
+    if (isTool) return withTagRemark({ content: [], ...rest });
+    const { statusMessage } = rest;
+    const status = method.startsWith("tasks/") && typeof statusMessage === "string"
+      ? { statusMessage: safeText(statusMessage) }
+      : {};
+    return { ...rest, ...requests, ...status } as unknown as ToolResult;
   }
   throw unusable(name, "its answer is not a valid result");
 }

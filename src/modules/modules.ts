@@ -11,6 +11,7 @@ import { ending } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
+import { withTagRemark } from "../core/safe_text.ts";
 import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { Places } from "../io/places.ts";
@@ -330,9 +331,9 @@ async function answer(
  */
 export function asResult(value: Json): ToolResult {
   if (value === null) return { content: [] };
-  if (typeof value === "string") return textResult(value);
+  if (typeof value === "string") return withTagRemark(textResult(value));
   if (isToolResult(value)) return ownResult(value);
-  return { ...textResult(JSON.stringify(value)), structuredContent: value };
+  return withTagRemark({ ...textResult(JSON.stringify(value)), structuredContent: value });
 }
 
 function isToolResult(value: unknown): value is ToolResult {
@@ -347,5 +348,6 @@ function isToolResult(value: unknown): value is ToolResult {
 function ownResult(result: ToolResult): ToolResult {
   const { content, structuredContent, isError, _meta } = result;
   checkBlocks("the result", result);
-  return withoutForged({ content, ...defined({ structuredContent, isError, _meta }) });
+  const own = withoutForged({ content, ...defined({ structuredContent, isError, _meta }) });
+  return withTagRemark(own);
 }
