@@ -16,6 +16,9 @@ import { until } from "./kit/wait.ts";
 
 type Tool = Readonly<Record<string, unknown>> & { readonly name: string };
 
+/** How the description of the tool `odd` is listed. */
+const SHOWN = "\\u{0}\\u{1b}[31m\\u{202e}\\u{e0041}";
+
 const META = ["search", "schema", "call", "batch", "execute_workflow", "execute_code"];
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 const FORECAST: Tool = {
@@ -234,7 +237,9 @@ async function fullProxy(house: House, { pml }: Scene): Promise<void> {
   for (const tool of MANY) assert.ok(listed.has(`many__${tool.name}`));
   for (const tool of HOSTILE.filter(({ name }) => name !== "denied")) {
     const name = `lists__${tool.name}`;
-    assert.deepEqual(listed.get(name), { ...tool, name }, "what a server says is not changed");
+    // Hidden characters are shown.
+    const shown = tool.name === "odd" ? { description: SHOWN } : {};
+    assert.deepEqual(listed.get(name), { ...tool, name, ...shown }, "nothing else is changed");
   }
   const line = await house.logged("full_proxy");
   assert.match(line, /warn .* about \d{5,} tokens \(an estimate\)/);
