@@ -343,6 +343,7 @@ export class CallPath implements AsyncDisposable {
     return {
       tool: call.id,
       arguments: isAll ? {} : shownArguments(call),
+      ...defined({ members: call.members }),
       definition: hash,
       // Who has another token is somebody else.
       rules: rules() + (config.narrowing?.identity?.token ?? ""),

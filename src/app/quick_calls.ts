@@ -134,9 +134,9 @@ function agrees({ agrees }: BegunCall, { definition }: Ready): boolean {
 
 /** Returns whether a call has more to it than a tool and its arguments. */
 function isUnusual(call: Call): boolean {
-  const { method, answer, task, agrees, meta, facts, fixed, via, signal } = call;
+  const { method, answer, task, agrees, meta, members, facts, fixed, via, signal } = call;
   return signal.aborted || via === OF_CAPABILITY || via === "server" ||
-    [method, answer, task, agrees, meta, facts, fixed].some((one) => one !== undefined);
+    [method, answer, task, agrees, meta, members, facts, fixed].some((one) => one !== undefined);
 }
 
 /** A call that runs at once. It is the call that its records and its server see. */

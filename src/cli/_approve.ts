@@ -7,8 +7,9 @@
 
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
+import { defined, quoted } from "../core/json.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { setForPerson } from "./_config_file.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -55,7 +56,8 @@ export async function decide(
   const { id, text, expires } = pending;
   const { approvals, always } = await app.callPath();
   const call = asLeft(pending, app);
-  const rule = call && always.alwaysOffered(call);
+  const { members } = pending.subjects[0] ?? {};
+  const rule = call && always.alwaysOffered({ ...call, ...defined({ members }) });
   tell(`${text}\nThe id of this call: ${id}\n`);
   const written = `the rule ${rule} in ${app.policy.rulesFile}`;
   if (rule !== undefined) tell(`"always" writes ${written}\n`);
@@ -68,7 +70,9 @@ export async function decide(
     signal,
   });
   if (reply === "Yes") {
-    await approvals.grant(id);
+    const keys = await listedKeys(pending, at);
+    if (keys.length > 0) await approvals.grantWithout(id, keys);
+    else await approvals.grant(id);
     // Files and trust may have changed while the person thought.
     await app.policy.reload();
     const so = app.config().trusted ? "stays" : "is no longer";
@@ -92,6 +96,24 @@ export async function decide(
   }
   tell(`Not answered.${still}`);
   return "left";
+}
+
+/**
+ * Offers to list the keys of `_meta` in which the call alone differs from an earlier one. Returns
+ * the keys that the user listed.
+ */
+async function listedKeys(pending: Pending, at: CommandContext): Promise<readonly string[]> {
+  const { app, signal } = at;
+  const keys = (await app.callPath()).approvals.listableKeys(pending);
+  if (keys.length === 0) return [];
+  const names = keys.map((key) => JSON.stringify(key)).join(", ");
+  const question = `Let ${names} pass to every server without being shown from now on?`;
+  if (await askReply(question, { signal }) !== "Yes") return [];
+  const value = [...new Set([...app.config().clientMeta, ...keys])];
+  const path = await setForPerson(app, { keys: ["client_meta"], value });
+  await record(at, "client_meta", { keys, channel: "terminal" });
+  tell(`Added to client_meta in ${path}`);
+  return keys;
 }
 
 /** Returns the call of a question of this workspace to which "Always" can be answered. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { META_KEY } from "../core/client_meta.ts";
 import { META_TOOLS } from "../core/exposure.ts";
 import { canonical, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
@@ -70,6 +71,7 @@ const label = text(
   "a string of 1 to 128 visible characters",
   /^(?=.*\S)[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u,
 );
+const metaKey = text("a key of _meta of 1 to 128 visible characters", META_KEY);
 const token = text(
   "the name of a variable that does not begin with PML_",
   /^(?!PML_)[A-Z_][A-Z0-9_]*$/i,
@@ -207,6 +209,7 @@ export const personSchema = object({}, {
   sampling,
   toolsets: record(text(NAME, /^[\w.-]{1,64}$/), tools),
   client_toolsets: record(filled, filled),
+  client_meta: list(metaKey, "keys of _meta"),
   identities,
   serve: object({}, {
     sealing_key: text("the path of a file, or ${NAME}", KEY_PLACE),

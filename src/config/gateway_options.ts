@@ -128,7 +128,7 @@ function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOp
 
 /** Returns the settings on which lists of tools and questions to the person depend. */
 export const gatewaySettings = memoized((
-  { gateway, intent, limits, channel, narrowing }: Config,
+  { gateway, intent, limits, channel, narrowing, clientMeta }: Config,
 ) => {
   const identity = narrowing?.identity;
   return {
@@ -143,6 +143,7 @@ export const gatewaySettings = memoized((
     // Questions about the calls of another identity go to the person.
     asksClient: identity === undefined && (channel === undefined || channel === "client"),
     actor: identity?.name ?? "local",
+    clientMeta,
     toolsetFor: narrowing?.toolsetFor,
   };
 });

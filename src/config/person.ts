@@ -44,6 +44,8 @@ export interface PersonSettings {
   readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
   readonly sampling: SamplingSettings | undefined;
+  /** The keys of a client's `_meta` that pass to servers without being shown. */
+  readonly clientMeta: readonly string[];
   /** The proxy, if the person has one. */
   readonly network: NetworkSection | undefined;
 }
@@ -132,7 +134,7 @@ async function settingsOf(
   pathOf: (said: string) => string,
 ): Promise<PersonSettings> {
   const { search, limits = {}, approvals, sandbox, journal = "required", memory = true } = said;
-  const { workflow, sampling, network, ask_for_keys = false } = said;
+  const { workflow, sampling, network, ask_for_keys = false, client_meta: clientMeta = [] } = said;
   return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
@@ -144,5 +146,6 @@ async function settingsOf(
     confidence: workflow?.confidence ?? 0.8,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,
+    clientMeta,
   };
 }

@@ -61,6 +61,8 @@ export interface Verdict {
   readonly source: string;
   /** The first rules of the tool that depend on arguments. Set only if no arguments were given. */
   readonly depends?: readonly string[];
+  /** Set if the rule that allows the call depends on its arguments. */
+  readonly isConditional?: true;
   /**
    * The environment variable that makes a deny: it changes how programs run, and no rule names it.
    */
@@ -158,8 +160,13 @@ export interface Call extends Meanwhile {
    * listed covers it.
    */
   readonly isOffered?: boolean;
-  /** The `_meta` of the client's request, which is passed on to the server. */
+  /** The keys of the client's `_meta` that pass to the server without being shown. */
   readonly meta?: JsonObject;
+  /**
+   * The other members of the client's params besides `name` and `arguments`, with those of `_meta`.
+   * The user sees and approves them, and the server receives them.
+   */
+  readonly members?: JsonObject;
   /** Throws if the client's request does not agree with the definition of its tool. */
   readonly agrees?: (definition: ToolDefinition) => void;
   /** Set if the call may become a task, with the revision of the client that wants it. */

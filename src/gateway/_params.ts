@@ -6,13 +6,7 @@
 
 import { isMetaTool } from "./meta_tools.ts";
 import { PmlError } from "../core/errors.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
-
-/** What a client says of a request to whoever serves it; the rest is between it and PML. */
-export function passedOn(meta: unknown): { readonly meta?: JsonObject } {
-  const { progressToken: _, ...rest } = objectOf(meta);
-  return Object.keys(rest).length === 0 ? {} : { meta: rest };
-}
+import type { JsonObject } from "../core/json.ts";
 
 /** Reads a text of a request. */
 export function text(params: JsonObject, key: string): string {

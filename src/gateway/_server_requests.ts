@@ -8,9 +8,11 @@ import type { CallTool, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import { metaOf } from "./_call_members.ts";
 import type { ClientRequest, Exchange, Working } from "./_exchange.ts";
 import type { Offers } from "./_offers.ts";
-import { passedOn, text } from "./_params.ts";
+import type { FaceSettings } from "./options.ts";
+import { text } from "./_params.ts";
 
 /** What is asked of a server beside calls of its tools. */
 export interface Wanted {
@@ -28,6 +30,7 @@ export interface ServerRequestsOptions {
   readonly callTool: CallTool;
   readonly exchange: Exchange;
   readonly offers: Offers;
+  readonly settings: () => Pick<FaceSettings, "clientMeta">;
   /** Why nothing can be asked at all, if so. */
   readonly problem: () => PmlError | undefined;
   /** Leaves a question for the terminal, and gives the error that says so. */
@@ -79,7 +82,7 @@ export class ServerRequests {
       actor: "local",
       callId: crypto.randomUUID(),
       ...meanwhile,
-      ...passedOn(_meta),
+      ...metaOf(_meta, this.#options.settings().clientMeta),
       ...defined({ answer }),
     });
   }

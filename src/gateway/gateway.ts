@@ -11,6 +11,7 @@ import { safeItem } from "../core/safe_text.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { tokenCount } from "../core/tokens.ts";
 import { missingIn } from "../core/toolset.ts";
+import { membersOf } from "./_call_members.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
@@ -19,7 +20,7 @@ import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_olde
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { Pages } from "./_pages.ts";
 import type { QuickParts } from "./_quick.ts";
-import { countedAs, invalid, optionalText, passedOn, text } from "./_params.ts";
+import { countedAs, invalid, optionalText, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
@@ -234,11 +235,13 @@ export class Gateway implements Face, Disposable {
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {
-    const { params: { arguments: args = {}, _meta, ...params }, client, context } = request;
+    const { params, client, context } = request;
+    const { arguments: args = {} } = params;
     try {
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
-      const asked = { arguments: args as JsonObject, ...passedOn(_meta) };
+      const members = membersOf(params, this.#options.settings().clientMeta);
+      const asked = { arguments: args as JsonObject, ...members };
       const result = await this.#exchange.serve(request, async (working) => {
         const call = { ...asked, ...working };
         const meta = await this.metaCalls(request.toolset);

@@ -43,8 +43,10 @@ export interface MetaCall extends Meanwhile {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
   readonly answer: Answer | undefined;
-  /** What the client said of the request to whoever serves it. */
+  /** The keys of its `_meta` that pass without being shown. */
   readonly meta?: JsonObject;
+  /** Its other members, which the user sees. Plans and code pass none of both on. */
+  readonly members?: JsonObject;
   /** What the client wants of tasks. */
   readonly task?: Call["task"];
   /** The headers of its HTTP request, which repeat arguments. */

@@ -36,6 +36,8 @@ export interface FaceSettings extends ExposureSettings {
   readonly inlineBytes: number;
   /** How large the results of one batch may be together. */
   readonly resultBytes: number;
+  /** The keys of `_meta` that the user lets pass without being shown. */
+  readonly clientMeta: readonly string[];
   /** Returns the tools that exist for a client, by the name that it says it has. */
   readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
 }

@@ -8,7 +8,7 @@
 import { pathToFileURL } from "node:url";
 import type { Call, Outcome } from "../core/call.ts";
 import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
-import { defined, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -232,9 +232,12 @@ export class Upstreams implements AsyncDisposable {
       const own = known === undefined ? tool : ownName(known);
       return server.toolName?.(own) ?? own;
     };
+    const { _meta: shown, ...members } = call.members ?? {};
+    const meta = { ...objectOf(shown), ...call.meta };
     const params = {
+      ...members,
       ...method === "tools/call" ? { name: nameThere(), arguments: args } : args,
-      ...defined({ _meta: call.meta }),
+      ...Object.keys(meta).length > 0 && { _meta: meta },
     };
     const result = await this.#request(server, { method, params, call, owner });
     const task = taskIn(result, call);

@@ -16,6 +16,7 @@ import {
   writePrivate,
 } from "../io/private_files.ts";
 import { openRegular } from "../io/regular_file.ts";
+import { withoutKeys } from "./_members.ts";
 import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
 import { digestOf, type Subject } from "./subject.ts";
@@ -35,6 +36,8 @@ export interface PendingApproval {
   readonly expires: number;
   /** Whether the person may answer "Always". */
   readonly always: boolean;
+  /** The members in which each call alone differs from an earlier one. */
+  readonly differing?: readonly (readonly string[])[];
 }
 
 /** The options of `PendingFiles`. */
@@ -67,14 +70,17 @@ export class PendingFiles {
   /** Writes a question that waits for an answer. Returns it. */
   async leave(
     id: string,
-    { subjects, always }: Pick<PendingApproval, "subjects" | "always">,
+    { subjects, always, differing = [] }: Pick<
+      PendingApproval,
+      "subjects" | "always" | "differing"
+    >,
   ): Promise<PendingApproval> {
     const { now, ttl } = this.#options;
     const others = (await this.list()).filter((other) => other.id !== id);
     for (const oldest of others.slice(0, 1 - MOST_WAITING)) await this.refuse(oldest.id);
-    const kept = { subjects, always, asked: now(), expires: now() + ttl };
+    const kept = { subjects, always, differing, asked: now(), expires: now() + ttl };
     await writePrivate(this.#path("pending", id), kept);
-    return { ...kept, id, text: fullText(subjects) };
+    return { ...kept, id, text: fullText(subjects, differing) };
   }
 
   /** Removes expired approvals. */
@@ -104,6 +110,18 @@ export class PendingFiles {
     if (!given) throw stale(id);
     keepTimes(approved, asked);
     await syncName(approved);
+  }
+
+  /** Approves a question as it is without some keys of `_meta`. Throws as `grant` does. */
+  async grantWithout(id: string, keys: readonly string[]): Promise<void> {
+    const asked = this.#pending(id);
+    // Only one caller can take the question.
+    if (asked === undefined || !await succeeded(Deno.remove(this.#path("pending", id)))) {
+      throw stale(id);
+    }
+    const subjects = asked.subjects.map((subject) => withoutKeys(subject, keys));
+    const without = await this.leave(digestOf(subjects), { subjects, always: false });
+    await this.grant(without.id);
   }
 
   /**
@@ -156,7 +174,7 @@ export class PendingFiles {
 function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Omit<PendingApproval, "id" | "text">;
   if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
-  return { ...kept, id, text: fullText(kept.subjects) };
+  return { ...kept, id, text: fullText(kept.subjects, kept.differing) };
 }
 
 /**

@@ -8,6 +8,7 @@ import { quoted, textsIn, visible } from "../core/json.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { mixedIn } from "../core/mixed_alphabets.ts";
 import { splitToolId } from "../core/tool_id.ts";
+import { metaKeysIn, shownMembers } from "./_members.ts";
 import { isMark } from "./definition_texts.ts";
 import type { Subject } from "./subject.ts";
 
@@ -16,21 +17,34 @@ export const LONGEST_QUESTION = 4_000;
 /** How many calls a short question names. */
 const MOST_NAMED = 10;
 
-/** Returns the whole question, however long it is. */
-export function fullText(subjects: readonly Subject[]): string {
+/**
+ * Returns the whole question, however long it is. `differing` names the members in which each call
+ * alone differs from an earlier one.
+ */
+export function fullText(
+  subjects: readonly Subject[],
+  differing: readonly (readonly string[])[] = [],
+): string {
   if (subjects.length === 1) {
     const may = subjects[0]?.isSaved ? "this be saved as a tool" : "this tool run";
-    return `PML asks: may ${may}?\n${subjects.map(block).join("")}`;
+    return `PML asks: may ${may}?\n${
+      subjects.map((subject) => block(subject, differing[0])).join("")
+    }`;
   }
   const blocks = withoutRepeats(subjects).map((subject, at) =>
-    `\nCall ${at + 1}\n${block(subject)}`
+    `\nCall ${at + 1}\n${block(subject, differing[at])}`
   );
   return `PML asks: may these ${subjects.length} calls run?\n${blocks.join("")}`;
 }
 
 /** Returns a line that says what the rule of "Always" would allow. */
-export function alwaysText(rule: string, tool: string | undefined): string {
-  return `Always allows ${rule === tool ? "this tool, with any" : "exactly these"} arguments`;
+export function alwaysText(
+  rule: string,
+  subject: Pick<Subject, "tool" | "members"> | undefined,
+): string {
+  if (rule !== subject?.tool) return "Always allows exactly these arguments";
+  const others = subject.members === undefined ? "" : " and other members";
+  return `Always allows this tool, with any arguments${others}`;
 }
 
 /** Replaces lines that an earlier call of the question shows by a line that names that call. */
@@ -75,9 +89,10 @@ export function shortText(subjects: readonly Subject[], length: number): string 
  * Returns the lines of one call. PML's own lines come first; text of others follows, each on one
  * escaped line.
  */
-function block(subject: Subject): string {
+function block(subject: Subject, differing: readonly string[] = []): string {
   const { workspace, actor, facts = [], definitionLines = [] } = subject;
   const given = Object.entries(subject.arguments);
+  const members = shownMembers(subject);
   const isDoor = splitToolId(subject.tool).tool.startsWith("@");
   return indented([
     ...identity(subject),
@@ -87,10 +102,13 @@ function block(subject: Subject): string {
     ...(definitionLines.some(isMark)
       ? ["Look closely at its description below: it is unusual"]
       : []),
+    ...differenceLines(differing),
     // A question about all resources of a server is not about the arguments of one request.
     ...(given.length > 0 ? ["Arguments:"] : isDoor ? [] : ["Arguments: none"]),
     // Each argument is one line, because indenting deeply nested values would take quadratic space.
     ...given.flatMap(argumentLines),
+    ...(members.length === 0 ? [] : ["Other members of the request, which the server gets:"]),
+    ...members.flatMap(argumentLines),
     ...(definitionLines.length === 0
       ? []
       : ["Its server describes it to the model like this:", ...definitionLines]),
@@ -108,6 +126,19 @@ function argumentLines([name, value]: readonly [string, unknown]): readonly stri
 
 function remarks(found: readonly string[]): readonly string[] {
   return found.map((remark) => `^ ${remark}`);
+}
+
+/** Returns the lines that name what differs from an earlier call, and how to let it pass. */
+function differenceLines(differing: readonly string[]): readonly string[] {
+  if (differing.length === 0) return [];
+  const names = differing.map((name) => JSON.stringify(name)).join(", ");
+  const keys = metaKeysIn(differing).map((key) => JSON.stringify(key)).join(", ");
+  return [
+    `Differs from an earlier call only in ${names}`,
+    ...(keys === ""
+      ? []
+      : [`To let it pass without being shown, add ${keys} to client_meta in your config.yaml`]),
+  ];
 }
 
 function identity({ tool: id }: Subject): string[] {

@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { Answer, Question, Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type PendingApproval, PendingFiles } from "./_pending.ts";
+import { AskedMembers, metaKeysIn, shownMembers } from "./_members.ts";
 import { alwaysText, fullText, LONGEST_QUESTION, shortText } from "./_question.ts";
 import { ReadDefinitions } from "./_read_definitions.ts";
 import { digestOf, type Subject } from "./subject.ts";
@@ -56,6 +57,8 @@ interface OpenQuestion {
   readonly digest: string;
   readonly subjects: readonly Subject[];
   readonly question: Pick<Question, "always" | "terminalOnly">;
+  /** The members in which each call alone differs from an earlier one. */
+  readonly differing: readonly (readonly string[])[];
   readonly at: number;
   /** The time since which the person may read it, if another question with its text came before. */
   readonly shownAt?: number | undefined;
@@ -79,6 +82,7 @@ export class Approvals {
   #size = 0;
   readonly #files: PendingFiles;
   readonly #read: ReadDefinitions;
+  readonly #members = new AskedMembers();
   readonly #now: () => number;
   readonly #ttl: number;
 
@@ -97,20 +101,25 @@ export class Approvals {
     const [subject] = subjects;
     // For several tools, one "Always" would allow more than a person expects.
     const always = subjects.length === 1 ? options.always : undefined;
-    const text = fullText(subjects) + (always ? `\n${alwaysText(always, subject?.tool)}\n` : "");
+    const differing = subjects.map((each) => this.#members.differing(each));
+    const text = fullText(subjects, differing) +
+      (always ? `\n${alwaysText(always, subject)}\n` : "");
     const tooLong = text.length > LONGEST_QUESTION || subjects.length > MOST_CALLS;
     const question = {
       text: tooLong ? shortText(subjects, text.length) : text,
       always: always !== undefined,
       terminalOnly: options.terminalOnly === true || tooLong,
     };
-    const { length } = text;
+    const kept = { length: text.length, differing };
     if (options.isShared !== true) {
-      return { handle: this.#keep(subjects, question, { length }), ...question };
+      return { handle: this.#keep(subjects, question, kept), ...question };
     }
     const shared = digestOf(subjects);
     const first = [...this.#open.values()].find(({ digest }) => digest === shared);
-    const handle = this.#keep(subjects, question, { length, shownAt: first?.shownAt ?? first?.at });
+    const handle = this.#keep(subjects, question, {
+      ...kept,
+      shownAt: first?.shownAt ?? first?.at,
+    });
     return { handle, ...question, shared };
   }
 
@@ -178,7 +187,8 @@ export class Approvals {
   takeBack({ digest, always, at }: SentQuestion, claim: () => Promise<void>): string {
     // The clock of another machine may be ahead.
     const kept = { digest, at: Math.min(at, this.#now()), claim };
-    return this.#add({ ...kept, subjects: [], question: { always, terminalOnly: false } });
+    const question = { always, terminalOnly: false };
+    return this.#add({ ...kept, subjects: [], differing: [], question });
   }
 
   /** Returns the questions that wait for `pml approve`, the oldest first, with the full text. */
@@ -191,6 +201,22 @@ export class Approvals {
     await this.#files.grant(id);
   }
 
+  /** Returns the keys of `_meta` in which the calls of a question alone differ from earlier ones. */
+  listableKeys({ subjects, differing = [] }: PendingApproval): readonly string[] {
+    const names = subjects.flatMap((subject, at) =>
+      shownMembers(subject).map(([name]) => name).filter((name) => differing[at]?.includes(name))
+    );
+    return [...new Set(metaKeysIn(names))];
+  }
+
+  /**
+   * Approves the question with this id for calls without some keys of `_meta`, which the user just
+   * listed: the same call can then run once, whatever their values are.
+   */
+  async grantWithout(id: string, keys: readonly string[]): Promise<void> {
+    await this.#files.grantWithout(id, keys);
+  }
+
   /** Takes back the question with this id, and an approval of it. Returns whether one was there. */
   async refuse(id: string): Promise<boolean> {
     return await this.#files.refuse(id);
@@ -199,9 +225,12 @@ export class Approvals {
   #keep(
     subjects: readonly Subject[],
     question: OpenQuestion["question"],
-    { length = 0, shownAt }: { readonly length?: number } & Pick<OpenQuestion, "shownAt"> = {},
+    { length = 0, differing = [], shownAt }:
+      & { readonly length?: number }
+      & Partial<Pick<OpenQuestion, "differing" | "shownAt">> = {},
   ): string {
-    const kept = { digest: digestOf(subjects), subjects, question, at: this.#now(), shownAt };
+    const digest = digestOf(subjects);
+    const kept = { digest, subjects, question, differing, at: this.#now(), shownAt };
     return this.#add(kept, Math.max(length, LEAST_TEXT));
   }
 

@@ -55,15 +55,17 @@ export type AskResult =
 /** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
 export function judged(
   judge: Judge,
-  { id, method, arguments: args, toolset, fixed }: Pick<
+  { id, method, arguments: args, toolset, fixed, members }: Pick<
     Call,
-    "id" | "method" | "arguments" | "toolset" | "fixed"
+    "id" | "method" | "arguments" | "toolset" | "fixed" | "members"
   >,
 ): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
   const own = isOfTask ? undefined : args;
   const verdict = missingIn([toolset?.()], id) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
+  // A condition sees the arguments alone, and a server may obey other members.
+  if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
   return isBegun ? BEGUN : verdict;
 }

@@ -105,7 +105,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     const asking = ask.perhaps(id, seen);
     if (asking) return verdict("ask", asking);
     const allowing = allow.surely(id, seen);
-    return allowing ? verdict("allow", allowing) : plainly(id);
+    return allowing ? { ...verdict("allow", allowing), isConditional: true } : plainly(id);
   };
   const fixed = new Map<ToolId, Verdict>();
   return (id, args) => {

@@ -14,6 +14,8 @@ import type { ToolId } from "../core/tool_id.ts";
 export interface Subject {
   readonly tool: ToolId;
   readonly arguments: JsonObject;
+  /** The members of the client's params that no list knows. Left out if there are none. */
+  readonly members?: JsonObject | undefined;
   /** The hash of the tool's definition. */
   readonly definition: string;
   /** The version of the rules that required the question. */

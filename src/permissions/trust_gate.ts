@@ -6,6 +6,7 @@
 
 import { type Call, shownArguments } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { defined } from "../core/json.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
@@ -82,6 +83,7 @@ export function trustSubject(
   return {
     tool: call.id,
     arguments: shownArguments(call),
+    ...defined({ members: call.members }),
     definition,
     rules: "trust",
     actor: call.actor,

@@ -16,7 +16,7 @@ import { reads } from "./snapshot.ts";
 
 const ALLOWED: Verdict = { kind: "allow", rule: "Always", source: "Always" };
 
-type AskedCall = Pick<Call, "id" | "arguments" | "fixed">;
+type AskedCall = Pick<Call, "id" | "arguments" | "fixed" | "members">;
 
 /** The options of "Always". */
 export interface AlwaysOptions {
@@ -68,13 +68,15 @@ export function alwaysIn(options: AlwaysOptions): Always {
 }
 
 function ruleOf(
-  { id, arguments: args, fixed }: AskedCall,
+  { id, arguments: args, fixed, members }: AskedCall,
   { policy, isExact }: AlwaysOptions,
 ): string | undefined {
   // No rule can name the listing of a server's tools.
   if (id.endsWith(":@tools")) return undefined;
   const { run = [] } = policy.now.config.grants[splitToolId(id).server] ?? {};
   if (run.length === 0 && !isExact(id)) return id;
+  // A rule for arguments covers no other members.
+  if (members !== undefined) return undefined;
   // A rule for arguments must not write the value of a variable to the file.
   const hasSecret = fixed !== undefined && JSON.stringify(fixed.shown) !== JSON.stringify(args);
   return hasSecret ? undefined : argumentsRule(id, args);

@@ -1,0 +1,76 @@
+/**
+ * The members of calls besides name and arguments, as questions show them.
+ *
+ * @module
+ */
+
+import { META_KEY } from "../core/client_meta.ts";
+import { sha256 } from "../core/hash.ts";
+import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { dropOldest } from "../core/memo.ts";
+import { digestOf, type Subject } from "./subject.ts";
+
+/** The names of the members of `_meta` begin with this in a question. */
+const META = "_meta.";
+/** How many calls are remembered, and how many members of each. */
+const CALLS_MAX = 1_000;
+const MEMBERS_MAX = 100;
+
+/** Returns the members of a subject by the names that a question shows. */
+export function shownMembers({ members = {} }: Pick<Subject, "members">): [string, Json][] {
+  const { _meta, ...params } = members;
+  return [
+    ...Object.entries(params),
+    ...Object.entries(objectOf(_meta)).map(([key, value]): [string, Json] => [META + key, value]),
+  ];
+}
+
+/** Returns the keys of `_meta` among names of members. Only these can be listed by the user. */
+export function metaKeysIn(names: readonly string[]): readonly string[] {
+  return names.filter((name) => name.startsWith(META)).map((name) => name.slice(META.length))
+    .filter((key) => META_KEY.test(key));
+}
+
+/** Returns a subject without some keys of `_meta`, as it is when the user listed them. */
+export function withoutKeys(
+  { members, ...subject }: Subject,
+  keys: readonly string[],
+): Subject {
+  const { _meta, ...params } = members ?? {};
+  const meta = Object.entries(objectOf(_meta)).filter(([key]) => !keys.includes(key));
+  const left: JsonObject = {
+    ...params,
+    ...meta.length > 0 && { _meta: Object.fromEntries(meta) },
+  };
+  return { ...subject, ...Object.keys(left).length > 0 && { members: left } };
+}
+
+/** The hashes of the members of a call, by their names. */
+type MemberHashes = ReadonlyMap<string, string>;
+
+/** The members of the calls that were asked about, by everything else of the call. */
+export class AskedMembers {
+  readonly #known = new Map<string, MemberHashes>();
+
+  /**
+   * Returns the names of the members in which a call differs from the last one that was otherwise
+   * equal; none if there was no such call. Remembers the call.
+   */
+  differing(subject: Subject): readonly string[] {
+    const { members: _, ...rest } = subject;
+    const key = digestOf([rest]);
+    const before = this.#known.get(key);
+    const now = new Map(
+      shownMembers(subject).slice(0, MEMBERS_MAX)
+        .map(([name, value]) => [name, sha256(canonical(value))]),
+    );
+    this.#known.set(key, now);
+    dropOldest(this.#known, CALLS_MAX);
+    return before === undefined ? [] : differences(before, now);
+  }
+}
+
+function differences(before: MemberHashes, now: MemberHashes): readonly string[] {
+  const names = new Set([...before.keys(), ...now.keys()]);
+  return [...names].filter((name) => before.get(name) !== now.get(name));
+}
