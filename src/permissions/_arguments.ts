@@ -10,6 +10,7 @@ import { fold, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { isPathName } from "../core/pattern.ts";
 import { isSteering } from "../core/steering.ts";
+import { type PathVariables, readingsOf } from "./_path_readings.ts";
 
 /** One argument, in every form that a rule may use for it. */
 interface ArgumentForms {
@@ -19,6 +20,10 @@ interface ArgumentForms {
   readonly any?: readonly string[];
   /** Whether the argument is a path. Some file systems ignore the case of letters. */
   readonly isPath?: boolean;
+  /** Whether the server may read a form as a pattern for names of files. */
+  readonly isPattern?: boolean;
+  /** Whether the server may read it as something that no form shows. */
+  readonly isOpen?: boolean;
   /** Whether the forms are names of variables. */
   readonly isEnvironment?: boolean;
 }
@@ -51,14 +56,19 @@ const SET = ["PATH", "HOME"];
 export class SeenArguments {
   readonly #args: JsonObject;
   readonly #workspace: string | undefined;
+  readonly #variables: PathVariables | undefined;
   readonly #steps = { left: STEPS };
   readonly #seen = new Map<string, ArgumentForms>();
   #canonical: string | undefined | null = null;
 
-  /** Takes the arguments as they came. Without a workspace no path is certain. */
-  constructor(args: JsonObject, workspace: string | undefined) {
+  /**
+   * Takes the arguments as they came. Without a workspace no path is certain. `variables` are those
+   * of a server that may expand paths; without them, paths are literal.
+   */
+  constructor(args: JsonObject, workspace: string | undefined, variables?: PathVariables) {
     this.#args = args;
     this.#workspace = workspace;
+    this.#variables = variables;
   }
 
   /** The text that is the same for equal arguments; undefined if they are not valid JSON. */
@@ -106,7 +116,7 @@ export class SeenArguments {
 
   /** Returns the globs that match a form of an argument, or may match it. */
   perhaps(name: string, globs: GlobSet): Covering {
-    const { any, isPath: within = false } = this.#look(name);
+    const { any, isPath: within = false, isPattern = false } = this.#look(name);
     if (any === undefined) return "every";
     const steps = this.#steps;
     const found = new Set<string>();
@@ -115,9 +125,18 @@ export class SeenArguments {
       const plain = within && ASCII.test(form) ? found : globs.covering(form, { steps, within });
       const folded = within ? globs.folded.covering(fold(form), { steps, within }) : found;
       if (plain === undefined || folded === undefined) return "every";
-      for (const glob of [...plain, ...folded]) found.add(glob);
+      const matched = isPattern && /[*?[]/.test(form)
+        ? globs.folded.covering(fold(form), { steps, within, isPattern })
+        : found;
+      if (matched === undefined) return "every";
+      for (const glob of [...plain, ...folded, ...matched]) found.add(glob);
     }
     return found;
+  }
+
+  /** Returns whether a path may mean something that cannot be decided. */
+  isOpen(name: string): boolean {
+    return this.#look(name).isOpen === true;
   }
 
   #look(name: string): ArgumentForms {
@@ -139,9 +158,30 @@ export class SeenArguments {
     // If one text has several variables and values, a glob for one would also match the others.
     if (ENVIRONMENT.test(name) && text.includes("=")) return UNCLEAR;
     if (!isPathName(name)) return { clear: [text], any: [text] };
-    if (this.#workspace === undefined || ELSEWHERE.test(text)) return UNCLEAR;
-    this.#steps.left -= LOOK_STEPS;
-    return this.#steps.left < 0 ? UNCLEAR : lookAtPath(text, this.#workspace);
+    return this.#workspace === undefined ? UNCLEAR : this.#lookAtPaths(text, this.#workspace);
+  }
+
+  /** Looks at each path that a text may mean for its server. */
+  #lookAtPaths(text: string, workspace: string): ArgumentForms {
+    const { texts, isCertain } = this.#variables === undefined
+      ? { texts: [text], isCertain: true }
+      : readingsOf(text, this.#variables);
+    const places: ArgumentForms[] = [];
+    for (const each of texts) {
+      if (CONTROL.test(each) || ELSEWHERE.test(each)) return UNCLEAR;
+      this.#steps.left -= LOOK_STEPS;
+      const place = this.#steps.left < 0 ? UNCLEAR : lookAtPath(each, workspace);
+      if (place.any === undefined) return UNCLEAR;
+      places.push(place);
+    }
+    const isInside = isCertain && places.every(({ clear }) => clear !== undefined);
+    return {
+      ...isInside && { clear: [...new Set(places.flatMap(({ clear = [] }) => clear))] },
+      any: [...new Set(places.flatMap(({ any = [] }) => any))],
+      isPath: true,
+      isPattern: this.#variables !== undefined,
+      isOpen: !isCertain,
+    };
   }
 }
 

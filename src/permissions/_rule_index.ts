@@ -79,15 +79,28 @@ export class RuleIndex {
       narrow.conditioned.find(({ conditions }) => holds(conditions))?.rule;
   }
 
-  /** Returns a rule that these arguments match or may match. */
+  /** Returns a rule that these arguments match or may match, as far as that can be decided. */
   perhaps(id: ToolId, seen: SeenArguments): Rule | undefined {
+    return this.#perhaps(id, seen, () => false);
+  }
+
+  /** Returns a rule that these arguments match if a path that cannot be decided matches. */
+  undecided(id: ToolId, seen: SeenArguments): Rule | undefined {
+    return this.#perhaps(id, seen, (name) => seen.isOpen(name));
+  }
+
+  #perhaps(
+    id: ToolId,
+    seen: SeenArguments,
+    isOpen: (name: string) => boolean,
+  ): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
     const { exact, conditioned } = narrow;
     const [any] = exact.size > 0 && seen.canonical === undefined ? exact.values() : [];
     const coveringOf = remembered((name) => seen.perhaps(name, narrow.globsOf(name)));
     const holds = ({ name, glob }: Condition) => {
       const covering = coveringOf(name);
-      return covering === "every" || covering.has(glob);
+      return covering === "every" || covering.has(glob) || isOpen(name);
     };
     return any ?? this.#exact(id, seen) ??
       conditioned.find(({ conditions }) => conditions.every(holds))?.rule;

@@ -11,8 +11,10 @@ import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { SeenArguments } from "./_arguments.ts";
+import type { PathVariables } from "./_path_readings.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
 
+export type { PathVariables } from "./_path_readings.ts";
 export type { Rule } from "./_rule_index.ts";
 
 const ASKS: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
@@ -61,6 +63,11 @@ export interface JudgeOptions {
   readonly known?: (server: string, id: ToolId) => boolean;
   /** The real path of the folder that paths are relative to. If missing, no path is certain. */
   readonly workspace?: string;
+  /**
+   * Returns the variables of a server that may expand the paths it gets; undefined if its paths are
+   * literal, as those of all servers are if this is missing.
+   */
+  readonly variablesOf?: (server: string) => PathVariables | undefined;
 }
 
 /**
@@ -89,7 +96,8 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
     return { kind: "ask", rule, source: "defaults" };
   };
   const judge: Judge = (id, args) => {
-    const seen = args && new SeenArguments(args, options.workspace);
+    const variables = options.variablesOf?.(splitToolId(id).server);
+    const seen = args && new SeenArguments(args, options.workspace, variables);
     for (const scope of scopesOf(id)) {
       const rule = deny.plain(scope);
       if (rule) return verdict("deny", rule);
@@ -102,7 +110,7 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
       const rule = `no rule names ${quoted(steering)}`;
       return { kind: "deny", rule, source: "defaults", steering };
     }
-    const asking = ask.perhaps(id, seen);
+    const asking = ask.perhaps(id, seen) ?? deny.undecided(id, seen) ?? ask.undecided(id, seen);
     if (asking) return verdict("ask", asking);
     const allowing = allow.surely(id, seen);
     return allowing ? { ...verdict("allow", allowing), isConditional: true } : plainly(id);

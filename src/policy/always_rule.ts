@@ -39,18 +39,18 @@ export function alwaysIn(options: AlwaysOptions): Always {
   return {
     alwaysOffered: (call) => {
       const { id, arguments: args } = call;
-      const { loaded, config, known } = policy.now;
+      const { loaded, config, known, variablesOf } = policy.now;
       const rule = ruleOf(call, options);
       if (rule === undefined || loaded.file !== undefined && !config.trusted) return undefined;
       if (loaded.wide && reads(config, id)) return undefined;
       if (config.askForKeys && containsKnownKey(call.fixed?.given ?? args)) return undefined;
       const { workspace, rules, narrowing } = config;
-      const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace });
+      const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
       // No rule of the person overrides what a company wants asked.
       const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
       if (company?.(id, args).kind === "ask") return undefined;
       const wanted = { rule, id, args, source: policy.rulesFile };
-      return alwaysWins(rules, { ...wanted, known, workspace }) ? rule : undefined;
+      return alwaysWins(rules, { ...wanted, known, workspace, variablesOf }) ? rule : undefined;
     },
     always: async (call) => {
       const rule = ruleOf(call, options);

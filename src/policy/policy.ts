@@ -288,6 +288,7 @@ export class Policy {
       version: ++this.#version,
       trust,
       known: [...this.#options.builtins, ...this.#approved, ...this.#capabilities.names],
+      builtins: this.#options.builtins,
       capabilities: this.#capabilities.judge,
     });
   }

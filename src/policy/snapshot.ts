@@ -9,8 +9,9 @@ import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../core/call.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { type Judge, makeJudge, rulesVersion } from "../permissions/rules.ts";
+import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
+import { variablesOf } from "./path_variables.ts";
 
 /** The policy at one moment. It is replaced as a whole, so that no call sees half of a change. */
 export interface PolicySnapshot {
@@ -22,6 +23,8 @@ export interface PolicySnapshot {
   readonly judge: Judge;
   /** Returns whether a name is that of a server. */
   readonly known: (server: string) => boolean;
+  /** Returns the variables of a server that may expand the paths it gets. */
+  readonly variablesOf: NonNullable<JudgeOptions["variablesOf"]>;
   /** Returns a hash of the rules. An approval is valid only for equal rules. */
   readonly rules: () => string;
 }
@@ -40,6 +43,7 @@ export function snapshotOf(
   loaded: LoadedConfig,
   from: Pick<PolicySnapshot, "trust" | "version"> & {
     readonly known: readonly string[];
+    readonly builtins: ReadonlySet<string>;
     readonly capabilities?: CapabilityPolicy["judge"];
   },
 ): PolicySnapshot {
@@ -51,8 +55,14 @@ export function snapshotOf(
   // Of a namespace only what is known by its whole name is.
   const names = new Set([...all].map((name) => name.split(":", 1)[0]));
   const known = (server: string) => names.has(server);
+  const variables = variablesOf({
+    config,
+    environment: loaded.environment,
+    builtins: from.builtins,
+  });
   const judgeOf = (rules: Rules) =>
     makeJudge(rules, {
+      variablesOf: variables,
       known: (server, id) => all.has(server) || all.has(id),
       workspace: config.workspace,
     });
@@ -72,6 +82,7 @@ export function snapshotOf(
     config,
     trust,
     known,
+    variablesOf: variables,
     judge: config.askForKeys ? askingForKeys(whole ?? judge) : whole ?? judge,
     rules: () => hash ??= rulesVersion(rules),
   };

@@ -1,0 +1,135 @@
+/**
+ * The places that a path may mean for a server that expands it: variables, percent codes, braces,
+ * backslashes. A server need not do any of it, and may do all of it.
+ *
+ * @module
+ */
+
+/**
+ * Returns the values that a variable may have for a server: undefined if PML does not set it, and
+ * none if PML sets it and does not know its value yet.
+ */
+export type PathVariables = (name: string) => readonly string[] | undefined;
+
+/** What a path may mean. */
+export interface PathReadings {
+  /** The path as it is written, and what expanding parts of it gives. */
+  readonly texts: readonly string[];
+  /** Whether it can mean nothing else. */
+  readonly isCertain: boolean;
+}
+
+/** The most readings of one path. A path with more is not certain. */
+const READINGS_MAX = 24;
+/** The longest reading in characters. */
+const TEXT_MAX = 4_096;
+/** Commands, unusual forms of variables, ranges, and what tools read as an option or a file. */
+const OPEN = /`|\$\(|\$env:|\{[^{},]*\.\.[^{},]*\}|^\s*[@|-]/i;
+const VARIABLE = /\$(?:(\w+)|\{(\w+)\}|[@*#?$!-])/g;
+const BRACED = /\$\{(?!\w+\})/;
+const PERCENT_VARIABLE = /%([a-z_][^%/\\]*)%/gi;
+const PERCENT_CODES = /(?:%[\da-f]{2})+/gi;
+/** A variable of the environment, as nearly all are named. */
+const ENVIRONMENT = /^[A-Z_][A-Z\d_]*$/;
+/** A part of a path that a shell may expand to `..`. */
+const DOT_PATTERN = /(?<=^|\/)\.[^/]*[*?[][^/]*(?=\/|$)/g;
+
+/** Returns what a path may mean for a server with these variables. */
+export function readingsOf(text: string, variables: PathVariables): PathReadings {
+  const found = new Set([text]);
+  let isCertain = true;
+  // The set grows during this loop, so that expansions of expansions are read, too.
+  for (const each of found) {
+    isCertain &&= isDecidable(each, variables);
+    for (const next of expansionsOf(each, variables)) {
+      if (found.has(next)) continue;
+      if (found.size >= READINGS_MAX || next.length > TEXT_MAX) isCertain = false;
+      else found.add(next);
+    }
+  }
+  return { texts: [...found], isCertain };
+}
+
+function isDecidable(text: string, variables: PathVariables): boolean {
+  if (OPEN.test(text) || BRACED.test(text)) return false;
+  const isKnown = ([, plain, braced]: RegExpExecArray) => {
+    const name = plain ?? braced;
+    if (name === undefined) return true;
+    const values = valuesOf(name, variables);
+    // Names such as `$id` are usual in the names of files, and no server has such a variable.
+    return values === undefined
+      ? braced === undefined && !ENVIRONMENT.test(name)
+      : values.length > 0;
+  };
+  const isKnownPercent = ([, name = ""]: RegExpExecArray) =>
+    /^[\da-f]{2}$/i.test(name) || (valuesOf(name, variables)?.length ?? 0) > 0;
+  return text.matchAll(VARIABLE).every(isKnown) &&
+    text.matchAll(PERCENT_VARIABLE).every(isKnownPercent);
+}
+
+function* expansionsOf(text: string, variables: PathVariables): Iterable<string> {
+  yield* withValues(text, variables);
+  yield text.replace(PERCENT_CODES, decodedCodes);
+  yield text.replaceAll("\\", "/");
+  yield text.replace(DOT_PATTERN, "..");
+  yield* alternativesOf(text);
+}
+
+/** Returns the text with the values of its variables: one text for each value that they may have. */
+function withValues(text: string, variables: PathVariables): readonly string[] {
+  const filled = (at: number) => {
+    const value = (name: string | undefined) => {
+      const values = name === undefined ? undefined : valuesOf(name, variables);
+      return values?.[Math.min(at, values.length - 1)];
+    };
+    return text
+      .replace(VARIABLE, (_, plain, braced) => value(plain ?? braced) ?? "")
+      .replace(PERCENT_VARIABLE, (whole, name) => value(name) ?? whole);
+  };
+  return [filled(0), filled(1)];
+}
+
+function valuesOf(name: string, variables: PathVariables): readonly string[] | undefined {
+  // Windows and PowerShell ignore the case of names.
+  return variables(name) ?? variables(name.toUpperCase());
+}
+
+function decodedCodes(codes: string): string {
+  try {
+    return decodeURIComponent(codes);
+  } catch {
+    // Bytes that are no UTF-8 may stand between others that are ASCII.
+    return codes.replace(/%[0-7][\da-f]/gi, (code) => decodeURIComponent(code));
+  }
+}
+
+/** Returns the texts that the first braces with alternatives stand for. */
+function alternativesOf(text: string): readonly string[] {
+  for (let start = text.indexOf("{"); start >= 0; start = text.indexOf("{", start + 1)) {
+    const parts = partsFrom(text, start);
+    if (parts === undefined || parts.texts.length < 2) continue;
+    const [head, tail] = [text.slice(0, start), text.slice(parts.end)];
+    return parts.texts.map((part) => head + part + tail);
+  }
+  return [];
+}
+
+/** Returns the parts between braces at a place, and where they end; undefined if they do not end. */
+function partsFrom(
+  text: string,
+  start: number,
+): { readonly texts: readonly string[]; readonly end: number } | undefined {
+  const texts: string[] = [];
+  let [depth, from] = [0, start + 1];
+  for (let at = start; at < text.length; at++) {
+    const character = text[at];
+    if (character === "{") depth++;
+    else if (character === "}") depth--;
+    const isEnd = depth === 0;
+    if (!isEnd && !(character === "," && depth === 1)) continue;
+    texts.push(text.slice(from, at));
+    from = at + 1;
+    if (isEnd) return { texts, end: from };
+  }
+  return undefined;
+}
