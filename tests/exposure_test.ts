@@ -253,12 +253,13 @@ async function fullProxy(house: House, { pml }: Scene): Promise<void> {
 /** Tools that come and go, and servers that do. */
 async function comeAndGo(house: House): Promise<void> {
   await house.change({ tools_exposure: "semantic" }, { intent: WEATHER });
-  await house.relist([{ ...FORECAST, name: "relist" }]);
-  assert.equal((await house.underlying())[0], "lists__relist", "it fits now");
+  const [, , relist] = HOSTILE;
+  await house.relist([...relist ? [relist] : [], { ...FORECAST, name: "climate" }]);
+  assert.equal((await house.underlying())[0], "lists__climate", "it fits now");
   await house.change({ tools_exposure: "full_proxy" });
   const of = async (server: string) =>
     (await house.names()).filter((name) => name.startsWith(`${server}__`));
-  assert.deepEqual(await of("lists"), ["lists__relist"]);
+  assert.deepEqual(await of("lists"), ["lists__climate", "lists__relist"]);
   await house.relist([]);
   assert.deepEqual(await of("lists"), []);
   assert.equal((await of("many")).length, 1_000);
