@@ -51,8 +51,9 @@ export async function assertSites(
   const issuer = new URL(endpoints.issuer);
   for (const kind of KINDS) {
     const endpoint = endpoints[`${kind}_endpoint`];
-    if (typeof endpoint !== "string") continue; // `oauth4webapi` refuses to use it
-    const url = URL.parse(endpoint);
+    if (endpoint === undefined) continue;
+    // Metadata are JSON of others. `URL` takes a list of one text for that text.
+    const url = typeof endpoint === "string" ? URL.parse(endpoint) : null;
     const isAllowed = url !== null && (await isOnSite(url, issuer) ||
       kind === "authorization" && await isOnSite(url, new URL(protocol.server.url)) ||
       [shippedHosts, userHosts].some((hosts) => isListed(url, { issuer, hosts })));
@@ -60,7 +61,7 @@ export async function assertSites(
     throw protocol.error(
       "PERMISSION_DENIED",
       `the issuer ${quoted(issuer.host)} has its ${kind} endpoint on another site, ${
-        quoted(url?.host || endpoint)
+        quoted(url?.host || JSON.stringify(endpoint))
       }`,
       `If the operator of the issuer documents this host, add it to oauth.issuer_hosts of ${
         quoted(withoutSlash(issuer.href), 300)

@@ -60,6 +60,18 @@ Deno.test("a sign-in whose issuer names an endpoint on another site is refused (
   }
 });
 
+Deno.test("an endpoint that is no text is refused, also where a URL could be read of it (GX4)", async () => {
+  for (const kind of KINDS) {
+    await using sink = new HttpSink();
+    await using scene = await Signing.make();
+    const { server } = scene;
+    server.options.amend = (usual) => ({ ...usual, [`${kind}_endpoint`]: [`${sink.url}/x`] });
+    await scene.assertRefused("PERMISSION_DENIED", new RegExp(`its ${kind} endpoint on another`));
+    sink.assertSilent();
+    assert.deepEqual([...server.to("/register"), ...server.to("/token")], [], kind);
+  }
+});
+
 Deno.test("the page of a sign-in may be on the site of the MCP server, the other endpoints not (GX4)", async () => {
   await using scene = await Signing.make();
   const { server, mcp, ws } = scene;
