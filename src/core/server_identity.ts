@@ -66,6 +66,8 @@ export interface Unapproved {
   readonly isLook?: boolean;
   /** The hash of the tool's definition, if the question shows it, or how it changed. */
   readonly definition?: string;
+  /** The hash of the earlier definition, if the question shows only what differs from it. */
+  readonly changedFrom?: string;
   /** The texts of that definition, if the user has not read them. */
   readonly definitionLines?: readonly string[];
   /** Saves the approval, if nothing changed since it was shown. */

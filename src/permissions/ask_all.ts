@@ -13,7 +13,13 @@ import { paced } from "../io/paced.ts";
 import { soon } from "../io/waiting.ts";
 import { askAbout } from "./gate.ts";
 import { digestOf, type Subject } from "./subject.ts";
-import { MOST_PASSES, restless, type TrustGateOptions, trustSubject } from "./trust_gate.ts";
+import {
+  MOST_PASSES,
+  readIn,
+  restless,
+  type TrustGateOptions,
+  trustSubject,
+} from "./trust_gate.ts";
 
 /** What an approval may still need after a yes: to read what was only named, and to install it. */
 const MOST_ROUNDS = 4;
@@ -156,10 +162,10 @@ async function acceptAll(
   const accepted = new Set<string>();
   for (const { call, unapproved } of opens) {
     if (unapproved === undefined) continue;
-    const { code, facts, definition, accept } = unapproved;
+    const { code, facts, accept } = unapproved;
     const key = JSON.stringify([code, facts]);
     if (!accepted.has(key)) await accept();
-    if (definition !== undefined) await approvals.markRead([definition]);
+    await approvals.markRead(readIn(unapproved, approvals));
     accepted.add(key);
     await record({ event: "approved", call, detail: { trusted: facts } });
   }

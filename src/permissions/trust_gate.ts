@@ -9,6 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { defined } from "../core/json.ts";
 import type { PassCall, PassGate } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
+import type { Approvals } from "./approvals.ts";
 import { askAbout, type AskGateOptions } from "./gate.ts";
 import type { Subject } from "./subject.ts";
 
@@ -50,7 +51,7 @@ export function trustGate(options: TrustGateOptions): PassGate {
         return await next({ ...call, answer: approvals.ticket(subject) });
       }
       if (unapproved !== undefined) {
-        const { code, isLook = false, definition, facts, accept } = unapproved;
+        const { code, isLook = false, facts, accept } = unapproved;
         const asked = await askAbout([call], {
           ...options,
           subjects: [trustSubject(call, { ...unapproved, workspace: workspace() })],
@@ -59,7 +60,7 @@ export function trustGate(options: TrustGateOptions): PassGate {
           return { kind: "ask", question: { ...asked.question, otherwise: code } };
         }
         await accept();
-        if (definition !== undefined) await approvals.markRead([definition]);
+        await approvals.markRead(readIn(unapproved, approvals));
         if (!isLook) said = read();
         await record({ event: "approved", call, detail: { trusted: facts } });
         // The handle is used up.
@@ -91,6 +92,16 @@ export function trustSubject(
     facts,
     ...definitionLines !== undefined && { definitionLines },
   };
+}
+
+/** Returns the hashes of the definitions whose whole texts the user has read after a yes. */
+export function readIn(
+  { definition, changedFrom }: Unapproved,
+  approvals: Pick<Approvals, "hasRead">,
+): readonly string[] {
+  // What did not change was not shown.
+  const isWhole = changedFrom === undefined || approvals.hasRead(changedFrom);
+  return definition !== undefined && isWhole ? [definition] : [];
 }
 
 /** Makes the error of a call that is given up. */

@@ -5,15 +5,16 @@
  */
 
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
-import { memberOf, quoted } from "../core/json.ts";
+import { defined, memberOf, quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
+import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedChanges } from "../registry/lock.ts";
 import { type Pin, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
 /** An unapproved change, without a way to accept it. */
-export type Stale = Pick<Unapproved, "code" | "facts">;
+export type Stale = Pick<Unapproved, "code" | "facts" | "changedFrom">;
 
 /** Returns how a server differs from the approved one; undefined if it does not. */
 export function staleServer(identity: ServerIdentity, { lock, home }: PinState): Stale | undefined {
@@ -75,24 +76,28 @@ export async function staleTool(
     const title = `The tool ${quoted(definition.name)} of ${quoted(name)} has changed since ` +
       "it was first listed:";
     const lines = definitionChanges(from.first, definition).map((line) => `  ${line}`);
-    return { code: "APPROVAL_STALE", facts: [title, `  definition: is ${hash}`, ...lines] };
+    const facts = [title, `  definition: is ${hash}`, ...lines];
+    return { code: "APPROVAL_STALE", facts, changedFrom: definitionHash(from.first) };
   }
   if (others.length === 0) return undefined;
   // If only the hash of the earlier definition is known, all of this one is shown.
   const unknown = { name: definition.name, inputSchema: {} };
   const facts: string[] = [];
+  const known: string[] = [];
   for (const other of others) {
     const how = other === approved
       ? "has changed since it was approved"
       : `differs from ${LOCK_NAME}`;
     const was = await from.definition(other);
+    if (was !== undefined) known.push(other);
     facts.push(
       `The tool ${quoted(definition.name)} of ${quoted(name)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
       ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
     );
   }
-  return { code: "APPROVAL_STALE", facts };
+  const [changedFrom] = known.length === others.length ? known : [];
+  return { code: "APPROVAL_STALE", facts, ...defined({ changedFrom }) };
 }
 
 /** Returns how the lock differs from the present servers and the approvals, one line each. */

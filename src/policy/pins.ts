@@ -294,7 +294,7 @@ export class Pins {
   }
 
   #unapproved(
-    { code, facts }: Stale,
+    { code, facts, changedFrom }: Stale,
     { of, isWanted, ...pin }: Omit<Pin, "isApproved"> & {
       readonly of: object;
       readonly isWanted?: boolean;
@@ -314,7 +314,7 @@ export class Pins {
       this.#emit({ event: "accepted", ...subject });
     };
     const definition = pin.tool?.hash;
-    return { code, facts: facts.map(unhidden), ...defined({ definition }), accept };
+    return { code, facts: facts.map(unhidden), ...defined({ definition, changedFrom }), accept };
   }
 
   /** Pins a new tool. Its call does not wait for that. */
