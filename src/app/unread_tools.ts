@@ -26,7 +26,7 @@ export async function unreadTools(app: App, server: string): Promise<UnreadTools
     .filter(({ hash, lines }) => lines.length > 0 && !approvals.hasRead(hash));
   return {
     lines: unread.flatMap(({ tool, lines }) => [
-      `\n${visible(tool.name, 60)}`,
+      `\n${visible(tool.name, 200)}`,
       ...lines.map((line) => `  ${unhidden(line)}`),
     ]),
     accept: () => approvals.markRead(unread.map(({ hash }) => hash)),

@@ -157,7 +157,10 @@ function indented(lines: readonly string[]): string {
  */
 export function unhidden(line: string): string {
   return visible(line, Infinity)
-    .replace(/[\p{Default_Ignorable_Code_Point}\u{2800}]|(?! )\p{Zs}/gu, escaped)
+    .replace(
+      /[\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u{2800}]|(?! )\p{Zs}/gu,
+      escaped,
+    )
     .replace(/(?<=\S {16}) +/g, (run) => escaped(" ").repeat(run.length));
 }
 

@@ -11,7 +11,7 @@ const EMOJI = /\p{RGI_Emoji}/gv;
 /** Joiners between letters of scripts that need them. */
 const JOINERS = /(?<=[[\p{L}\p{M}]--\p{Script=Latin}])[\u200c\u200d](?=[\p{L}\p{M}])/gv;
 const INVISIBLE =
-  /[[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u2800]--[\t\n\r]]/gv;
+  /[[\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u2800]--[\t\n\r]]/gv;
 const TAG =
   /<\s{0,3}\/?\s{0,3}(?:very[_ -]?)?(?:important|system|instructions?|secret|hidden|critical|urgent|assistant|user|human|admin|developer|override|rules?|sidenote|prompt|tool[_-]?\w{0,20}|function[_-]?\w{0,20})(?![a-z])[^<>\n]{0,80}>|\[\/?(?:system|inst|important|assistant)\]|<\|[^|<>\n]{1,40}\|>/i;
 const PEOPLE = "(?:user|human|person|anyone|anybody|operator|owner|people|customer|developer)s?\\b";

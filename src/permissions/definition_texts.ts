@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Json, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { unusualIn } from "./_unusual.ts";
 
@@ -24,22 +24,51 @@ const SILENT: ReadonlySet<string> = new Set([
 /** Begins a remark of PML on the lines before it. */
 const MARK = "^ unusual: ";
 const TYPES = /^(?:string|number|integer|boolean|object|array|null)$/;
-const DIALECT = /^https?:\/\/json-schema\.org\/[\w/.-]{1,60}#?$/;
+const DIALECT =
+  /^https?:\/\/json-schema\.org\/(?:draft-0[3-7]\/|draft\/(?:2019-09|2020-12)\/)?schema#?$/;
+/** The formats of JSON Schema and OpenAPI. Any other one is a text that the server chose. */
+const FORMATS: ReadonlySet<string> = new Set([
+  ...["date-time", "date", "time", "duration", "email", "idn-email", "hostname", "idn-hostname"],
+  ...["ipv4", "ipv6", "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template"],
+  ...["json-pointer", "relative-json-pointer", "regex", "url", "path", "byte", "binary"],
+  ...["int32", "int64", "uint32", "uint64", "int", "uint", "float", "double", "decimal"],
+]);
 /** Members that hold schemas by names which the server chose. */
 const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
+/** Names of members that the protocol and JSON Schema chose. Any other name is a text, too. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...[...SILENT, ...NAMED, "type", "required", "prefixItems", "contains", "propertyNames"],
+  ...["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "patternProperties"],
+  ...["dependentSchemas", "dependentRequired", "dependencies"],
+  ...["outputSchema", "annotations", "execution", "icons", "_meta"],
+]);
+/** The deepest level whose members have lines of their own. Deeper ones are shown as JSON. */
+const DEPTH_MAX = 64;
+/**
+ * The most characters of the lines of a definition. The lines repeat the names around a text, so
+ * those of a small definition could have gigabytes.
+ */
+const LINES_MAX = 1_000_000;
 
 /** Returns the lines of a question with all texts of a definition, and marks for the unusual. */
 export function definitionLines(definition: ToolDefinition): readonly string[] {
+  return linesOf(definition) ?? textLines("definition", JSON.stringify(definition));
+}
+
+/** Returns a line or more for each text; undefined if they have too many characters. */
+function linesOf(definition: ToolDefinition): readonly string[] | undefined {
   const { name: _, title, description, inputSchema, ...rest } = definition;
-  const lines: string[] = [];
-  const add = (label: string, text: string) => lines.push(...textLines(label, text));
-  if (title !== undefined) collect(title, "title", add);
-  if (description !== undefined) collect(description, "description", add);
-  collect(inputSchema, "parameters", add);
-  for (const [key, value] of Object.entries(rest)) {
-    if (value !== undefined && !isPlain(key, value)) collect(value, key, add);
-  }
-  return lines;
+  const texts: (readonly [label: string, text: string])[] = [];
+  let size = 0;
+  const add: Add = (label, text) => {
+    size += label.length + text.length;
+    if (size <= LINES_MAX) texts.push([label, text]);
+  };
+  if (title !== undefined) collect(title, { label: "title", depth: 0 }, add);
+  if (description !== undefined) collect(description, { label: "description", depth: 0 }, add);
+  collect(inputSchema, { label: "parameters", depth: 0 }, add);
+  collectMembers(rest as JsonObject, { label: "", depth: 0 }, add);
+  return size > LINES_MAX ? undefined : texts.flatMap((text) => textLines(...text));
 }
 
 /** Returns whether a line is a remark of PML on the text of a server. */
@@ -49,40 +78,58 @@ export function isMark(line: string): boolean {
 
 type Add = (label: string, text: string) => void;
 
-function collect(value: Json, label: string, add: Add): void {
+/** The names around a value, and how many objects and lists are around it. */
+interface Place {
+  readonly label: string;
+  readonly depth: number;
+}
+
+function collect(value: Json, { label, depth }: Place, add: Add): void {
   if (typeof value === "string") return add(label, value);
-  if (typeof value !== "object" || value === null) return add(label, JSON.stringify(value));
-  if (Array.isArray(value)) {
-    return value.forEach((one, at) => collect(one, `${label} ${at + 1}`, add));
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) {
+    return add(label, JSON.stringify(value));
   }
-  const members = objectOf(value);
+  if (!Array.isArray(value)) return collectMembers(objectOf(value), { label, depth }, add);
+  value.forEach((one, at) => collect(one, { label: `${label} ${at + 1}`, depth: depth + 1 }, add));
+}
+
+/** Collects the members of an object. A name that the server chose is a text, too. */
+function collectMembers(members: JsonObject, { label, depth }: Place, add: Add): void {
+  const below = (around: string, name: string) => ({
+    label: around === "" ? name : `${around} ${name}`,
+    depth: depth + 1,
+  });
   for (const [key, part = null] of Object.entries(members)) {
-    if (VALUES.has(key)) add(`${label} ${key}`, JSON.stringify(part));
-    else if (NAMED.has(key)) {
-      collectNamed(part, `${label}${key === "properties" ? "" : ` ${key}`}`, add);
-    } else if (!isPlain(key, part) && !isOfProperties(key, part, members.properties)) {
-      collect(part, `${label} ${shownKey(key)}`, add);
-    }
+    const place = below(label, shownKey(key));
+    if (VALUES.has(key)) add(place.label, JSON.stringify(part));
+    else if (NAMED.has(key) && isObject(part)) {
+      const around = key === "properties" ? label : place.label;
+      for (const [name, schema = null] of Object.entries(objectOf(part))) {
+        collectNamed(schema, below(around, JSON.stringify(name)), add);
+      }
+    } else if (isPlain(key, part) || isOfProperties(key, part, members.properties)) continue;
+    else if (KNOWN.has(key)) collect(part, place, add);
+    else collectNamed(part, place, add);
   }
 }
 
-/** Collects members whose names the server chose. A name is a text, too. */
-function collectNamed(named: Json, label: string, add: Add): void {
-  for (const [name, schema] of Object.entries(objectOf(named))) {
-    let isShown = false;
-    collect(schema ?? null, `${label} ${JSON.stringify(name)}`, (...line) => {
-      isShown = true;
-      add(...line);
-    });
-    if (!isShown) add(`${label} ${JSON.stringify(name)}`, "");
-  }
+/** Collects a member whose name the server chose: that is shown, whatever its value is. */
+function collectNamed(value: Json, place: Place, add: Add): void {
+  let isShown = false;
+  collect(value, place, (...line) => {
+    isShown = true;
+    add(...line);
+  });
+  if (!isShown) add(place.label, "");
 }
 
 /** Returns whether a member has no text that a model could take for instructions. */
 function isPlain(key: string, value: Json): boolean {
-  if (key === "type") return [value].flat().every((one) => TYPES.test(String(one)));
+  if (key === "type") {
+    return [value].flat().every((one) => typeof one === "string" && TYPES.test(one));
+  }
   if (key === "$schema") return typeof value === "string" && DIALECT.test(value);
-  if (key === "format") return typeof value === "string" && /^[a-z-]{1,24}$/.test(value);
+  if (key === "format") return typeof value === "string" && FORMATS.has(value);
   return SILENT.has(key) && (typeof value === "number" || typeof value === "boolean");
 }
 
