@@ -30,8 +30,9 @@ export interface Asked {
   /** The handle of the question; only the newer protocol shows it. */
   readonly state: string;
   /**
-   * Sends what the client answers and gives what came of the call. A yes to a server is followed by
-   * one to the texts of its tool, where the user has not read them.
+   * Sends what the client answers and gives what came of the call. A yes to a question without the
+   * texts of a tool is followed by one to the question that shows them, if the user has not read
+   * them. Each other question remains what came of the call.
    */
   readonly answer: (result: unknown) => Promise<Message>;
   /** Sends what the client answers, and nothing else. */
@@ -124,7 +125,7 @@ function askedNow(
     answer: async (result) => {
       const before = pml.messages.length;
       const answered = answerOnce(result);
-      if (!isYes(result)) return await answered;
+      if (!isYes(result) || showsTexts(params)) return await answered;
       let isOver = false;
       const asked = () => pml.messages.slice(before).find(showsTexts);
       const more = until(() => isOver || asked() !== undefined).then(asked);
@@ -140,9 +141,9 @@ function isYes(result: unknown): boolean {
   return JSON.stringify(result) === JSON.stringify(picked("Yes"));
 }
 
-/** Returns whether a message asks with the texts of a tool that the user has not read. */
-function showsTexts(message: Message): boolean {
-  return JSON.stringify(message).includes("describes it to the model");
+/** Returns whether a question has the texts of a tool that the user has not read. */
+function showsTexts(question: unknown): boolean {
+  return JSON.stringify(question)?.includes("describes it to the model") === true;
 }
 
 function askedByResult(
@@ -161,8 +162,8 @@ function askedByResult(
     answerOnce,
     answer: async (response) => {
       const came = await answerOnce(response);
-      const isMore = isYes(response) && String(came.result?.resultType) === "input_required" &&
-        showsTexts(came);
+      const isMore = isYes(response) && !showsTexts(shown) &&
+        String(came.result?.resultType) === "input_required" && showsTexts(came);
       return isMore ? await askedByResult(pml, came, request).answerOnce(response) : came;
     },
   };
