@@ -61,7 +61,7 @@ function withLayers(environment: Environment): Environment {
   const confines = async (wanted: OsLayer, workspace: string) => {
     const { availableLayer } = await import("../sandbox/confined_program.ts");
     const path = environment.get("PATH");
-    return availableLayer({ wanted, path, workspace }).kind !== "none";
+    return (await availableLayer({ wanted, path, workspace })).kind !== "none";
   };
   return { confines, ...environment };
 }

@@ -227,7 +227,7 @@ export class Machine implements AsyncDisposable {
     const { workspace, osLayer } = this.#config();
     const path = serverEnvironment(this.#options.policy.now.loaded.environment).PATH;
     const { availableLayer } = await import("../sandbox/confined_program.ts");
-    return availableLayer({ wanted: osLayer, path, workspace });
+    return await availableLayer({ wanted: osLayer, path, workspace });
   }
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */

@@ -7,7 +7,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { infoAt, isInside, realPathIfAny } from "../io/place.ts";
-import { type Program, runNow, runProgram } from "./process.ts";
+import { type Program, runProgram } from "./process.ts";
 import { findProgram, searchPath } from "./search_path.ts";
 
 /**
@@ -84,19 +84,17 @@ export class OsLayers {
   }
 
   #instead(why: string): Promise<Layer> {
-    return this.#known ??= Promise.try(() => this.#find(why)).catch((error) => {
-      // The next call tries again, because bubblewrap may be installed by then.
-      this.#known = undefined;
-      throw error;
-    });
+    return this.#known ??= this.#find(why);
   }
 
-  #find(lack: string): Layer {
+  async #find(lack: string): Promise<Layer> {
     const { wanted } = this.#options;
-    const found = wanted === "landlock" ? "it is off" : findBubblewrap(this.#options);
+    const found = wanted === "landlock" ? "it is off" : await findBubblewrap(this.#options);
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
     if (wanted !== "required") return { kind: "none", why };
+    // The next call tries again, because bubblewrap may be installed by then.
+    this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {
       hint: "Install bubblewrap, or set `sandbox.os_layer: auto`",
     });
@@ -124,18 +122,18 @@ function lackOf(error: unknown): string | undefined {
 }
 
 /** Finds a bubblewrap that works. Returns the reason if there is none. */
-export function findBubblewrap(
+export async function findBubblewrap(
   { path, workspace }: Pick<OsLayerOptions, "path" | "workspace">,
-): Layer & { kind: "bwrap" } | string {
+): Promise<Layer & { kind: "bwrap" } | string> {
   if (Deno.build.os !== "linux") return "not on this system";
   const program = findProgram("bwrap", { path: searchPath(path, workspace), workspace });
   if (program === undefined) return "not on PATH";
-  const said = runNow(program, ["--version"]);
+  const said = await tried(program, ["--version"]);
   const version = /^bubblewrap (\S+)/.exec(said.text)?.[1];
   if (version === undefined) return `${program} gives no version`;
   const nothing = { workspace, read: [], write: [], lock: "/dev/null", own: [], net: false };
   const args = [...bubblewrapArgs(nothing), Deno.execPath(), "--version"];
-  const trial = runNow(program, args);
+  const trial = await tried(program, args);
   if (!trial.ok) return `it does not work here: ${trial.text.trim().slice(0, 200)}`;
   return { kind: "bwrap", program, version };
 }

@@ -15,7 +15,7 @@ import { residentBytes } from "./process.ts";
 
 const ignore = Deno.build.os !== "linux";
 const PATH = "/usr/bin:/bin";
-const found = ignore ? "none" : findBubblewrap({ path: PATH, workspace: "/nowhere" });
+const found = ignore ? "none" : await findBubblewrap({ path: PATH, workspace: "/nowhere" });
 const bubblewrap = typeof found === "string" ? undefined : found;
 const absent = { ignore: bubblewrap === undefined };
 
@@ -27,7 +27,7 @@ class Stub implements Disposable {
     Deno.writeTextFileSync(`${this.folder}/bwrap`, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   }
 
-  find(workspace = "/nowhere"): Layer | string {
+  find(workspace = "/nowhere"): Promise<Layer | string> {
     return findBubblewrap({ path: `relative:/nowhere:${this.folder}`, workspace });
   }
 
@@ -40,20 +40,20 @@ const GOOD = `case "$*" in --version) echo bubblewrap 9.9 ;; *) exit 0 ;; esac`;
 const BAD = `case "$*" in --version) echo bubblewrap 9.9 ;;
   *) echo "bwrap: No permissions to create new namespace" >&2; exit 1 ;; esac`;
 
-Deno.test("findBubblewrap() takes what works, from outside the workspace", { ignore }, () => {
+Deno.test("findBubblewrap() takes what works, from outside the workspace", { ignore }, async () => {
   using good = new Stub(GOOD);
   const program = `${good.folder}/bwrap`;
-  assert.deepEqual(good.find(), { kind: "bwrap", program, version: "9.9" });
-  assert.equal(good.find(good.folder), "not on PATH");
+  assert.deepEqual(await good.find(), { kind: "bwrap", program, version: "9.9" });
+  assert.equal(await good.find(good.folder), "not on PATH");
   using bad = new Stub(BAD);
-  assert.match(String(bad.find()), /^it does not work here: bwrap: No permissions/);
+  assert.match(String(await bad.find()), /^it does not work here: bwrap: No permissions/);
   using odd = new Stub("exit 1");
-  assert.match(String(odd.find()), /gives no version$/);
+  assert.match(String(await odd.find()), /gives no version$/);
   using held = new Stub("exit 1");
   Deno.removeSync(`${held.folder}/bwrap`);
   Deno.symlinkSync(program, `${held.folder}/bwrap`);
   // A link outside the workspace to a program inside it is not accepted either.
-  assert.equal(held.find(good.folder), "not on PATH");
+  assert.equal(await held.find(good.folder), "not on PATH");
 });
 
 /** Starts two children on a machine without Landlock, and returns the layers that were tried. */

@@ -30,8 +30,8 @@ const bubblewraps = new Map<string, Layer & { readonly kind: "bwrap" }>();
  * Returns the layer that can confine programs on this machine. Throws `SANDBOX_DENIED` if the user
  * requires one and there is none.
  */
-export function programLayer(options: OsLayerOptions): Layer {
-  const layer = availableLayer(options);
+export async function programLayer(options: OsLayerOptions): Promise<Layer> {
+  const layer = await availableLayer(options);
   if (layer.kind !== "none" || options.wanted !== "required") return layer;
   const message = `Cannot confine programs: no layer of the system (${layer.why})`;
   throw new PmlError("SANDBOX_DENIED", message, {
@@ -40,22 +40,24 @@ export function programLayer(options: OsLayerOptions): Layer {
 }
 
 /** Returns the layer that can confine programs on this machine, also if the user requires one. */
-export function availableLayer({ wanted, path, workspace }: OsLayerOptions): Layer {
+export async function availableLayer(
+  { wanted, path, workspace }: OsLayerOptions,
+): Promise<Layer> {
   if (wanted === "off") return { kind: "none", why: "it is off" };
   const lack = wanted === "bwrap"
     ? "it is off"
     : landlockLack() ?? (canKeep() ? undefined : "no program can be kept");
   if (lack === undefined) return { kind: "landlock" };
-  const found = wanted === "landlock" ? "it is off" : bubblewrapOf({ path, workspace });
+  const found = wanted === "landlock" ? "it is off" : await bubblewrapOf({ path, workspace });
   if (typeof found === "object") return found;
   return { kind: "none", why: `no landlock: ${lack}; no bubblewrap: ${found}` };
 }
 
-function bubblewrapOf(
+async function bubblewrapOf(
   where: Pick<OsLayerOptions, "path" | "workspace">,
-): Layer & { readonly kind: "bwrap" } | string {
+): Promise<Layer & { readonly kind: "bwrap" } | string> {
   const key = JSON.stringify([where.path, where.workspace]);
-  const found = bubblewraps.get(key) ?? findBubblewrap(where);
+  const found = bubblewraps.get(key) ?? await findBubblewrap(where);
   if (typeof found === "object") bubblewraps.set(key, found);
   return found;
 }

@@ -193,20 +193,6 @@ export async function runProgram(
   }
 }
 
-/** Runs a short program to its end while PML waits. The program has an empty environment. */
-export function runNow(
-  file: string,
-  args: readonly string[],
-): { readonly ok: boolean; readonly text: string } {
-  try {
-    const command = new Deno.Command(file, { args: [...args], cwd: "/", clearEnv: true });
-    const { success, stdout, stderr } = command.outputSync();
-    return { ok: success, text: new TextDecoder().decode(success ? stdout : stderr) };
-  } catch (error) {
-    return { ok: false, text: String(error) };
-  }
-}
-
 /** Sends a signal to a process group. */
 export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
   kill(Deno.build.os === "windows" ? pid : -pid, signal);

@@ -109,7 +109,7 @@ export class Launch {
     }
     const present = await this.#installed(server, wanted);
     const hint = () => scriptsHint(name, present.waiting());
-    return { ...this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+    return { ...await this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
   }
 
   /** Installs the package of a server, and returns its packages with scripts that did not run. */
@@ -122,7 +122,7 @@ export class Launch {
     // The person asks for this installation, so an offline option of the command does not count.
     const present = await this.#installed(server, { ...wanted, isOffline: false });
     const waiting = present.waiting();
-    const confining = this.#confining(waiting);
+    const confining = await this.#confining(waiting);
     return {
       installed: present.installed,
       waiting,
@@ -151,18 +151,18 @@ export class Launch {
   }
 
   /** Finds the layer that confines scripts on this machine, if there are scripts. */
-  #confining(waiting: readonly ScriptedPackage[]): ScriptConfinement {
+  async #confining(waiting: readonly ScriptedPackage[]): Promise<ScriptConfinement> {
     const { home, environment, certificates } = this.#options;
     const workspace = this.#options.workspace();
     const where = { home, workspace, userHome: environment.HOME ?? home, certificates };
     if (waiting.length === 0) return { ...where, layer: { kind: "none", why: "nothing runs" } };
-    return { ...where, layer: this.#layer() };
+    return { ...where, layer: await this.#layer() };
   }
 
-  #layer(): Layer {
+  async #layer(): Promise<Layer> {
     const { osLayer, workspace } = this.#options;
     const path = this.#path().join(delimiter);
-    return programLayer({ wanted: osLayer(), path, workspace: workspace() });
+    return await programLayer({ wanted: osLayer(), path, workspace: workspace() });
   }
 
   async #installed(server: StdioValues, wanted: PackageCommand): Promise<PresentPackage> {
@@ -183,17 +183,17 @@ export class Launch {
     return { ...environment, ...installEnvironment(), PATH: path, PML_RUN: `${groups.mark}.` };
   }
 
-  #program(
+  async #program(
     server: StdioValues,
     { wanted, present: { folder, file }, env }: {
       readonly wanted: PackageCommand;
       readonly present: PresentPackage;
       readonly env: Readonly<Record<string, string>>;
     },
-  ): LaunchedProgram {
+  ): Promise<LaunchedProgram> {
     const { cwd } = server;
     const { args, runtime } = wanted;
-    if (server.confine) return this.#confined(server, { folder, file, args, env });
+    if (server.confine) return await this.#confined(server, { folder, file, args, env });
     if (runtime === undefined) {
       // Python would write compiled files, which are not among the installed ones.
       return { program: { file, args, cwd, env: { PYTHONDONTWRITEBYTECODE: "1", ...env } } };
@@ -203,12 +203,12 @@ export class Launch {
     return { program: { file: run, args: [...APART[runtime], file, ...args], cwd, env } };
   }
 
-  #confined(
+  async #confined(
     { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
-  ): LaunchedProgram {
+  ): Promise<LaunchedProgram> {
     const { workspace, grants, protection, certificates, home, environment } = this.#options;
-    const layer = this.#layer();
+    const layer = await this.#layer();
     const where = {
       ...{ name, home, certificates, isHeld: layer.kind !== "none" },
       ...{ workspace: workspace(), protection: protection() },

@@ -35,9 +35,9 @@ const HOSTILE = tinyServer(`(({ code, ...given }) => {
 const kept = new KeptPackages();
 
 /** Returns whether this machine has a layer; without one there is always a way. */
-function has(layer: LayerName): boolean {
+async function has(layer: LayerName): Promise<boolean> {
   const path = Deno.env.get("PATH");
-  const { kind } = availableLayer({ wanted: layer, path, workspace: "/nowhere" });
+  const { kind } = await availableLayer({ wanted: layer, path, workspace: "/nowhere" });
   return layer === "off" || kind === layer;
 }
 
@@ -218,7 +218,7 @@ const HONEST_DATA: readonly string[] = [
 for (const layer of LAYERS) {
   Deno.test({
     name: `what is closed to a confined server stays closed when folders are moved: ${layer} (GX1)`,
-    ignore: !has(layer),
+    ignore: !await has(layer),
     fn: async () => {
       await using at = await scene(layer);
       const { ws, run } = at;
@@ -278,7 +278,7 @@ Deno.test("without a layer, a server with write grants is listed and judged as u
     const { ws, pml } = at;
     assert.equal(await at.run(`fs.writeFileSync(at.ws + "/made", "1")`), '"done"');
     await pml.close();
-    const isOpen = layer === "off" || !has("landlock") && !has("bwrap");
+    const isOpen = layer === "off" || !await has("landlock") && !await has("bwrap");
     const listed = await runPml(ws, ["list", "--json"], { ms: MS });
     const { servers } = JSON.parse(listed.stdout);
     const own = servers.find(({ name }: { name: string }) => name === "tiny");
@@ -297,7 +297,7 @@ Deno.test("without a layer, a server with write grants is listed and judged as u
       ms: MS,
       env: { PML_POLICY: policy },
     });
-    const isForbidden = !has("landlock") && !has("bwrap");
+    const isForbidden = !await has("landlock") && !await has("bwrap");
     assert.equal(/forbids unconfined/.test(judged.stderr), isForbidden, judged.stderr);
   }
 });
