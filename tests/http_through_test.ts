@@ -106,7 +106,10 @@ async function sceneOf(era: Era, servers: Servers, { type } = { type: "http" }):
 }
 
 async function lists(pml: RawStdio, servers: Servers): Promise<void> {
-  assert.match(textOf(await pml.callTool("search", { query: "link" })), /legacy:link/);
+  // A search waits for lists only for a limited time.
+  await until(async () =>
+    /legacy:link/.test(textOf(await pml.callTool("search", { query: "link" })))
+  );
   const resources = await listed(pml, "resources/list", "resources");
   assert.deepEqual(resources.map(({ uri }) => uri), [
     "pml://servers",

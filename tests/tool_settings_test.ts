@@ -123,7 +123,10 @@ for (const era of ERAS) {
     };
     await using scene = await sceneOf(era, { url, rules });
     const { pml } = scene;
-    const names = (await toolsOf(pml)).map(({ name }) => String(name));
+    const namesNow = async () => (await toolsOf(pml)).map(({ name }) => String(name));
+    // A list waits for servers only for a limited time.
+    await until(async () => (await namesNow()).includes("http__find_code"));
+    const names = await namesNow();
     assert.ok(!names.includes("older__find_code"), "a rule goes with the server's own name");
     assert.ok(names.includes("http__find_code"), "and names no other one");
     for (const name of ["older:find_code", "older:search_code", "newest:find_code"]) {
