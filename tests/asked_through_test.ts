@@ -194,14 +194,17 @@ for (const { door, era, on } of WAYS) {
     if (era === "2026-07-28") {
       pml.begin("subscriptions/listen", { notifications: changes }).answer.catch(() => {});
     }
-    await listed(pml, "prompts/list", "prompts");
+    const namesNow = async () =>
+      (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
+    // A list waits for servers only for a limited time, and a server that comes later changes it.
+    await until(async () => (await namesNow()).length >= KINDS.length);
     for (const kind of KINDS) {
       const told = () =>
         pml.messages.filter(({ method }) => method === "notifications/prompts/list_changed").length;
       const before = told();
       await call(pml, `${kind}:add_prompt`);
       await until(() => told() > before);
-      const names = (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
+      const names = await namesNow();
       assert.ok(names.includes(`${kind}__later`));
       assert.equal(told(), before + 1);
       const asked = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("prompts/list"));

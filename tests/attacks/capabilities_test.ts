@@ -12,6 +12,7 @@ import { exportForm } from "../../src/workflow/capability_saving.ts";
 import { approve, called, capabilityScene, savedCode } from "../capability_scene.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
+import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { assertAftermath, assertServes, codeOf, journalOf, textOf } from "./oracles.ts";
 
@@ -79,7 +80,8 @@ for (const era of ERAS) {
     await using scene = await capabilityScene(era, { prepare });
     const { pml, asked, ws } = scene;
     const line = /^my:rome\(.*stale: weather:get changed since it was saved\]/m;
-    assert.match(textOf(await pml.callTool("search", { query: "my rome" })), line);
+    // A search waits for lists only for a limited time.
+    await until(async () => line.test(textOf(await pml.callTool("search", { query: "my rome" }))));
     const shown = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
     assert.match(shown, /"remark":"stale: weather:get changed/);
     assert.match(await called(pml, "my:rome"), /Rome/);

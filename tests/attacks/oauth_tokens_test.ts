@@ -123,9 +123,14 @@ Deno.test("A server that wants ever more scopes is refused after two, with plain
   await using pml = new RawStdio(ws);
   await pml.open();
   let wanted = 0;
+  // Lists are requested with each token, too: each of these wants another scope.
+  const tokens = new Set<string>();
   mcp.options.script = (request) => {
-    if (!request.headers.has("authorization")) return undefined;
-    const challenge = `Bearer error="insufficient_scope", scope="more-${++wanted}"`;
+    const token = request.headers.get("authorization");
+    if (token === null) return undefined;
+    wanted++;
+    tokens.add(token);
+    const challenge = `Bearer error="insufficient_scope", scope="more-${tokens.size}"`;
     return new Response(null, { status: 403, headers: { "www-authenticate": challenge } });
   };
   const codes: (string | undefined)[] = [];
