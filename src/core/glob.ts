@@ -155,7 +155,7 @@ function isCovered(token: Token | undefined, character: string | Wildcard): bool
 }
 
 const NO_SLASH = (character: string) => character !== "/";
-const PATTERN = /\*\*|\*|\?|\[[!^]?\]?[^\]/]*\]|./gsu;
+const PATTERN = /\*\*|\*|\?|\[[!^]?\]?(?:\[[:.=][^\]/]*\]|[^\]/])*\]|./gsu;
 
 /** Returns a text as a pattern: its characters, and what its wildcards may stand for. */
 function patternOf(text: string): readonly (string | Wildcard)[] {

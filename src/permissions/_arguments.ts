@@ -59,6 +59,7 @@ export class SeenArguments {
   readonly #variables: PathVariables | undefined;
   readonly #steps = { left: STEPS };
   readonly #seen = new Map<string, ArgumentForms>();
+  #names: ReadonlyMap<string, readonly string[]> | undefined;
   #canonical: string | undefined | null = null;
 
   /**
@@ -144,12 +145,20 @@ export class SeenArguments {
     if (seen === undefined) {
       // Inherited properties are functions or objects, which count as missing.
       const value = this.#args[name];
-      seen = ENVIRONMENT.test(name) && isObject(value)
+      seen = this.#isTwice(name)
+        ? UNCLEAR
+        : ENVIRONMENT.test(name) && isObject(value)
         ? lookAtNames(Object.keys(value))
         : this.#lookAtText(name, textOf(value));
       this.#seen.set(name, seen);
     }
     return seen;
+  }
+
+  /** Returns whether a server may read another argument as this one. */
+  #isTwice(name: string): boolean {
+    this.#names ??= Map.groupBy(Object.keys(this.#args), sameName);
+    return this.#names.get(sameName(name))?.some((other) => other !== name) === true;
   }
 
   #lookAtText(name: string, text: string | undefined): ArgumentForms {
@@ -183,6 +192,14 @@ export class SeenArguments {
       isOpen: !isCertain,
     };
   }
+}
+
+/**
+ * Returns the name of an argument as servers compare it: Go's `encoding/json` ignores the case of
+ * letters, and other libraries take `filePath` for `file_path`.
+ */
+function sameName(name: string): string {
+  return fold(name.normalize("NFKC")).replace(/[\s_-]/g, "");
 }
 
 function canonicalOf(args: JsonObject): string | undefined {

@@ -1,6 +1,6 @@
 /**
  * The places that a path may mean for a server that expands it: variables, percent codes, braces,
- * backslashes. A server need not do any of it, and may do all of it.
+ * backslashes, quotes, other forms of letters. A server need not do any of it, and may do all of it.
  *
  * @module
  */
@@ -23,14 +23,32 @@ export interface PathReadings {
 const READINGS_MAX = 24;
 /** The longest reading in characters. */
 const TEXT_MAX = 4_096;
-/** Commands, unusual forms of variables, ranges, and what tools read as an option or a file. */
-const OPEN = /`|\$\(|\$env:|\{[^{},]*\.\.[^{},]*\}|^\s*[@|-]/i;
-const VARIABLE = /\$(?:(\w+)|\{(\w+)\}|[@*#?$!-])/g;
+/** Parts of a path whose meaning PML does not know. */
+const OPEN: readonly RegExp[] = [
+  // Commands, and their separators.
+  /`|\$\(|[;|<>]|&(?=.*\s|\{)/,
+  // Unusual forms of variables, and texts with escapes.
+  /\$env:|\$0|\$['"]|\{env[:.]|\{\{/i,
+  /\{[A-Z_][A-Z\d_]*\}|![A-Z_][A-Z\d_]*!/,
+  // Codes of characters.
+  /\\x[\da-f]{2}|\\u[\da-f{]|\\[0-7]{3}|%u[\da-f]{4}/i,
+  // Ranges and patterns with parentheses.
+  /\{[^{},]*\.\.[^{},]*\}|[@+!?*]\(/,
+  // Options, and names of files that tools read.
+  /^\s*[@|-]/,
+];
+const VARIABLE = /\$(?:([a-z_]\w*)|\{(\w+)\}|[\d@*#?$!-])/gi;
 const BRACED = /\$\{(?!\w+\})/;
 const PERCENT_VARIABLE = /%([a-z_][^%/\\]*)%/gi;
 const PERCENT_CODES = /(?:%[\da-f]{2})+/gi;
 /** A variable of the environment, as nearly all are named. */
 const ENVIRONMENT = /^[A-Z_][A-Z\d_]*$/;
+/** Variables for folders that some shells have, whatever the environment contains. */
+const SHELL_FOLDER = /^(?:home|pwd|cwd|pshome|psscriptroot)$/i;
+/** Characters that look like `/` and that no normalization makes one. */
+const SLASHES = /[\u2044\u2215\u29f8\u2571]/g;
+/** Invisible characters. Some servers remove them. */
+const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 /** A part of a path that a shell may expand to `..`. */
 const DOT_PATTERN = /(?<=^|\/)\.[^/]*[*?[][^/]*(?=\/|$)/g;
 
@@ -51,14 +69,15 @@ export function readingsOf(text: string, variables: PathVariables): PathReadings
 }
 
 function isDecidable(text: string, variables: PathVariables): boolean {
-  if (OPEN.test(text) || BRACED.test(text)) return false;
+  if (BRACED.test(text) || OPEN.some((form) => form.test(text))) return false;
+  if (text.matchAll(PERCENT_CODES).some(([codes]) => decoded(codes) === undefined)) return false;
   const isKnown = ([, plain, braced]: RegExpExecArray) => {
     const name = plain ?? braced;
     if (name === undefined) return true;
     const values = valuesOf(name, variables);
     // Names such as `$id` are usual in the names of files, and no server has such a variable.
     return values === undefined
-      ? braced === undefined && !ENVIRONMENT.test(name)
+      ? braced === undefined && !ENVIRONMENT.test(name) && !SHELL_FOLDER.test(name)
       : values.length > 0;
   };
   const isKnownPercent = ([, name = ""]: RegExpExecArray) =>
@@ -71,6 +90,11 @@ function* expansionsOf(text: string, variables: PathVariables): Iterable<string>
   yield* withValues(text, variables);
   yield text.replace(PERCENT_CODES, decodedCodes);
   yield text.replaceAll("\\", "/");
+  // A shell, and a pattern for names of files, take a backslash for the sign before a plain letter.
+  yield text.replace(/\\(.)/gu, "$1");
+  yield text.replace(/['"()]/g, "");
+  yield text.trim();
+  yield text.replace(UNSEEN, "").normalize("NFKC").replace(SLASHES, "/");
   yield text.replace(DOT_PATTERN, "..");
   yield* alternativesOf(text);
 }
@@ -95,11 +119,17 @@ function valuesOf(name: string, variables: PathVariables): readonly string[] | u
 }
 
 function decodedCodes(codes: string): string {
+  // Bytes that are no UTF-8 may stand between others that are ASCII.
+  return decoded(codes) ??
+    codes.replace(/%[0-7][\da-f]/gi, (code) => decodeURIComponent(code));
+}
+
+/** Returns the text that codes stand for; undefined if their bytes are not UTF-8. */
+function decoded(codes: string): string | undefined {
   try {
     return decodeURIComponent(codes);
   } catch {
-    // Bytes that are no UTF-8 may stand between others that are ASCII.
-    return codes.replace(/%[0-7][\da-f]/gi, (code) => decodeURIComponent(code));
+    return undefined;
   }
 }
 

@@ -42,8 +42,37 @@ const OUTSIDE = [
   "${X:-/etc/passwd}",
   "$UNKNOWN/x",
   "src/.?/../x",
+  "\\.\\./x",
+  ".''./x",
+  '"/etc/passwd"',
+  " /etc/passwd",
+  "\u00a0../x",
+  "..\u2215x",
+  "\uff0e\uff0e/x",
+  ".\u200b./x",
+  "%c0%ae%c0%ae/x",
+  "%u002e%u002e/x",
+  "&#46;&#46;/x",
+  "\\x2e\\x2e/x",
+  "src/@(..)/x",
+  ".$1./x",
+  "a; cat /etc/passwd",
+  "a&cat /etc/passwd",
+  "{HOME}/x",
+  "{{ env }}/x",
+  "!HOME!/x",
 ];
 const INSIDE = ["app/routes/$id.tsx", "app/routes/$.tsx", "100%.md", "app/[id]/page.tsx", "a b.md"];
+const ALSO_INSIDE = [
+  ...[
+    "app/(group)/+page.svelte",
+    "it's.md",
+    "R&D.md",
+    "Outer$1.class",
+    "\u00e4\u2163 \u{1f469}\u200d\u{1f4bb}.md",
+  ],
+  ...["app/{id}/x", "wow!.md", "a@2x.png", "a#b,c=d.md"],
+];
 const DENIED = [
   "$PWD/secrets/a",
   "$SECRETS/a",
@@ -56,6 +85,23 @@ const DENIED = [
   "[r-t]ecrets/a",
   "**/a",
   "SECRETS/[a-c]",
+  "s\\ecrets/a",
+  "sec''rets/a",
+  " secrets/a",
+  "sec$1rets/a",
+  "sec(r)ets/a",
+  "se\\c[r]ets/a",
+  "sec[[:alpha:]]ets/a",
+  "\uff53ecrets/a",
+  "secrets\u2044a",
+  "sec\u00adrets/a",
+];
+const UNDECIDED = [
+  "$(pwd)/a",
+  "+(secrets)/a",
+  "$cwd/secrets/a",
+  "%u0073ecrets/a",
+  "a;cat secrets/a",
 ];
 const NOT_DENIED = ["src/*", "[a-r]ecrets/a", "app/[id]/page.tsx", "s?/a"];
 
@@ -76,7 +122,7 @@ async function scene(permissions: object) {
 Deno.test("an allow with a path covers no path that its server may read as another place (GX10)", async () => {
   await using at = await scene({ allow: ["s:read(path=**)", "filesystem:*"] });
   const { ws, pml } = at;
-  for (const path of INSIDE) {
+  for (const path of [...INSIDE, ...ALSO_INSIDE]) {
     const answer = await answerOf(pml, { name: "s__read", arguments: { path } });
     assert.equal(codeOf(answer), undefined, path);
   }
@@ -105,9 +151,31 @@ Deno.test("a deny with a path covers each path that its server may read as that 
     assert.equal(codeOf(answer), "PERMISSION_DENIED", path);
   }
   // What cannot be decided asks.
-  const { answer } = await questionOf(pml, { name: "s__read", arguments: { path: "$(pwd)/a" } });
-  await answer(picked("No"));
+  for (const path of UNDECIDED) {
+    const { answer } = await questionOf(pml, { name: "s__read", arguments: { path } });
+    await answer(picked("No"));
+  }
   assert.equal(await sent(ws), before);
+  await endWell(ws, pml);
+});
+
+Deno.test("an argument that a server may read as the one of a condition cannot hide another value (GX10)", async () => {
+  await using at = await scene({
+    allow: ["s:read", "s:change(path=src/**)", "filesystem:*"],
+    deny: ["s:read(path=secrets/**)"],
+  });
+  const { ws, pml } = at;
+  const names = ["Path", "PATH", "pa_th", " path", "\uff50ath"];
+  for (const name of names) {
+    const args = { path: "src/a", [name]: "secrets/a" };
+    const denied = await answerOf(pml, { name: "s__read", arguments: args });
+    assert.equal(codeOf(denied), "PERMISSION_DENIED", name);
+    const { answer } = await questionOf(pml, { name: "s__change", arguments: args });
+    await answer(picked("No"));
+  }
+  assert.equal(await sent(ws), 0);
+  const others = { path: "src/a", paths: [], path2: "b" };
+  assert.equal(codeOf(await answerOf(pml, { name: "s__change", arguments: others })), undefined);
   await endWell(ws, pml);
 });
 
