@@ -24,6 +24,9 @@ const OF_PML = ["resultType", "inputRequests", "requestState"];
 /** The code of a request that needs a capability which the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
 
+/** The results that PML made of error responses. Their `pml/error` is PML's own. */
+const ofErrors = new WeakSet<object>();
+
 /**
  * Returns the result of a server without the fields that only PML may set: with them it could look
  * like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no result.
@@ -33,6 +36,7 @@ export function resultOf(
   { name, method }: { readonly name: string; readonly method: string },
 ): ToolResult {
   const isTool = method === "tools/call";
+  if (isObject(received) && ofErrors.has(received)) return received as unknown as ToolResult;
   const result = isObject(received) ? cleaned(received) : received;
   if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
     const what = `what ${quoted(name)} answered`;
@@ -71,7 +75,9 @@ export function toolError(name: string, error: ErrorResponse): ToolResult {
   const { code, data } = error;
   if (code === MISSING_CAPABILITY) throw errorFor(name, error);
   const _meta = { "pml/error": defined({ code, data }) };
-  return { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
+  const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
+  ofErrors.add(result);
+  return result;
 }
 
 /** Returns one line that says why a resource of a server cannot be followed. */
