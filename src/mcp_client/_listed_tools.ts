@@ -24,7 +24,7 @@ const OLDEST_MS = 300_000;
 
 /** Returns whether the cached tools are those that the server has listed on this connection. */
 export function isListed(
-  { listed, tells }: Pick<Connection, "listed" | "tells">,
+  { listed, tells, lostAt }: Pick<Connection, "listed" | "tells" | "lostAt">,
   { isRemote = false, owner, lists }: Pick<UpstreamServer, "isRemote"> & {
     readonly owner: ListOwner;
     readonly lists: Pick<ServerLists, "known">;
@@ -33,7 +33,9 @@ export function isListed(
   const last = listed.get(owner);
   if (last === undefined || lists.known(owner, "tools") !== last.tools) return false;
   // A program on a pipe is the same as long as the pipe is open.
-  return !isRemote || performance.now() - last.at <= longestOf(last, tells);
+  if (!isRemote) return true;
+  // A server that could not be reached may have been started again.
+  return last.at > lostAt && performance.now() - last.at <= longestOf(last, tells);
 }
 
 /** Returns for how long a list from a server over HTTP counts as current, in milliseconds. */

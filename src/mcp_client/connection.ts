@@ -69,6 +69,8 @@ export class Connection implements Living {
   readonly older: Pick<Peer, "begin" | "cancel">;
   /** The tools that the server has listed on this connection, by the owner of the list. */
   readonly listed: WeakMap<ListOwner, ListedTools> = new WeakMap();
+  /** When the server could not be reached last, by `performance.now()`: it may have changed. */
+  lostAt = -Infinity;
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
   readonly #peer: Peer;
@@ -94,6 +96,7 @@ export class Connection implements Living {
       excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
       failed: (id, error, { isOver }) => {
         this.#isLost ||= isOver;
+        if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
         if (id !== undefined) this.#peer.fail(id, error);
         // What is followed is followed on another connection.
         if (isOver) this.retire();
@@ -254,6 +257,7 @@ export class Connection implements Living {
       this.#isListening = true;
       const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
       this.#isListening = false;
+      if (!(end instanceof ErrorResponse)) this.lostAt = performance.now();
       // On pipes, the subscription lasts as long as the process.
       if (end instanceof ErrorResponse || this.#wire.tells) return;
       await pause(LISTEN_MS, signal);

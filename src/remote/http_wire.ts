@@ -138,13 +138,22 @@ export class HttpWire implements Wire {
       try {
         const stream = await session.fetch("GET", { signal, last: heard.last });
         this.#hears = stream.ok && typeOf(stream) === EVENTS_TYPE;
-        if (this.#hears) await this.#take(stream, heard);
-        else if (await this.#refused(stream, heard)) return;
+        if (this.#hears) {
+          await this.#take(stream, heard).finally(() => this.#interrupted());
+        } else if (await this.#refused(stream, heard)) return;
       } catch (error) {
         if (error instanceof TooLong) return ends.broken(error.message);
         heard.wait = Math.min(heard.wait * 2, RETRY_MAX_MS);
       }
       this.#hears = false;
+    }
+  }
+
+  /** Reports that a stream of notifications ended: the server may be another program now. */
+  #interrupted(): void {
+    const { options, ends } = this.#way;
+    if (!this.#isClosed) {
+      ends.failed(undefined, unreached(options, "its stream ended"), { isOver: false });
     }
   }
 
