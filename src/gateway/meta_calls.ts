@@ -377,7 +377,7 @@ function textsIn(args: JsonObject): readonly string[] {
   const texts = query === undefined ? queries : [query, ...queries];
   if (texts.length > 0 || args.server !== undefined) return texts;
   throw new PmlError("BAD_ARGUMENTS", 'Cannot call "search": Missing argument: query', {
-    hint: "Describe in `query` what the tool should do, or name a `server` to list its tools",
+    hint: "Describe the task in `query`, or name a `server` to list its tools",
   });
 }
 

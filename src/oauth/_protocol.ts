@@ -132,7 +132,7 @@ export class Protocol {
     });
   }
 
-  /** Returns what an authorization server answered with an error, such as `"invalid_grant"`. */
+  /** Returns the text of an error of an authorization server, with its code and description. */
   answered(error: unknown): string {
     const { error: code, error_description: more, cause } = Object(error);
     const text = textOf(more ?? cause?.error_description);

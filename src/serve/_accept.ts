@@ -22,7 +22,7 @@ const REMEMBERED = 100;
 const LONGEST = 1_000;
 const UNLIMITED = { lineBytes: Infinity, resultBytes: Infinity };
 
-/** Reads headers `Accept`, and remembers what they mean. */
+/** Reads headers `Accept`, and caches the result of each. */
 export class AcceptHeaders {
   readonly #known = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
 
