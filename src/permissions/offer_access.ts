@@ -14,6 +14,13 @@ const UNLISTED: Verdict = {
   rule: "an address that its server did not list",
   source: "defaults",
 };
+const MEMBERS: Verdict = {
+  kind: "ask",
+  rule: "members of the request that no rule allows",
+  source: "defaults",
+};
+/** The params that MCP defines for these requests. */
+const PARAMS = ["uri", "name", "arguments", "ref", "argument", "context"];
 /** The least restrictive decision first. */
 const LEAST_FIRST = ["allow", "ask", "deny"];
 const NO_COMPLETION = { completion: { values: [], hasMore: false } };
@@ -42,10 +49,10 @@ export function offerFacts(call: Pick<Call, "id" | "method" | "isOffered">): rea
 /**
  * Returns the decision about a request, given those of the rules about `SERVER:@resources` and about the
  * pinned tools that name the address as their page. An address that the server did not offer asks,
- * whatever rule allows the others.
+ * whatever rule allows the others. Members that no list knows ask unless a rule allows the request.
  */
 export function offerVerdict(
-  call: Pick<Call, "id" | "method" | "isOffered">,
+  call: Pick<Call, "id" | "method" | "isOffered" | "members"> & Partial<Pick<Call, "arguments">>,
   { ruled, tools }: { readonly ruled: Verdict; readonly tools: readonly Verdict[] },
 ): Verdict {
   if (ruled.kind === "deny") return ruled;
@@ -54,7 +61,9 @@ export function offerVerdict(
   );
   const isRuled = ruled.kind === "allow" && ruled.source !== "defaults";
   if (page !== undefined) return page.kind === "ask" && isRuled ? ruled : page;
-  return ruled.kind === "allow" && isUnlisted(call) ? UNLISTED : ruled;
+  if (ruled.kind !== "allow") return ruled;
+  if (isUnlisted(call)) return UNLISTED;
+  return !isRuled && hasMembers(call) ? MEMBERS : ruled;
 }
 
 /** Answers a completion with no values if it would need a question: completion never asks. */
@@ -69,6 +78,15 @@ export const completionGate: PassGate = (next) => async (call) => {
 
 function nothing(): Outcome {
   return { kind: "result", result: NO_COMPLETION as unknown as ToolResult };
+}
+
+function hasMembers(
+  { method, members, arguments: params = {} }: Partial<
+    Pick<Call, "method" | "members" | "arguments">
+  >,
+): boolean {
+  return members !== undefined ||
+    method !== undefined && Object.keys(params).some((name) => !PARAMS.includes(name));
 }
 
 function isUnlisted({ id, isOffered }: Pick<Call, "id" | "isOffered">): boolean {

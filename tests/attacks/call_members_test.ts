@@ -222,3 +222,22 @@ Deno.test("reading a resource shows the members of its request, too (GX7)", asyn
   await reading.answer;
   await endWell(ws, pml);
 });
+
+Deno.test("a listed resource is not read with unlisted members unless a rule allows resources (GX7)", async () => {
+  for (const isRuled of [false, true]) {
+    const allow = ["s:read", "filesystem:*", ...isRuled ? ["s:@resources"] : []];
+    await using at = await scene({ allow }, { capabilities: {} });
+    const { ws, pml } = at;
+    const read = async (members: object) => {
+      await pml.request("resources/list", {});
+      await writeFile(ws.file("sent"), "");
+      await pml.request("resources/read", { uri: "pml://s/memo://a", ...members });
+      return (await sent(ws)).length;
+    };
+    assert.equal(codeOf(await answerOf(pml, call({}, { tool: "s__read" }))), undefined);
+    assert.equal(await read({}), 1);
+    assert.equal(await read({ _meta: CLIENTS }), 1);
+    assert.equal(await read({ _meta: { force: 1 } }), isRuled ? 1 : 0);
+    assert.equal(await read({ priority: "high" }), isRuled ? 1 : 0);
+  }
+});
