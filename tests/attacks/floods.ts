@@ -17,7 +17,7 @@ import { makeScene, type Scene, type SceneOptions } from "./stage.ts";
 /** The most memory that PML may have meanwhile. */
 const RSS_MAX = 600_000_000;
 /** For how many milliseconds PML may be busy with other things before it answers. */
-const WAIT_MAX = 300;
+const WAIT_MAX = 600;
 /** Of so many parts a second are times that the kernel tells. */
 const TICKS = 100;
 
@@ -72,7 +72,7 @@ export async function unharmed<T>(pml: RawStdio, act: () => Promise<T>): Promise
     await others;
     clearInterval(look);
     const told = `PML was busy for ${seen.worst} ms in another call, which took ${seen.longest}`;
-    assert.ok(seen.worst < WAIT_MAX && seen.longest < 10 * WAIT_MAX, told);
+    assert.ok(seen.worst < WAIT_MAX && seen.longest < 100 * WAIT_MAX, told);
     assert.ok(seen.rss < RSS_MAX, `PML had ${seen.rss} bytes`);
   }
 }
