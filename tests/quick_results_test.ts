@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ERAS } from "./kit/json_rpc.ts";
+import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { answers, bare, type QuickScene, quickScene, type Said } from "./quick_scene.ts";
 
 const LONG = JSON.stringify("x".repeat(5_000));
@@ -71,6 +71,11 @@ const ANSWERS: Readonly<Record<string, string>> = {
 const NONE = { jsonrpc: "2.0" } as const;
 /** What no rule asks about. */
 const OK = { path: "yes" };
+
+/** Returns an answer as text. A member of `_meta` makes another approval. */
+function withoutApproval(message: Message): string {
+  return JSON.stringify(bare(message)).replace(/"approval":"[0-9a-f]{64}"/, "");
+}
 
 async function assertSame(scene: QuickScene, members: string, tool: string): Promise<string> {
   const quick = await scene.quick(answers(members), tool);
@@ -163,7 +168,7 @@ Deno.test("Calls of any kind, in any order, are answered as the gates answer the
           return Promise.all(ways.map((one) => scene.pml.request("tools/call", one)));
         }));
         for (const [one, other] of both) {
-          assert.equal(JSON.stringify(bare(one ?? NONE)), JSON.stringify(bare(other ?? NONE)));
+          assert.equal(withoutApproval(one ?? NONE), withoutApproval(other ?? NONE));
         }
       },
     ),
