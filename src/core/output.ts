@@ -4,24 +4,37 @@
  * @module
  */
 
-import type { ToolResult } from "./call.ts";
-import { isObject, type Json } from "./json.ts";
+import type { ContentBlock, ToolResult } from "./call.ts";
+import { isObject, type Json, objectOf } from "./json.ts";
 import { parseJson } from "./parse_json.ts";
 
 /**
  * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
  * one text block, the JSON object or array that the text contains, or the text itself. Otherwise
- * all content blocks.
+ * all content blocks. Remarks of PML are no output.
  */
-export function outputOf({ structuredContent, content }: ToolResult): Json {
+export function outputOf({ structuredContent, content: all }: ToolResult): Json {
   // A result came through JSON, or was checked when it came from a module.
   if (structuredContent !== undefined) return structuredContent as Json;
+  const content = all.some(isRemark) ? all.filter((block) => !isRemark(block)) : all;
   const [block] = content;
   if (block === undefined) return null;
   if (content.length > 1 || block.type !== "text" || typeof block.text !== "string") {
     return content as unknown as Json;
   }
   return jsonIn(block.text) ?? block.text;
+}
+
+/** The key in `_meta` of a block that PML adds to a result for the model. */
+const REMARK = "pml/remark";
+
+/** Makes a block with a remark of PML about the result that contains it. */
+export function remarkOf(text: string): ContentBlock {
+  return { type: "text", text, _meta: { [REMARK]: true } };
+}
+
+function isRemark({ _meta }: ContentBlock): boolean {
+  return objectOf(_meta)[REMARK] === true;
 }
 
 /** Returns the JSON object or array that a text is; undefined if it is none. */

@@ -81,7 +81,8 @@ export class Schemas {
   fitting<O extends PassOutcome>(outcome: O, of: CheckedTool): O | Promise<O> {
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { outputSchema } = of.definition;
-    const isLooked = isPlain(outcome.result);
+    // Results of servers were corrected when they came.
+    const isLooked = of.isChecked || isPlain(outcome.result);
     if (isLooked && (outputSchema === undefined || outcome.result.isError === true)) return outcome;
     return this.#looked(outcome, { ...of, isLooked }) as Promise<O>;
   }
@@ -92,7 +93,7 @@ export class Schemas {
       readonly isLooked: boolean;
     },
   ): Promise<Outcome> {
-    // A client would refuse all of it.
+    // A client would refuse all of the result.
     if (!isLooked && !await isResult(outcome.result)) {
       throw badResult(id, "it is no result of MCP");
     }
@@ -144,8 +145,7 @@ export function schemaGate(schemas: Schemas): PassGate {
 function remarked(result: ToolResult, unfit: PmlError): ToolResult {
   const { structuredContent, content, _meta, ...rest } = result;
   const { code, message, hint } = unfit;
-  const text =
-    `[PML: ${code}: ${message}. It did run, and what it said follows as it came. ${hint}]`;
+  const text = `[PML: ${code}: ${message}. ${hint}. Its result follows as it came]`;
   const said = content.length > 0 || structuredContent === undefined
     ? content
     : textResult(JSON.stringify(structuredContent)).content;
@@ -186,7 +186,8 @@ export function badArguments(name: string, wrong: string): PmlError {
 
 function badResult(id: ToolId, wrong: string): PmlError {
   return new PmlError("OUTPUT_INVALID", `Cannot use what "${id}" returned: ${wrong}`, {
-    hint: "The tool breaks its own output schema, or MCP's: tell its author",
+    hint: "It did run. The tool breaks its own output schema, or MCP's: tell its author",
+    detail: { may_have_run: true },
   });
 }
 

@@ -5,13 +5,14 @@
  */
 
 import { textResult, type ToolResult } from "../core/call.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
-import { defined, isObject, objectOf, quoted } from "../core/json.ts";
+import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
+import { defined, isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { safeText, withTagRemark } from "../core/safe_text.ts";
 import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
+import { type ReadableOptions, readableResult } from "./_readable_result.ts";
 import { type Denial, unusable } from "./wire.ts";
 
 /**
@@ -24,38 +25,61 @@ const OF_PML = ["resultType", "inputRequests", "requestState"];
 /** The code of a request that needs a capability which the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
 
+/** Whether a tool ran whose answer cannot be used, by the code of the error. */
+const RAN: Partial<Record<ErrorCode, string>> = {
+  RESULT_TOO_LARGE: "The tool did run",
+  UPSTREAM_PROTOCOL: "The tool may have run",
+};
+
 /** The results that PML made of error responses. Their `pml/error` is PML's own. */
 const ofErrors = new WeakSet<object>();
 
+/** The options of `resultOf`. */
+export interface ResultOptions extends Omit<ReadableOptions, "extensions"> {
+  /** The name of the server. */
+  readonly name: string;
+  /** Returns the capabilities of the client. */
+  readonly able: () => JsonObject | undefined;
+}
+
 /**
- * Returns the result of a server without the fields that only PML may set: with them it could look
- * like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no result.
+ * Returns the result of a server as every client can read it, without the fields that only PML may
+ * set: with them it could look like a question of PML. Throws `UPSTREAM_PROTOCOL` if it is no
+ * result, and `RESULT_TOO_LARGE`.
  */
-export function resultOf(
-  received: unknown,
-  { name, method }: { readonly name: string; readonly method: string },
-): ToolResult {
-  const isTool = method === "tools/call";
+export function resultOf(received: unknown, options: ResultOptions): ToolResult {
   if (isObject(received) && ofErrors.has(received)) return received as unknown as ToolResult;
-  const result = isObject(received) ? cleaned(received) : received;
-  if (isObject(result) && (!isTool || Array.isArray(result.content ?? []))) {
-    const what = `what ${quoted(name)} answered`;
-    checkBlocks(what, result);
-    checkBlocks(what, objectOf(result.result));
-    const isOwn = Array.isArray(result.content) && !OF_PML.some((name) => name in result);
-    if (isTool && isOwn) return withTagRemark(result as unknown as ToolResult); // checked above
-    const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
-    // The gateway checks and rewords the requests of a task before a client gets them.
-    const requests = method === "tasks/get" ? defined({ inputRequests }) : {};
-    // The result of a tool is checked above. Other results are passed on unchanged.
-    if (isTool) return withTagRemark({ content: [], ...rest });
-    const { statusMessage } = rest;
-    const status = method.startsWith("tasks/") && typeof statusMessage === "string"
-      ? { statusMessage: safeText(statusMessage) }
-      : {};
-    return { ...rest, ...requests, ...status } as unknown as ToolResult;
+  try {
+    return ownResult(received, options);
+  } catch (error) {
+    throw options.method === "tools/call" ? afterSent(error) : error;
   }
-  throw unusable(name, "its answer is not a valid result");
+}
+
+function ownResult(received: unknown, options: ResultOptions): ToolResult {
+  const { name, method, able } = options;
+  const isTool = method === "tools/call";
+  const answer = isObject(received) ? cleaned(received) : received;
+  const what = `what ${quoted(name)} answered`;
+  if (isObject(answer)) {
+    checkBlocks(what, answer);
+    checkBlocks(what, objectOf(answer.result));
+  } else checkBlocks(what, { content: answer });
+  const extensions = () => Object.keys(objectOf(able()?.extensions));
+  const result = readableResult(answer, { ...options, extensions });
+  if (result === undefined) throw unusable(name, "its answer is not a valid result");
+  const isOwn = Array.isArray(result.content) && !OF_PML.some((name) => name in result);
+  if (isTool && isOwn) return withTagRemark(result as unknown as ToolResult); // corrected above
+  const { resultType: _, inputRequests, requestState: _s, ...rest } = result;
+  // The gateway checks and rewords the requests of a task before a client gets them.
+  const requests = method === "tasks/get" ? defined({ inputRequests }) : {};
+  // The result of a tool is corrected above.
+  if (isTool) return withTagRemark({ content: [], ...rest });
+  const { statusMessage } = rest;
+  const status = method.startsWith("tasks/") && typeof statusMessage === "string"
+    ? { statusMessage: safeText(statusMessage) }
+    : {};
+  return { ...rest, ...requests, ...status } as unknown as ToolResult;
 }
 
 /** Removes forged members from a result, and from the result in the state of a task. */
@@ -78,6 +102,19 @@ export function toolError(name: string, error: ErrorResponse): ToolResult {
   const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
   ofErrors.add(result);
   return result;
+}
+
+/**
+ * Returns an error of a tool call that was sent, with a hint whether the tool ran. Errors of
+ * connections say it themselves.
+ */
+export function afterSent(error: unknown): unknown {
+  if (!(error instanceof PmlError) || error.detail?.may_have_run !== undefined) return error;
+  const { code, message, detail, cause } = error;
+  const ran = RAN[code];
+  if (ran === undefined) return error;
+  const hint = [ran, error.hint].filter(Boolean).join(". ");
+  return new PmlError(code, message, { hint, detail: { ...detail, may_have_run: true }, cause });
 }
 
 /** Returns one line that says why a resource of a server cannot be followed. */

@@ -203,7 +203,9 @@ export class Peer {
     if (this.#cancelled.delete(id)) return true; // too late
     const pending = this.#taken(id);
     if (pending === undefined) return false;
-    if (error === undefined) pending.answered(result as Json); // parsed JSON
+    // Servers of JSON-RPC 1.0 add a member "error" that is null to each result.
+    const isResult = error === undefined || error === null && result !== undefined;
+    if (isResult) pending.answered(result as Json); // parsed JSON
     else pending.failed(ErrorResponse.of(this.#options.withoutSecrets(error)));
     return true;
   }

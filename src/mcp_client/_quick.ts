@@ -13,7 +13,7 @@ import { isUnsent, type Outages } from "../io/outages.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Pool } from "../io/pool.ts";
 import { ErrorResponse } from "./_peer.ts";
-import { resultOf, toolError } from "./_answers.ts";
+import { afterSent, resultOf, toolError } from "./_answers.ts";
 import type { DeclaredCapabilities } from "./_declared.ts";
 import { ownName } from "./_readable.ts";
 import { isListed } from "./_listed_tools.ts";
@@ -102,26 +102,27 @@ class QuickServerTool implements QuickTool {
     const used = declared.use(name);
     const held = pool.hold(name, this.#version);
     if (held === undefined) throw new Error(`${quoted(name)} does not run`);
+    const { living } = held;
+    const to = { back, isModern: living.isModern };
     const over = () => {
       held[Symbol.dispose]();
       used[Symbol.dispose]();
     };
     const answered = (result: unknown) => {
       over();
-      this.#answered(() => result, back);
+      this.#answered(() => result, to);
     };
     const failed = (error: unknown) => {
       over();
-      if (error instanceof ErrorResponse) return this.#answered(() => toolError(name, error), back);
+      if (error instanceof ErrorResponse) return this.#answered(() => toolError(name, error), to);
       // A client that can open a page has the person sign in, and the call goes on.
       const isOpened = isUnsigned(error) && back.ways().onOpen !== undefined;
       // A program got what was written to it, however its connection ended.
       const isUnseen = this.#server.isRemote === true && isUnsent(error);
       if (isUnseen || isOpened) return back.unsent(error);
-      back.failed(error);
+      back.failed(afterSent(error));
     };
     const params = { name: this.#name, arguments: args };
-    const { living } = held;
     const isOne = !living.isModern && !this.#server.isRemote && this.#support !== "required";
     if (!isOne) {
       const call = back.ways();
@@ -139,10 +140,18 @@ class QuickServerTool implements QuickTool {
     }
   }
 
-  #answered(answer: () => unknown, back: Back): void {
+  #answered(
+    answer: () => unknown,
+    { back, isModern }: { readonly back: Back; readonly isModern: boolean },
+  ): void {
     let result: ToolResult;
     try {
-      result = resultOf(answer(), { name: this.#server.name, method: METHOD });
+      result = resultOf(answer(), {
+        name: this.#server.name,
+        method: METHOD,
+        isModern,
+        able: () => back.ways().able,
+      });
     } catch (error) {
       return back.failed(error);
     }

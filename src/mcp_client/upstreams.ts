@@ -16,7 +16,7 @@ import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
+import { afterSent, errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
@@ -239,10 +239,11 @@ export class Upstreams implements AsyncDisposable {
       ...method === "tools/call" ? { name: nameThere(), arguments: args } : args,
       ...Object.keys(meta).length > 0 && { _meta: meta },
     };
-    const result = await this.#request(server, { method, params, call, owner });
+    const { result, isModern } = await this.#request(server, { method, params, call, owner });
     const task = taskIn(result, call);
     if (task !== undefined) this.#tasks.note(name, task);
-    const checked = resultOf(result, { name, method });
+    const uri = method === "resources/read" ? textOf(args.uri) : undefined;
+    const checked = resultOf(result, { name, method, uri, isModern, able: () => call.able });
     return { kind: "result", result: checked, ...(task && { task: task.status }) };
   }
 
@@ -272,11 +273,11 @@ export class Upstreams implements AsyncDisposable {
       /** The owner of the lists, computed once in a call because it takes a hash. */
       readonly owner: ListOwner;
     },
-  ): Promise<Json> {
+  ): Promise<{ readonly result: Json; readonly isModern: boolean }> {
     const { name } = server;
-    let tells = true;
+    let [tells, isModern] = [true, false];
     const ask = async (connection: Connection) => {
-      ({ tells } = connection);
+      ({ tells, isModern } = connection);
       if (call.assertListed !== undefined) {
         const { tool } = splitToolId(call.id);
         const tools = await this.#listedTools(server, connection, call.signal);
@@ -289,7 +290,9 @@ export class Upstreams implements AsyncDisposable {
         const { taskSupport: support } = objectOf(execution);
         return await callTool(connection, params, { call, support });
       } catch (error) {
-        if (!(error instanceof ErrorResponse)) throw error;
+        if (!(error instanceof ErrorResponse)) {
+          throw method === "tools/call" ? afterSent(error) : error;
+        }
         if (method !== "tools/call") throw errorFor(name, error);
         return toolError(name, error) as unknown as JsonObject; // plain JSON
       }
@@ -303,7 +306,7 @@ export class Upstreams implements AsyncDisposable {
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
     }
-    return result;
+    return { result, isModern };
   }
 
   async #follow({ server, ...following }: Following): Promise<void> {

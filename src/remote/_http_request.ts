@@ -144,7 +144,7 @@ export class HttpRequest {
   #received(message: unknown): void {
     if (isObject(message) && message.id === this.#id && message.method === undefined) {
       this.#isAnswered = true;
-      const isGreeting = this.#message.method === "initialize" && message.error === undefined;
+      const isGreeting = this.#message.method === "initialize" && (message.error ?? null) === null;
       if (isGreeting) this.#way.session.greeted(message.result);
     }
     this.#way.ends.received(message, this.#id);

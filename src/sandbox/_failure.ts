@@ -17,8 +17,8 @@ const HINTS = {
   PATH_OUTSIDE_WORKSPACE: "Use a path in the workspace, or have the person grant it",
   PATH_PROTECTED: "Only the person can open it",
   SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
-  RESULT_TOO_LARGE: ASK_FOR_LESS,
-  OUTPUT_INVALID: "The module has to return plain JSON",
+  RESULT_TOO_LARGE: `The tool did run. ${ASK_FOR_LESS}`,
+  OUTPUT_INVALID: "The tool did run. The module has to return plain JSON",
 };
 
 const FILES = "files this way: a module uses the functions of Deno";

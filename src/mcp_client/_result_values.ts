@@ -1,0 +1,65 @@
+/**
+ * Reads the values in results that have a format: dates, base64 and types of media.
+ *
+ * @module
+ */
+
+const DATE_TIME =
+  /^(\d{4}-\d{2}-\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+/** How the base64 of common kinds of media begins. */
+const BEGINNINGS: Readonly<Record<string, string>> = {
+  iVBORw0KGgo: "image/png",
+  "/9j/": "image/jpeg",
+  R0lGOD: "image/gif",
+  UklGR: "image/webp",
+  SUQz: "audio/mpeg",
+  T2dnUw: "audio/ogg",
+};
+const WAV = "audio/wav";
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w.+-]+=[\w."+-]+)*;base64,/i;
+/** How many characters of a data URL may precede its data. */
+const HEAD_MAX = 200;
+
+/** Base64 as MCP wants it, and the type that a data URL names. */
+export interface Base64 {
+  readonly data: string;
+  readonly mimeType?: string | undefined;
+}
+
+/** Returns whether a value is a date and time with a time zone, as ISO 8601 writes it. */
+export function isDateTime(value: unknown): boolean {
+  const [, date] = typeof value === "string" ? DATE_TIME.exec(value) ?? [] : [];
+  if (date === undefined) return false;
+  const time = Date.parse(`${date}T00:00:00Z`);
+  // Some days that do not exist are read as days of the next month.
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(date);
+}
+
+/**
+ * Returns the base64 in a value: of a data URL without what precedes it, in the usual alphabet.
+ * Undefined if it is none.
+ */
+export function readableBase64(value: unknown): Base64 | undefined {
+  if (typeof value !== "string") return undefined;
+  const [head = "", mimeType] = DATA_URL.exec(value.slice(0, HEAD_MAX)) ?? [];
+  const rest = head === "" ? value : value.slice(head.length);
+  const data = /[-_]/.test(rest) ? rest.replaceAll("-", "+").replaceAll("_", "/") : rest;
+  return isBase64(data) ? { data, mimeType } : undefined;
+}
+
+function isBase64(text: string): boolean {
+  try {
+    atob(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the type of media by its first bytes; undefined if it is not known. */
+export function mimeTypeIn(base64: string, kind: "image" | "audio"): string | undefined {
+  const [, type] = Object.entries(BEGINNINGS).find(([start]) => base64.startsWith(start)) ?? [];
+  // RIFF contains both.
+  const known = type === "image/webp" && kind === "audio" ? WAV : type;
+  return known?.startsWith(`${kind}/`) ? known : undefined;
+}
