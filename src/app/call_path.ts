@@ -15,7 +15,7 @@ import {
   type Call,
   type CallTool,
   type Gate,
-  type Progress,
+  type ProgressReport,
   type Question,
   shownArguments,
   through,
@@ -386,7 +386,7 @@ function problemGate(config: () => Config): PassGate {
 function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
   return (next) => async ({ onProgress, ...call }) => {
     const tell = onProgress &&
-      ((progress: Progress) => onProgress(redactor.clean(progress)));
+      ((progress: ProgressReport) => onProgress(redactor.clean(progress)));
     return await next({ ...call, ...defined({ onProgress: tell }) });
   };
 }

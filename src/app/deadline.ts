@@ -4,9 +4,16 @@
  * @module
  */
 
-import { type Asking, type Call, type Gate, heldAsking } from "../core/call.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import {
+  type Asking,
+  type Call,
+  type Gate,
+  heldAsking,
+  type ProgressReport,
+} from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { ownProgress, type ProgressListener, showsWork } from "../core/progress.ts";
+import type { ToolId } from "../core/tool_id.ts";
 import { onAbort } from "../io/waiting.ts";
 
 /** How long a call may take, in milliseconds. */
@@ -19,24 +26,32 @@ export interface Deadline {
   readonly heldMs?: number;
 }
 
+/** How often PML reports that a call without progress still runs, in milliseconds. */
+const REPORT_MS = 5_000;
+
 /** The deadlines of calls. One timer looks at all of them. */
 export class Deadlines implements Disposable {
   readonly #limits: () => Deadline;
+  readonly #reportMs: number;
   readonly #running = new Set<Running>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** When the timer goes off; never if it is not set. */
   #at = Infinity;
 
-  /** Takes the limits, which are asked for at each look. */
-  constructor(limits: () => Deadline) {
+  /** Takes the limits, which are asked for at each look, and how often PML reports. */
+  constructor(limits: () => Deadline, reportMs: number = REPORT_MS) {
     this.#limits = limits;
+    this.#reportMs = reportMs;
   }
 
-  /** Begins the time of a call. `end` is called with TIMED_OUT when it is over. */
-  begin(call: Pick<Call, "id">, end: (error: PmlError) => void): Running {
-    const running = new Running(call, { limits: this.#limits, end });
+  /**
+   * Begins the time of a call. `end` is called with TIMED_OUT when it is over. While nothing is
+   * heard of the call, its `onProgress` receives reports of PML, which do not extend the deadline.
+   */
+  begin(call: Pick<Call, "id" | "onProgress">, end: (error: PmlError) => void): Running {
+    const running = new Running(call, { limits: this.#limits, reportMs: this.#reportMs, end });
     this.#running.add(running);
-    this.#wake(running.due());
+    this.#wake(running.next());
     return running;
   }
 
@@ -72,22 +87,30 @@ export class Deadlines implements Disposable {
 export class Running {
   readonly #id: ToolId;
   readonly #limits: () => Deadline;
+  readonly #reportMs: number;
   #end: ((error: PmlError) => void) | undefined;
+  #listener: ProgressListener | undefined;
   #started = performance.now();
   #heard = this.#started;
+  /** When the client got the last report. */
+  #reported = this.#started;
+  #isResponsive = true;
   #known: number;
   #since = 0;
   #asking = 0;
 
   constructor(
-    { id }: Pick<Call, "id">,
-    { limits, end }: {
+    { id, onProgress }: Pick<Call, "id" | "onProgress">,
+    { limits, reportMs, end }: {
       readonly limits: () => Deadline;
+      readonly reportMs: number;
       readonly end: (error: PmlError) => void;
     },
   ) {
     this.#id = id;
+    this.#listener = onProgress;
     this.#limits = limits;
+    this.#reportMs = reportMs;
     this.#end = end;
     this.#known = limits().heldMs ?? 0;
   }
@@ -97,9 +120,16 @@ export class Running {
     return this.#asking > 0;
   }
 
-  /** Takes note of progress, which starts the time without progress again. */
-  heard(): void {
-    this.#heard = performance.now();
+  /**
+   * Notes a report: progress starts the time without progress again. Returns whether the client
+   * gets it.
+   */
+  notes(progress: ProgressReport): boolean {
+    const { own } = progress;
+    this.#reported = performance.now();
+    if (showsWork(progress)) this.#heard = this.#reported;
+    if (own !== "waiting") this.#isResponsive = own !== "unresponsive";
+    return own !== "responsive";
   }
 
   /** Returns the ways to ask, with which the time of a question is no time of the call. */
@@ -126,6 +156,12 @@ export class Running {
       : Math.min(this.#heard + callMs, this.#started + capMs);
   }
 
+  /** Returns when the call is to be looked at. */
+  next(): number {
+    const due = this.due();
+    return this.#listener === undefined ? due : Math.min(due, this.#reported + this.#reportMs);
+  }
+
   /** Ends the call if its time is over; otherwise returns when that is to be looked at again. */
   look(): number | undefined {
     const { callMs, capMs, heldMs = 0 } = this.#limits();
@@ -136,7 +172,10 @@ export class Running {
     }
     this.#known = heldMs;
     const due = this.due();
-    if (due > performance.now()) return due;
+    if (due > performance.now()) {
+      this.#report();
+      return this.next();
+    }
     const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
     this.#end?.(timedOut(this.#id, ms));
     return undefined;
@@ -144,7 +183,20 @@ export class Running {
 
   /** Forgets the call. The engine keeps old tables of a Set, with what was in them, for long. */
   leave(): void {
-    this.#end = undefined;
+    this.#end = this.#listener = undefined;
+  }
+
+  /** Reports that the call runs, if the client got no report for some time. */
+  #report(): void {
+    const now = performance.now();
+    if (now < this.#reported + this.#reportMs) return;
+    this.#reported = now;
+    // A client that hears nothing of a server that hangs can give the call up.
+    if (this.isAsking || !this.#isResponsive) return;
+    const seconds = Math.round((now - this.#started) / 1_000);
+    const report = ownProgress("waiting", `${this.#id} has been running for ${seconds} s`);
+    // Whatever the listener throws must not keep other calls from ending.
+    queueMicrotask(() => this.#listener?.(report));
   }
 }
 
@@ -162,9 +214,8 @@ export function deadlineGate<C extends Call, O>(deadlines: Deadlines): Gate<C, O
     };
     using _ = onAbort(signal, () => end(cancelled(call, signal.reason)));
     const running = deadlines.begin(call, end);
-    const onProgress: Call["onProgress"] = (progress) => {
-      running.heard();
-      call.onProgress?.(progress);
+    const onProgress: ProgressListener = (progress) => {
+      if (running.notes(progress)) call.onProgress?.(progress);
     };
     try {
       next({ ...call, signal: abort.signal, onProgress, ...running.held(call) })

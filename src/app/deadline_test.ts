@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { type Call, textResult } from "../core/call.ts";
+import { type Call, type ProgressReport, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { ownProgress } from "../core/progress.ts";
 import { toolId } from "../core/tool_id.ts";
 import { deadlineGate, Deadlines } from "./deadline.ts";
 
@@ -137,4 +138,51 @@ Deno.test("Deadlines ends each call at its own time, with one timer for all", as
   assert.deepEqual(ended, ["first TIMED_OUT", "asking TIMED_OUT"]);
   callMs = 1_000;
   begin("late");
+});
+
+/** Begins a call that reports every 10 ms, and returns its reports. */
+function reporting(callMs: number) {
+  const deadlines = new Deadlines(() => ({ callMs, capMs: 10_000 }), 10);
+  const reports: ProgressReport[] = [];
+  const ended = Promise.withResolvers<PmlError>();
+  const onProgress = (progress: ProgressReport) => void reports.push(progress);
+  const running = deadlines.begin({ id: toolId("s", "t"), onProgress }, ended.resolve);
+  return { deadlines, reports, running, ended: ended.promise };
+}
+
+function kinds(reports: readonly ProgressReport[]): readonly (string | undefined)[] {
+  return reports.map(({ own }) => own);
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+Deno.test("reports of a call without progress do not extend its deadline", async () => {
+  const { deadlines, reports, ended } = reporting(80);
+  using _ = deadlines;
+  assert.equal((await ended).code, "TIMED_OUT");
+  assert.ok(reports.length >= 2, `${reports.length} reports`);
+  assert.ok(kinds(reports).every((own) => own === "waiting"));
+  assert.equal(reports[0]?.message, "s:t has been running for 0 s");
+});
+
+Deno.test("no report is sent while a server is unresponsive, the user is asked, or after the end", async () => {
+  const { deadlines, reports, running } = reporting(60_000);
+  using _ = deadlines;
+  assert.equal(running.notes(ownProgress("unresponsive", "")), true);
+  const answer = Promise.withResolvers<undefined>();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(reports, []);
+  assert.equal(running.notes(ownProgress("responsive", "")), false);
+  const asked = running.held({ onQuestion: () => answer.promise }).onQuestion?.({} as never, never);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(reports, []);
+  answer.resolve(undefined);
+  await asked;
+  await until(() => reports.length >= 2);
+  deadlines.end(running);
+  const { length } = reports;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(reports.length, length);
 });

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { Call } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
+import { ownProgress } from "../core/progress.ts";
 import { Following } from "../io/following.ts";
 import { readKept } from "../io/kept.ts";
 import { locked, writePrivate } from "../io/private_files.ts";
@@ -245,8 +246,7 @@ export function receiversText({ issuer, codeHost, sharedClient, server: { url } 
 /** Tells a call what it waits for, again and again. That also extends its deadline. */
 function telling({ onProgress }: Call, { host }: Login): Disposable {
   const message = `waiting for the sign-in at ${host}`;
-  // It grows, and the server's own progress may begin at 0.
-  const tell = () => onProgress?.({ progress: -1 / performance.now(), message });
+  const tell = () => onProgress?.(ownProgress("working", message));
   tell();
   const timer = setInterval(tell, TELL_MS);
   return { [Symbol.dispose]: () => clearInterval(timer) };

@@ -261,8 +261,7 @@ class QuickCall implements Back {
     const ways = this.#request.back.ways();
     this.#abort = new AbortController();
     const onProgress: Call["onProgress"] = (progress) => {
-      this.#running?.heard();
-      ways.onProgress?.(redactor.clean(progress));
+      if (this.#running?.notes(progress) !== false) ways.onProgress?.(redactor.clean(progress));
     };
     return sampled({
       ...ways,

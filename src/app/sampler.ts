@@ -11,6 +11,7 @@ import { type Call, type ServerRequest, waysBack } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { showsWork } from "../core/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
@@ -82,7 +83,9 @@ export class Sampler {
       actor: call.actor,
       callId: crypto.randomUUID(),
       facts,
-      onProgress: ({ message = "" }) => during.onSampled(message),
+      onProgress: (progress) => {
+        if (showsWork(progress)) during.onSampled(progress.message ?? "");
+      },
       ...defined({ request: call.request, onQuestion: call.onQuestion }),
       onAsk: ({ signal }) => {
         const settings = this.#settings();
@@ -132,8 +135,9 @@ export class Sampler {
       calls: policy.now.config.limits.codeCalls,
       callTool,
       signal,
-      onProgress: ({ message }) => {
-        if (message !== undefined) onSampled(message);
+      onProgress: (progress) => {
+        const { message } = progress;
+        if (message !== undefined && showsWork(progress)) onSampled(message);
       },
     });
   }

@@ -8,6 +8,7 @@
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
+import { ownProgress } from "../core/progress.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Sampler } from "./sampler.ts";
 
@@ -37,16 +38,10 @@ export async function askedOfClient(
 
 /** Has a provider answer what the server of a call asks a model, unless the client is to do so. */
 export function withSampler<C extends Call>(call: C, opened: () => Promise<Sampler>): C {
-  // It has to grow, also where the server reports its own.
-  let reached = -1;
   const { onAsk, onProgress } = call;
-  const onSampled = (message: string) => onProgress?.({ progress: reached += 1e-6, message });
+  const onSampled = (message: string) => onProgress?.(ownProgress("working", message));
   return {
     ...call,
-    onProgress: onProgress && ((progress) => {
-      reached = Math.max(reached, progress.progress);
-      onProgress(progress);
-    }),
     onAsk: async (asked) => {
       if (asked.method !== SAMPLING) {
         if (onAsk !== undefined) return await onAsk(asked);

@@ -10,6 +10,7 @@ import type { Progress, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
+import { withRisingValues } from "../core/progress.ts";
 import { ToolError } from "../core/tool_error.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
@@ -39,7 +40,7 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     actor: "local",
     signal,
     callId: crypto.randomUUID(),
-    onProgress,
+    onProgress: onProgress && withRisingValues(onProgress),
   });
   if (outcome.kind === "result") return outcome.result;
   throw await path.leave(outcome.question);

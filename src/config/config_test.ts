@@ -55,7 +55,7 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
       metaTools: META_TOOLS,
       prefix: true,
     });
-    assert.equal(config.limits.callMs, 60_000);
+    assert.equal(config.limits.callMs, 600_000);
     assert.equal(config.limits.inputBytes, 8 * 1024 * 1024);
     assert.equal(config.rules.allow.length, 18);
     const judged = (tool: string) =>

@@ -13,9 +13,9 @@ const DAY = 24 * 60 * MINUTE;
 /** Each limit as default, least and most. The end of a name is its unit. */
 export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number]>> = {
   /** The time limit of a call. */
-  callMs: [60 * SECOND, 100, DAY],
-  /** The time limit of a call that keeps reporting progress. */
-  callMaxMs: [10 * MINUTE, 100, DAY],
+  callMs: [10 * MINUTE, 100, DAY],
+  /** The time limit of a call that keeps reporting progress, and of a run with all its calls. */
+  callMaxMs: [60 * MINUTE, 100, DAY],
   /** How long a question waits for its answer. */
   approvalMs: [10 * MINUTE, SECOND, DAY],
   /** How many connections `pml serve` takes at once. */
@@ -48,7 +48,7 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   batch: [50, 1, 1000],
   /** How many tasks one plan may contain, those that `for_each` makes included. */
   planTasks: [100, 1, 10_000],
-  /** How long code may run. The time in which the person is asked does not count. */
+  /** How long code may run. Waiting for its calls and for answers of the user does not count. */
   codeMs: [60 * SECOND, 100, DAY],
   /** How many calls one run of code may make. */
   codeCalls: [200, 1, 100_000],

@@ -40,6 +40,19 @@ export interface Progress {
   readonly message?: string;
 }
 
+/** The progress of a call, reported by its server or by PML. */
+export interface ProgressReport extends Progress {
+  /** Set if PML reports it. Then the value is set where it is sent. */
+  readonly own?: OwnReport;
+}
+
+/**
+ * The kinds of PML's own reports. `working`: PML prepares something that the call needs, such as an
+ * installation. `waiting`: the server works on the call. `unresponsive`: the server has stopped
+ * answering. `responsive`: it answers again; clients do not get this one.
+ */
+export type OwnReport = "working" | "waiting" | "unresponsive" | "responsive";
+
 /** The person's answer to a question, with the handle of that question. */
 export interface Answer {
   /** The handle of the question. */
@@ -94,7 +107,7 @@ export interface Page {
 export interface Meanwhile {
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly request?: string | undefined;
-  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
   /** Receives the log messages of the server: the params of `notifications/message`. */
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */

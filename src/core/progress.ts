@@ -1,12 +1,20 @@
 /**
- * Reads reports of progress.
+ * Reports of progress: of servers, and of PML itself.
  *
  * @module
  */
 
-import type { Progress } from "./call.ts";
+import type { OwnReport, Progress, ProgressReport } from "./call.ts";
 import { defined } from "./json.ts";
 import { safeText } from "./safe_text.ts";
+
+/** Receives reports of progress. */
+export type ProgressListener = (progress: ProgressReport) => void;
+
+/** The first value of PML's own reports. It is far below the first value of a server, mostly 0. */
+const FIRST_OWN = -1_000_000;
+/** The least difference of two values, absolute and relative, that a JSON number can carry. */
+const [LEAST_STEP, LEAST_PART] = [1e-9, 2 ** -50];
 
 /** Reads a report, with at most so many characters. Returns undefined if it is none. */
 export function progressOf(
@@ -20,4 +28,42 @@ export function progressOf(
     total: Number.isFinite(total) ? Number(total) : undefined,
     message: typeof message === "string" ? safeText(message.slice(0, most)) : undefined,
   });
+}
+
+/** Makes a report of PML itself. */
+export function ownProgress(own: OwnReport, message: string): ProgressReport {
+  return { progress: FIRST_OWN, message, own };
+}
+
+/** Whether a report shows that work goes on, which extends the deadline of its call. */
+export function showsWork({ own }: ProgressReport): boolean {
+  return own === undefined || own === "working";
+}
+
+/** Returns a listener that passes on only the reports of PML itself. */
+export function ownOnly(listener: ProgressListener | undefined): ProgressListener | undefined {
+  return listener && ((progress) => {
+    if (progress.own !== undefined) listener(progress);
+  });
+}
+
+/**
+ * Returns a listener that sets the values of PML's own reports, because the values of one request
+ * must rise: below those of the server before its first report, then just above the last one.
+ */
+export function withRisingValues(listener: (progress: Progress) => void): ProgressListener {
+  let sent = FIRST_OWN;
+  let reported: Progress | undefined;
+  return ({ own, ...progress }) => {
+    if (own === undefined) {
+      // A server may repeat a value. An own report in between must not make it fall.
+      const isRepeated = progress.progress < sent &&
+        progress.progress >= (reported?.progress ?? sent);
+      reported = progress;
+      sent = isRepeated ? sent : progress.progress;
+      return listener({ ...progress, progress: sent });
+    }
+    sent += reported === undefined ? 1 : Math.max(LEAST_STEP, Math.abs(sent) * LEAST_PART);
+    listener(defined({ ...progress, progress: sent, total: reported?.total }));
+  };
 }

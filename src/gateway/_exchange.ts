@@ -18,6 +18,7 @@ import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay }
 import { SharedQuestions } from "./_shared_questions.ts";
 import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
+import { type ProgressListener, withRisingValues } from "../core/progress.ts";
 import { dropOldest } from "../core/memo.ts";
 
 /** A request of a client. */
@@ -254,15 +255,16 @@ function told(first: RequestContext, latest: () => RequestContext | undefined): 
     // A client that is gone, or has gone to ask its person, misses nothing.
     latest()?.mcpReq.notify({ method, params: params as never }).catch(() => {});
   };
+  const send: ProgressListener = (progress) => {
+    // A request that comes again may have another token.
+    const { progressToken } = latest()?.mcpReq._meta ?? {};
+    if (isToken(progressToken)) notify("notifications/progress", { ...progress, progressToken });
+  };
+  // Few calls report anything.
+  let rising: ProgressListener | undefined;
   return {
     ...(isToken(_meta?.progressToken) && {
-      // A request that comes again may have another token.
-      onProgress: (progress) => {
-        const { progressToken } = latest()?.mcpReq._meta ?? {};
-        if (isToken(progressToken)) {
-          notify("notifications/progress", { ...progress, progressToken });
-        }
-      },
+      onProgress: (progress) => (rising ??= withRisingValues(send))(progress),
     }),
     ...(typeof level === "string" && {
       onMessage: (message) => {

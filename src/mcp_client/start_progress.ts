@@ -5,13 +5,13 @@
  */
 
 import type { Call } from "../core/call.ts";
+import { ownProgress } from "../core/progress.ts";
 
 type Listener = NonNullable<Call["onProgress"]>;
 
 /** The calls that wait, by server. */
 export class StartProgress {
   readonly #listeners = new Map<string, Set<Listener>>();
-  #count = 0;
 
   /** Runs `work`. Meanwhile `onProgress` receives the progress of the server's start. */
   async during<T>(
@@ -34,8 +34,7 @@ export class StartProgress {
 
   /** Reports a message to all calls that wait for a server. */
   tell(server: string, message: string): void {
-    // Progress must grow, and the server's own progress may begin at 0: so these are negative.
-    const progress = -1 / ++this.#count;
-    for (const listener of this.#listeners.get(server) ?? []) listener({ progress, message });
+    const progress = ownProgress("working", message);
+    for (const listener of this.#listeners.get(server) ?? []) listener(progress);
   }
 }

@@ -9,6 +9,7 @@ import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { ending } from "../core/errors.ts";
 import { defined, isObject, type Json } from "../core/json.ts";
+import { ownProgress } from "../core/progress.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { withTagRemark } from "../core/safe_text.ts";
@@ -166,11 +167,8 @@ export class Modules implements AsyncDisposable {
    */
   #tellWhileWaiting(key: string, { onProgress }: Call): () => void {
     const message = "Waits until fewer sandbox children run (limits.children)";
-    let told = 0;
     const timer = setInterval(() => {
-      // Progress must grow, and the tool's own progress may start at 0. So these values are
-      // negative.
-      if (this.#places.waits(key)) onProgress?.({ progress: -1 / ++told, message });
+      if (this.#places.waits(key)) onProgress?.(ownProgress("working", message));
     }, WAITS_MS);
     return () => clearInterval(timer);
   }

@@ -9,6 +9,7 @@ import type { Answer, Progress, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
+import { ownOnly } from "../core/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
 import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";
@@ -155,7 +156,7 @@ export class PlanRun {
 
   /** Makes one call and keeps its output. Returns what it said if it failed. */
   async #step(step: Step): Promise<JsonObject | undefined> {
-    const { kept, results, run, answers, idOf } = this.#options;
+    const { kept, results, run, answers, idOf, onProgress } = this.#options;
     const key = keyOf(step);
     if (kept.outputs.has(key)) return undefined;
     await this.#place();
@@ -167,6 +168,7 @@ export class PlanRun {
         id: idOf(step.task.tool),
         arguments: step.arguments,
         answer: answers.get(key),
+        onProgress: ownOnly(onProgress),
       });
       if (result.isError === true) return saidBy(result);
       results.keep(kept, key, outputOf(result));

@@ -9,6 +9,7 @@ import type { Call, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
+import { ownOnly } from "../core/progress.ts";
 import { ToolError } from "../core/tool_error.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { CodeStart } from "../sandbox/code_module.ts";
@@ -118,7 +119,7 @@ class CodeCalls {
       if (typeof tool !== "string" || !isObject(args)) throw noArguments(tool);
       const id = this.#options.idOf(tool);
       // The progress of a tool has another scale than the run's.
-      const onProgress = undefined;
+      const onProgress = ownOnly(this.#run.options.onProgress);
       const result = await this.#run.call({ id, arguments: args, signal, onProgress });
       if (result.isError === true) return { error: toolFailure(tool, result) };
       return { output: outputOf(result) };

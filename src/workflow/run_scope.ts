@@ -29,9 +29,9 @@ export interface RunStart extends Meanwhile {
   readonly actor: string;
   readonly signal: AbortSignal;
   readonly calls: number;
-  /** How long it may take. The time in which the person is asked does not count. */
+  /** How long it may take without its calls. The time in which the user is asked does not count. */
   readonly ms: number;
-  /** The most that `ms` can be, for the hint of the error. */
+  /** How long it may take with its calls, which is also the most that `ms` can be. */
   readonly mostMs: number;
   /** What the journal says of it. */
   readonly about: JsonObject;
@@ -46,14 +46,20 @@ export async function inRun<T extends { readonly kind: string }>(
   house: RunHouse,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  const { via, actor, calls, ms, about, id = crypto.randomUUID(), depth = 0, ...meanwhile } = start;
-  const { callTool, waiting, record } = house;
-  const clocked = {
-    ...meanwhile,
+  const {
+    via,
+    actor,
+    calls,
     ms,
-    during: <A>(ask: () => Promise<A>) => waiting.during(id, ask),
-  };
-  return await inTime(clocked, () => timedOut(start), async (during) => {
+    mostMs,
+    about,
+    id = crypto.randomUUID(),
+    depth = 0,
+    ...meanwhile
+  } = start;
+  const { waiting, record } = house;
+  const inWork = async (during: DuringWork, untimed: Untimed) => {
+    const callTool: CallTool = (call) => untimed(() => house.callTool(call));
     const run = new Run({ ...meanwhile, ...during, id, via, actor, calls, depth, callTool });
     const since = performance.now();
     const end = (outcome: string) => {
@@ -70,8 +76,23 @@ export async function inRun<T extends { readonly kind: string }>(
       end(asPmlError(error).code);
       throw error;
     }
+  };
+  const clocked = {
+    ...meanwhile,
+    ms: mostMs,
+    during: <A>(ask: () => Promise<A>) => waiting.during(id, ask),
+  };
+  return await inTime(clocked, () => timedOut(start, mostMs), (ways) => {
+    const own = { ...meanwhile, ...ways, ms, during: <A>(ask: () => Promise<A>) => ask() };
+    return inTime(own, () => timedOut(start, ms), inWork);
   });
 }
+
+/** The signal of timed work, and its ways to ask the user. */
+type DuringWork = Asking & { readonly signal: AbortSignal };
+
+/** Waits for something whose time does not count. */
+type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 
 /** What work has a time for. */
 export interface Timed extends Meanwhile {
@@ -88,9 +109,7 @@ export interface Timed extends Meanwhile {
 export async function inTime<T>(
   { signal, ms, during, ...ways }: Timed,
   over: () => PmlError,
-  work: (
-    during: Asking & { readonly signal: AbortSignal },
-  ) => Promise<T>,
+  work: (during: DuringWork, untimed: Untimed) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
@@ -106,7 +125,7 @@ export async function inTime<T>(
         return asked.method === "elicitation/create" ? held(ask) : clock.held(ask);
       }),
       signal: abort.signal,
-    });
+    }, (wait) => clock.held(wait));
   } finally {
     // What still runs for it has nobody to give its result to.
     abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));
@@ -127,7 +146,7 @@ class Clock implements Disposable {
     this.#timer = setTimeout(end, ms);
   }
 
-  /** Stands still during some work. */
+  /** Does not count the time of some work. */
   async held<T>(work: () => Promise<T>): Promise<T> {
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);
@@ -150,8 +169,11 @@ class Clock implements Disposable {
   }
 }
 
-function timedOut({ via, ms, mostMs }: RunStart): PmlError {
+function timedOut({ via, mostMs }: RunStart, ms: number): PmlError {
+  const hint = ms < mostMs
+    ? `Do less at once, or raise timeout_ms (at most ${mostMs})`
+    : "Do less at once, or raise limits.call_max_ms in config.yaml";
   return new PmlError("TIMED_OUT", `Cannot finish the ${via}: it took longer than ${ms} ms`, {
-    hint: `Do less at once, or raise timeout_ms (at most ${mostMs})`,
+    hint,
   });
 }

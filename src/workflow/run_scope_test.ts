@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Call, Outcome, ServerRequest } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
+import type { Run } from "./run.ts";
 import { inRun, type RunStart } from "./run_scope.ts";
 import { WaitingRuns } from "./waiting_runs.ts";
 
@@ -29,4 +30,37 @@ Deno.test("inRun() counts runs that wait for the person, and not those that wait
   models.push(asking("sampling/createMessage"));
   open.resolve({});
   assert.deepEqual(await Promise.all([...models, person]), Array(4).fill({ kind: "done" }));
+});
+
+Deno.test("a run counts no time in which it waits for calls, up to a limit for all of it", async () => {
+  const callTool = async (): Promise<Outcome> => {
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    return { kind: "result", result: { content: [] } };
+  };
+  const house = { waiting: new WaitingRuns(() => 1), callTool, record: () => {} };
+  const { signal } = new AbortController();
+  const start = { via: "code", actor: "local", calls: 10, about: {}, signal } as const;
+  const call = async (run: Run) => {
+    const { signal } = run.options;
+    for (let count = 0; count < 4 && !signal.aborted; count++) {
+      await run.call({ id: toolId("s", "slow"), arguments: {} });
+    }
+    signal.throwIfAborted();
+    return { kind: "done" };
+  };
+  assert.deepEqual(await inRun({ ...start, ms: 50, mostMs: 60_000 }, house, call), {
+    kind: "done",
+  });
+  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 100 }, house, call), {
+    message: "Cannot finish the code: it took longer than 100 ms",
+    hint: /call_max_ms/,
+  });
+  const idle = async (run: Run) => {
+    await new Promise((resolve) => run.options.signal.addEventListener("abort", resolve));
+    throw run.options.signal.reason;
+  };
+  await assert.rejects(inRun({ ...start, ms: 50, mostMs: 60_000 }, house, idle), {
+    message: "Cannot finish the code: it took longer than 50 ms",
+    hint: /timeout_ms/,
+  });
 });
