@@ -17,6 +17,7 @@ import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
+import { unresponsiveServers } from "../io/unresponsive_servers.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 import { refused } from "./_files.ts";
@@ -205,6 +206,13 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
       )
     )
   );
+  const silent = unresponsiveServers(app.config().home).map(({ server, pid, since }) =>
+    warned(
+      `server ${visible(server)}`,
+      `has not answered the PML of process ${pid} since ${new Date(since).toISOString()}`,
+      `It may be busy; \`pml logs ${visible(server)}\` shows what it wrote`,
+    )
+  );
   const states = app.servers.states().map(({ name, state, why, tools, origin }) => ({
     name: `server ${name}`,
     ok: state !== "failed",
@@ -212,7 +220,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
     said: `${origin}, ${state}: ${why === undefined ? counted(tools, "tool") : inset(why, 400)}`,
     ...(state === "failed" && { hint: `\`pml tools ${name}\` says more` }),
   }));
-  return [...replaced, ...states, ...changed];
+  return [...replaced, ...states, ...silent, ...changed];
 }
 
 /** Tells which clients start PML, and which start servers past it. */

@@ -50,6 +50,12 @@ export class NewestRequests {
     throw this.#options.broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
+  /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
+  probe(): { readonly method: string; readonly params: JsonObject } {
+    const method = "server/discover";
+    return { method, params: this.#withMeta({}, { signal: this.#options.over }, method) };
+  }
+
   /** Subscribes to notifications. Resolves when the server ends it; rejects on abort. */
   async listen(wanted: JsonObject, options: RequestOptions): Promise<void> {
     const params = this.#withMeta({ notifications: wanted }, options);

@@ -17,8 +17,9 @@ import {
 } from "../core/json.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { dropOldest } from "../core/memo.ts";
-import { progressOf } from "../core/progress.ts";
+import { ownProgress, progressOf } from "../core/progress.ts";
 import { onAbort } from "../io/waiting.ts";
+import { Responsiveness, type ResponsivenessOptions, TIMES } from "./_responsiveness.ts";
 import type { RequestId } from "./wire.ts";
 
 /** The options of a request. */
@@ -30,6 +31,8 @@ export interface RequestOptions extends Meanwhile {
 
 /** The options of `Peer`. */
 export interface PeerOptions {
+  /** The name of the server. */
+  readonly name: string;
   readonly send: (message: JsonObject) => void;
   /**
    * Cancels a request, so that no answer can come any more. Without it, the server only gets a
@@ -38,9 +41,17 @@ export interface PeerOptions {
   readonly cancel?: ((id: RequestId) => void) | undefined;
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
+  /** Returns the request by which PML asks whether the server answers; `ping` if not set. */
+  readonly probe?: () => { readonly method: string; readonly params?: JsonObject };
+  /** Is called when the server stops answering, and when it answers again. */
+  readonly onResponsive?: (isResponsive: boolean) => void;
+  /** Is called when the server is to be ended, because it sent nothing for `ms`. */
+  readonly onHung?: (ms: number) => void;
   /** Answers a request of the server. */
   readonly onRequest: (request: PeerRequest) => Promise<JsonObject>;
   readonly onNotification: (method: string, params: JsonObject, requestId?: RequestId) => void;
+  /** The times of `Responsiveness`. */
+  readonly times?: ResponsivenessOptions["times"];
 }
 
 /** A request of the server. */
@@ -69,8 +80,6 @@ export interface Pending {
 
 /** The JSON-RPC code for an internal error. */
 export const INTERNAL_ERROR = -32603;
-/** How long the server may take to answer a ping, in milliseconds. */
-const PONG_MS = 1_000;
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
 /** The largest id: the largest integer that every server can decode. Ids start at 1. */
@@ -80,6 +89,13 @@ const ID_MAX = 1_000;
 /** How many requests of the server may be open. */
 const OPEN_MAX = 64;
 
+/** A request without an answer. */
+interface Held {
+  of: Pending | undefined;
+  /** When it began, or when its last progress came, by `performance.now()`. */
+  at: number;
+}
+
 /** The server at the other end of a connection. */
 export class Peer {
   readonly #options: PeerOptions;
@@ -87,12 +103,12 @@ export class Peer {
    * The requests without an answer. What ends is emptied: the engine keeps old tables of a Map, with
    * what was in them, for long.
    */
-  readonly #pending = new Map<RequestId, { of: Pending | undefined }>();
+  readonly #pending = new Map<RequestId, Held>();
   /** The open requests of the server, by id. */
   readonly #open = new Map<string, AbortController>();
   /** The ids of cancelled requests that the server may still work on. */
   readonly #cancelled = new Set<RequestId>();
-  #pinged: { readonly id: RequestId; readonly at: number } | undefined;
+  readonly #responsiveness: Responsiveness;
   #last: RequestId;
   #lasting = 0;
   #dead: Error | undefined;
@@ -104,6 +120,19 @@ export class Peer {
   constructor(options: PeerOptions, last = randomInt(LAST_ID)) {
     this.#options = options;
     this.#last = last;
+    this.#responsiveness = new Responsiveness({
+      nextId: () => this.#nextId(),
+      ping: (id) => options.send({ id, ...options.probe?.() ?? { method: "ping" } }),
+      waitingSince: () => this.#oldest()?.at,
+      onChange: (isUnresponsive) => {
+        for (const { of } of [...this.#pending.values()]) {
+          if (of?.lasts !== true) this.#report(of, isUnresponsive);
+        }
+        options.onResponsive?.(!isUnresponsive);
+      },
+      onHung: (ms) => options.onHung?.(ms),
+      times: options.times,
+    });
   }
 
   /** The number of requests without an answer, including cancelled ones. */
@@ -113,7 +142,7 @@ export class Peer {
 
   /** Whether the server did not answer the ping that follows a cancelled request. */
   get hung(): boolean {
-    return this.#pinged !== undefined && performance.now() - this.#pinged.at > PONG_MS;
+    return this.#responsiveness.hung;
   }
 
   /** Sends a request and returns the unchanged result. Throws `ErrorResponse` if it fails. */
@@ -140,8 +169,9 @@ export class Peer {
   begin(method: string, params: JsonObject, pending: Pending): RequestId {
     if (this.#dead) throw this.#dead;
     const id = this.#nextId();
-    this.#pending.set(id, { of: pending });
+    this.#pending.set(id, { of: pending, at: performance.now() });
     if (pending.lasts) this.#lasting++;
+    else this.#responsiveness.began();
     const all = pending.hears
       ? { ...params, _meta: { ...objectOf(params._meta), progressToken: id } }
       : params;
@@ -151,22 +181,30 @@ export class Peer {
       this.#taken(id);
       throw error; // for example params that are nested too deep
     }
+    if (this.#responsiveness.isUnresponsive) this.#report(pending, true);
     return id;
   }
 
-  /** Fails a request that nobody waits for any more, and tells the server. */
+  /**
+   * Fails a cancelled request, and notifies the server. A server that sent nothing until the deadline
+   * of a request is ended.
+   */
   cancel(id: RequestId, reason: unknown): void {
+    const { at = Infinity } = this.#pending.get(id) ?? {};
     const pending = this.#taken(id);
     if (pending === undefined) return;
+    const isLate = reason instanceof PmlError && reason.code === "TIMED_OUT";
+    const silentMs = isLate ? this.#responsiveness.silentSince(at) : undefined;
     const { cancel } = this.#options;
     if (cancel !== undefined) cancel(id);
     else this.#options.send({ method: "notifications/cancelled", params: { requestId: id } });
     if (pending.lasts !== true) {
       if (cancel === undefined) this.#remember(id);
-      this.#ping();
+      this.#responsiveness.cancelled();
     }
     // Who waited may look at once whether the server still works on something.
     pending.failed(reason);
+    if (silentMs !== undefined) this.#options.onHung?.(silentMs);
   }
 
   /**
@@ -184,6 +222,7 @@ export class Peer {
    */
   receive(message: unknown, requestId?: RequestId): boolean {
     if (!isObject(message)) return false;
+    this.#responsiveness.heard();
     const { method, result, error } = message;
     const params = objectOf(message.params);
     if (typeof method === "string") {
@@ -196,8 +235,8 @@ export class Peer {
     }
     const id = ownIdOf(message.id);
     if (id === undefined) return false;
-    if (id === this.#pinged?.id) {
-      this.#pinged = undefined;
+    if (this.#responsiveness.isPing(id)) {
+      this.#responsiveness.pinged();
       return true;
     }
     if (this.#cancelled.delete(id)) return true; // too late
@@ -224,13 +263,14 @@ export class Peer {
 
   /** Fails one request. A ping that could not be sent does not mean that the server hangs. */
   fail(id: RequestId, error: Error): void {
-    if (id === this.#pinged?.id) this.#pinged = undefined;
+    if (this.#responsiveness.isPing(id)) this.#responsiveness.pinged();
     this.#taken(id)?.failed(error);
   }
 
   /** Fails all requests, those to come too, and aborts the requests of the server. */
   end(error: Error): void {
     this.#dead ??= error;
+    this.#responsiveness[Symbol.dispose]();
     for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
     for (const abort of this.#open.values()) abort.abort(error);
     this.#open.clear();
@@ -242,7 +282,7 @@ export class Peer {
       this.#last = this.#last % LAST_ID + 1;
     } while (
       this.#pending.has(this.#last) || this.#cancelled.has(this.#last) ||
-      this.#last === this.#pinged?.id
+      this.#responsiveness.isPing(this.#last)
     );
     return this.#last;
   }
@@ -263,10 +303,19 @@ export class Peer {
     dropOldest(this.#cancelled, CANCELLED_MAX);
   }
 
-  #ping(): void {
-    if (this.#pinged !== undefined) return;
-    this.#pinged = { id: this.#nextId(), at: performance.now() };
-    this.#options.send({ id: this.#pinged.id, method: "ping" });
+  /** Reports to the client of a request whether the server answers. */
+  #report(pending: Pending | undefined, isUnresponsive: boolean): void {
+    const message = `${this.#options.name} has not answered for ${TIMES.quietMs / 1_000} s`;
+    const own = isUnresponsive ? "unresponsive" : "responsive";
+    pending?.options().onProgress?.(ownProgress(own, message));
+  }
+
+  /** Returns the oldest request that waits for its answer. */
+  #oldest(): Held | undefined {
+    for (const held of this.#pending.values()) {
+      if (held.of?.lasts !== true) return held;
+    }
+    return undefined;
   }
 
   #notified(method: string, params: JsonObject, requestId: RequestId | undefined): void {
@@ -275,7 +324,9 @@ export class Peer {
         const progress = progressOf(params);
         const id = ownIdOf(params.progressToken);
         const pending = id === undefined ? undefined : this.#pending.get(id);
-        if (progress !== undefined) pending?.of?.options().onProgress?.(progress);
+        if (progress === undefined || pending === undefined) return;
+        pending.at = performance.now();
+        pending.of?.options().onProgress?.(progress);
         return;
       }
       case "notifications/cancelled":

@@ -47,13 +47,15 @@ export interface ConnectionOptions {
   readonly home: string;
   /** Aborts when the start is given up. */
   readonly closing: AbortSignal;
-  readonly onLog: (level: "debug" | "warn", text: string) => void;
+  readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
   /** Receives notifications that belong to no request: of changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
+  /** Is called when the server stops answering, and when it answers again or has ended. */
+  readonly onResponsive: (isResponsive: boolean) => void;
   /** Returns the definition of a tool, if it is known. */
   readonly tool: (name: string) => ListItem | undefined;
-  /** Is called when the connection has ended. */
-  readonly onEnd: (connection: Connection) => void;
+  /** Is called when the connection has ended. `isHung`: PML ended it, and nothing else did. */
+  readonly onEnd: (connection: Connection, isHung: boolean) => void;
 }
 
 const UPDATED = "notifications/resources/updated";
@@ -109,6 +111,10 @@ export class Connection implements Living {
     });
     const answer = (request: PeerRequest) => answerRequest(request, options);
     this.older = this.#peer = new Peer({
+      name: options.name,
+      probe: () => this.isModern ? this.#newest.probe() : { method: "ping" },
+      onResponsive: (isResponsive) => this.#responds(isResponsive),
+      onHung: (ms) => this.#hung(ms),
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
       withoutSecrets: options.withoutSecrets,
@@ -310,13 +316,33 @@ export class Connection implements Living {
     return denial && deniedTo(this.#options.name, denial);
   }
 
+  #responds(isResponsive: boolean): void {
+    const { onLog, onResponsive } = this.#options;
+    if (isResponsive) onLog("info", "answers again, or has ended");
+    else onLog("warn", "does not answer while calls wait for it");
+    onResponsive(isResponsive);
+  }
+
+  /** Ends a server that sent nothing for some time and does not answer a ping. */
+  #hung(ms: number): void {
+    const why = `it did not answer for ${durationText(ms)}`;
+    this.#options.onLog("warn", `was ended: ${why}`);
+    this.#fail(this.#wire.down(`${why}, was restarted; whether it ran is not known`, true), true);
+  }
+
   /** Ends the connection: pending requests fail, and nothing is sent again. */
-  #fail(error: PmlError): void {
+  #fail(error: PmlError, isHung = false): void {
     if (this.#dead) return;
     this.#dead = error;
     this.#peer.end(error);
     this.#over.abort(error);
-    this.#options.onEnd(this);
-    if (error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
+    if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
+    this.#options.onEnd(this, isHung);
   }
+}
+
+/** Returns a duration as text: in seconds, or in minutes if it is long. */
+function durationText(ms: number): string {
+  const seconds = Math.round(ms / 1_000);
+  return seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
 }

@@ -15,6 +15,7 @@ import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
+import { UnresponsiveServers } from "../io/unresponsive_servers.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { afterSent, errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
@@ -99,6 +100,7 @@ export class Upstreams implements AsyncDisposable {
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
   readonly #outages = new Outages();
+  readonly #unresponsive: UnresponsiveServers;
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
   );
@@ -121,6 +123,7 @@ export class Upstreams implements AsyncDisposable {
       options.home,
       (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
     );
+    this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);
     });
@@ -259,6 +262,7 @@ export class Upstreams implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriptions[Symbol.dispose]();
     this.#declared[Symbol.dispose]();
+    this.#unresponsive[Symbol.dispose]();
     // A server that is still starting is not waited for.
     this.#closing.abort(ending("start the server"));
     await this.#pool[Symbol.asyncDispose]();
@@ -370,9 +374,11 @@ export class Upstreams implements AsyncDisposable {
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => this.#notices.take(name, { method, params }),
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
-      onEnd: (ended) => {
+      onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
+      onEnd: (ended, isHung) => {
         this.#running.delete(ended);
         this.#tasks.end(name);
+        if (isHung && server.isRemote !== true) this.#restart(name);
       },
     });
     if (connection.alive) this.#running.add(connection);
@@ -381,6 +387,13 @@ export class Upstreams implements AsyncDisposable {
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Starts a server again that was ended, so that the next call need not wait for that. */
+  #restart(name: string): void {
+    const ready = async () => await this.#use(this.#options.server(name), () => Promise.resolve());
+    // If it fails, the next call starts it and reports why.
+    ready().catch(() => {});
   }
 
   /** Returns the definition of a tool, by its name here or at the server, if it is known. */

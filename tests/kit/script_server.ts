@@ -11,6 +11,8 @@ export type Step =
   /** Writes a line, once or until so many are written or the call is cancelled. */
   | { readonly write: string; readonly times?: number }
   | { readonly wait: number }
+  /** Keeps its event loop busy. */
+  | { readonly block: number }
   /** Waits until there is a file. */
   | { readonly until: string }
   /** Asks the client something, and waits for its answer. */
@@ -117,7 +119,9 @@ async function called(
   for (const step of script.steps ?? []) {
     if ("write" in step) await written(`${filled(step.write)}\n`, { times: step.times, id });
     else if ("wait" in step) await new Promise((resolve) => setTimeout(resolve, step.wait));
-    else if ("until" in step) await there(step.until);
+    else if ("block" in step) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, step.block);
+    } else if ("until" in step) await there(step.until);
     else if ("ask" in step) said.push(await ask(step.ask));
     else if ("read" in step) note(`read ${textIn(step.read)}`);
     else if ("describe" in step) {

@@ -1,0 +1,82 @@
+/**
+ * Notes in the PML home which servers do not answer, so that `pml doctor`, which is another process,
+ * can name them.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import process from "node:process";
+import { isObject } from "../core/json.ts";
+import { drop, keep, readKept } from "./kept.ts";
+import { namesOf } from "./place.ts";
+
+/** A server that does not answer the PML of a process. */
+export interface UnresponsiveServer {
+  readonly server: string;
+  readonly pid: number;
+  /** When it was noticed, in milliseconds since 1970. */
+  readonly since: number;
+}
+
+/** The servers that do not answer this process. */
+export class UnresponsiveServers implements Disposable {
+  readonly #folder: string;
+  readonly #noted = new Set<string>();
+
+  /** Takes the PML home. */
+  constructor(home: string) {
+    this.#folder = folderIn(home);
+  }
+
+  /** Notes whether a server answers. Without the file, only `pml doctor` lacks the note. */
+  set(server: string, isUnresponsive: boolean): void {
+    const file = join(this.#folder, `${server}-${Deno.pid}.json`);
+    if (!isUnresponsive) {
+      this.#noted.delete(file);
+      return drop(file);
+    }
+    const note: UnresponsiveServer = { server, pid: Deno.pid, since: Date.now() };
+    try {
+      keep(file, note);
+      this.#noted.add(file);
+    } catch {
+      // The log names the server, too.
+    }
+  }
+
+  /** Removes the notes of this process. */
+  [Symbol.dispose](): void {
+    for (const file of this.#noted) drop(file);
+  }
+}
+
+/** Returns the servers that do not answer a running PML. Removes notes of processes that ended. */
+export function unresponsiveServers(home: string): readonly UnresponsiveServer[] {
+  const folder = folderIn(home);
+  return namesOf(folder).filter((name) => name.endsWith(".json")).flatMap((name) => {
+    const file = join(folder, name);
+    const note = readKept(file);
+    if (isNote(note) && runs(note.pid)) return [note];
+    drop(file);
+    return [];
+  });
+}
+
+function folderIn(home: string): string {
+  return join(home, "unresponsive");
+}
+
+function isNote(note: unknown): note is UnresponsiveServer {
+  return isObject(note) && typeof note.server === "string" && Number.isSafeInteger(note.pid) &&
+    Number.isSafeInteger(note.since);
+}
+
+/** Returns whether a process runs. Signal 0 only asks that. */
+function runs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
