@@ -103,6 +103,7 @@ Deno.test("pml import reads Cursor's file, with comments and keys of every kind"
         "${DB_PASSWORD}",
       ],
       env: { A: "${SOME_VAR}", TRACE: "true", NOTE: "${NOTE}" },
+      cwd: "${workspaceFolder}",
     },
     remote: {
       url: "https://mcp.example.com/sse?api_key=${REMOTE_KEY}",
@@ -117,11 +118,12 @@ Deno.test("pml import reads VS Code's inputs and variables", async () => {
   assert.deepEqual(vscode.take, {
     perplexity: {
       command: "npx",
-      args: ["-y", "ppx", "--root=./src"],
+      args: ["-y", "ppx", "--root=${workspaceFolder}/src"],
       env: { PERPLEXITY_API_KEY: "${PERPLEXITY_KEY}" },
+      envFile: "${workspaceFolder}/.env",
     },
   });
-  assert.deepEqual(vscode.json.take[0].left, ["envFile"]);
+  assert.deepEqual(vscode.json.take[0].left, []);
   assert.match(vscode.skip.strange, /it uses command, which only the client fills in/);
 });
 
@@ -141,6 +143,9 @@ Deno.test("pml import reads Codex' TOML", async () => {
     },
   });
   assert.deepEqual(codex.skip, { off: "it is disabled" });
+  const [left] = codex.json.take.flatMap((each: { left: unknown[] }) => each.left);
+  assert.equal(left.key, "startup_timeout_sec");
+  assert.match(left.why, /PML waits/);
 });
 
 Deno.test("pml import reads Windsurf's file", async () => {

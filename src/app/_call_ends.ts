@@ -8,6 +8,7 @@ import { Journal } from "../audit/journal.ts";
 import { Records } from "../audit/records.ts";
 import type { PassCall, PassOutcome } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId } from "../core/tool_id.ts";
 import { restless } from "../permissions/trust_gate.ts";
 import type { CallPathOptions } from "./call_path.ts";
 import { Deadlines } from "./deadline.ts";
@@ -25,11 +26,14 @@ export function openRecords({ policy, redactor, log, metrics }: CallPathOptions)
   });
 }
 
-/** Returns the deadlines of calls, by the limits of each moment. */
+/** Returns the deadlines of calls, by the limits of each moment and of each server. */
 export function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
-  return new Deadlines(() => {
+  return new Deadlines((id) => {
     const { callMs, callMaxMs } = policy.now.config.limits;
-    return { callMs, capMs: callMaxMs, heldMs: backlog?.fullMs ?? 0 };
+    const own = policy.definitionOf(splitToolId(id).server);
+    const { timeoutMs = callMs } = own?.kind === "deno" ? {} : own ?? {};
+    const capMs = Math.max(callMaxMs, timeoutMs);
+    return { callMs: timeoutMs, capMs, heldMs: backlog?.fullMs ?? 0 };
   });
 }
 

@@ -20,5 +20,6 @@ export function keysFor(policy: Policy, own: KeysOptions): KeysOptions {
       return isPoor() ? { ...NO_KEYS, home: join(environment.home, "no keys") } : environment;
     },
     trusted: () => isPoor() ? undefined : own.trusted(),
+    isWithheld: isPoor,
   };
 }

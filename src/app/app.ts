@@ -85,6 +85,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const own: KeysOptions = {
     environment: () => policy.now.loaded.environment,
     trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
+    folders: () => policy.folders,
     register: (value) => void redactor.register(value),
     warn: (message) => log.warn(message),
   };

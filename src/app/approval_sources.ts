@@ -5,6 +5,7 @@
  * @module
  */
 
+import { envFileNames } from "../config/env_file.ts";
 import type { ServerDefinition } from "../config/servers.ts";
 import { serverText } from "../config/shown.ts";
 import { PmlError } from "../core/errors.ts";
@@ -18,6 +19,7 @@ import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { fqdnOf } from "../registry/fqdn.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import { assertTrusted } from "./workspace_code.ts";
 
 /** What approvals are found in. */
 export interface ApprovalSources {
@@ -69,11 +71,14 @@ export function ownApproval(
       serverText(own, {
         isOfUser: policy.now.loaded.person.servers.includes(own),
         register: policy.register,
+        fileNames: envFileNames(own, policy.folders),
       }),
     identity: () => Promise.resolve(identity()),
     approvedDefinitions: (tools) => pins.approvedDefinitions(identity(), tools),
-    unapproved: async (call) =>
-      await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity }),
+    unapproved: async (call) => {
+      assertTrusted(own, policy);
+      return await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity });
+    },
     // What the policy asks about blocks the server.
     isGiven: (definition) => pins.isPassed(identity(), definition),
   };

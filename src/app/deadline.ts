@@ -31,15 +31,15 @@ const REPORT_MS = 5_000;
 
 /** The deadlines of calls. One timer looks at all of them. */
 export class Deadlines implements Disposable {
-  readonly #limits: () => Deadline;
+  readonly #limits: (id: ToolId) => Deadline;
   readonly #reportMs: number;
   readonly #running = new Set<Running>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** When the timer goes off; never if it is not set. */
   #at = Infinity;
 
-  /** Takes the limits, which are asked for at each look, and how often PML reports. */
-  constructor(limits: () => Deadline, reportMs: number = REPORT_MS) {
+  /** Takes the limits of calls, which are asked for at each look, and how often PML reports. */
+  constructor(limits: (id: ToolId) => Deadline, reportMs: number = REPORT_MS) {
     this.#limits = limits;
     this.#reportMs = reportMs;
   }
@@ -49,7 +49,8 @@ export class Deadlines implements Disposable {
    * heard of the call, its `onProgress` receives reports of PML, which do not extend the deadline.
    */
   begin(call: Pick<Call, "id" | "onProgress">, end: (error: PmlError) => void): Running {
-    const running = new Running(call, { limits: this.#limits, reportMs: this.#reportMs, end });
+    const limits = () => this.#limits(call.id);
+    const running = new Running(call, { limits, reportMs: this.#reportMs, end });
     this.#running.add(running);
     this.#wake(running.next());
     return running;

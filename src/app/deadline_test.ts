@@ -22,6 +22,16 @@ function isCode(code: string): (error: unknown) => boolean {
   return (error) => error instanceof PmlError && error.code === code;
 }
 
+Deno.test("a call ends at the time limit that its server has", async () => {
+  const limits = (id: string) => id === "slow:tool" ? 10_000 : 20;
+  using deadlines = new Deadlines((id) => ({ callMs: limits(id), capMs: 20_000 }));
+  const over = Promise.withResolvers<PmlError>();
+  const slow = deadlines.begin({ id: toolId("slow", "tool") }, assert.fail);
+  deadlines.begin({ id: toolId("quick", "tool") }, over.resolve);
+  assert.equal((await over.promise).code, "TIMED_OUT");
+  deadlines.end(slow);
+});
+
 Deno.test("deadlineGate() frees the caller although the tool ignores its signal", async () => {
   const call = deadlineGate(new Deadlines(() => ({ callMs: 20, capMs: 1_000 })))(() =>
     new Promise(() => {})

@@ -4,9 +4,11 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import type { Redactor } from "../audit/redact.ts";
+import { envFilePath } from "../config/env_file.ts";
 import type { Keys } from "../config/keys.ts";
-import type { HttpDefinition, StdioDefinition } from "../config/servers.ts";
+import { type HttpDefinition, type StdioDefinition, textsOfProgram } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
@@ -39,26 +41,28 @@ export class DefinitionValues {
     this.#options = options;
     this.#isFromRegistry = options.registryOf !== undefined;
     this.stdio = options.keys.maker(
-      ({ env, args }: StdioDefinition) => ({ env, args: Object.fromEntries(args.entries()) }),
-      (own, { env, args }) => {
+      textsOfProgram,
+      (own, { command, args, cwd, env }, variables) => {
         const { config: { workspace, home }, loaded: { file } } = options.policy.now;
-        const { name, command, tools, cwd = workspace, confine = false } = own;
+        const { name, tools, confine = false } = own;
         const values = {
           args: Object.values(args),
           env: this.#isFromRegistry ? withoutEmpty(env, own.env) : env,
+          cwd: resolve(workspace, cwd?.[""] ?? ""),
         };
-        const data = dataFolder({ home, workspace, name });
+        const filled = withDataFolder(values, dataFolder({ home, workspace, name }));
         return {
           name,
-          command,
-          ...withDataFolder(values, data),
-          cwd,
+          command: command?.[""] ?? own.command,
+          ...filled,
+          env: { ...Object.fromEntries(variables), ...filled.env },
           isGuest: !(own.cwd ?? file?.servers.includes(own)),
           tools,
           confine,
           definition: own,
         };
       },
+      (own) => envFilePath(own, options.policy.folders),
     );
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>

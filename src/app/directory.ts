@@ -19,6 +19,7 @@ import type { Policy } from "../policy/policy.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
 import type { RegistryServers } from "./registry_servers.ts";
+import { whyUntrusted } from "./workspace_code.ts";
 
 /** What servers are gathered from. */
 export interface DirectoryOptions {
@@ -111,7 +112,7 @@ export class Directory {
       ...listing({ name, kind, origin: "private" }, own),
       title,
       settings,
-      blocked: () => policy.blocked(name),
+      blocked: () => policy.blocked(name) ?? whyUntrusted(own, policy),
     };
   }
 

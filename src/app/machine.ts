@@ -5,7 +5,7 @@
  * @module
  */
 
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import protectedPaths from "../../config/protected-paths.json" with { type: "json" };
 import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
@@ -20,6 +20,7 @@ import type { Keys } from "../config/keys.ts";
 import type { Check } from "../core/check.ts";
 import { ending, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
+import { withFolders } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
@@ -113,9 +114,9 @@ export class Machine implements AsyncDisposable {
   );
   readonly #closing = new AbortController();
   /** Returns what stays closed: what servers run from is not for modules to write. */
-  readonly #protection = memoized(({ servers, workspace }: Config) => ({
+  readonly #protection = memoized(({ servers }: Config) => ({
     ...protectedPaths,
-    paths: servers.flatMap((server) => codeOf(server, workspace)),
+    paths: servers.flatMap((server) => codeOf(server, this.#options.policy.folders)),
   }));
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
@@ -207,7 +208,8 @@ export class Machine implements AsyncDisposable {
     const { Trial } = await import("../stdio/learn.ts");
     const { loaded: { environment }, config: { workspace } } = policy.now;
     const own = policy.definitionOf(server);
-    const { env = {}, cwd = workspace } = own?.kind === "stdio" ? own : {};
+    const { env = {}, cwd: written = "" } = own?.kind === "stdio" ? own : {};
+    const cwd = resolve(workspace, withFolders(written, policy.folders));
     const { home, userHome } = environment;
     const isHeld = (await this.layer()).kind !== "none";
     const where = {

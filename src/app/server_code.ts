@@ -5,18 +5,28 @@
  */
 
 import { resolve } from "node:path";
+import { envFilePath } from "../config/env_file.ts";
 import type { ServerDefinition } from "../config/servers.ts";
+import { type Folders, withFolders } from "../core/folder_variables.ts";
 
 /** The names of files that run. */
 const CODE = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/i;
 
-/** Returns the files that a server runs from, as far as its definition names them. */
-export function codeOf(server: ServerDefinition, workspace: string): readonly string[] {
+/**
+ * Returns the files that a server runs from, as far as its definition names them, and the file of
+ * its variables.
+ */
+export function codeOf(server: ServerDefinition, folders: Folders): readonly string[] {
   if (server.kind === "deno") return [server.path];
   if (server.kind !== "stdio") return [];
-  const { command, args, cwd = workspace } = server;
+  const { workspaceFolder } = folders;
+  const fill = (text: string) => withFolders(text, folders);
+  const command = fill(server.command);
+  const args = server.args.map(fill);
+  const cwd = resolve(workspaceFolder, fill(server.cwd ?? ""));
   // A path may have blanks, and an argument may be a line of a shell.
   const words = [command, ...args].flatMap((one) => [one, ...one.split(/[\s"'`;&|()=]+/)]);
   const files = words.filter((one) => CODE.test(one) || one === command && one.includes("/"));
-  return files.map((one) => resolve(cwd, one));
+  const variables = envFilePath(server, folders) ?? [];
+  return [...files.map((one) => resolve(cwd, one)), variables].flat();
 }

@@ -178,7 +178,7 @@ function detailsOf({ left, variables, name, definition }: ImportableServer): rea
       const now = where === undefined ? "" : `; its value is in ${where}`;
       return [`    it needs ${name}, which is ${isSet ? "" : "not "}set${now}`];
     }),
-    ...(left.length === 0 ? [] : [`    left out: ${left.map((key) => quoted(key)).join(", ")}`]),
+    ...left.map(({ key, why }) => `    left out: ${quoted(key)} (${why})`),
   ];
 }
 

@@ -5,11 +5,15 @@
  * @module
  */
 
-import { basename, resolve } from "node:path";
+import { isAbsolute } from "node:path";
+import { WORKSPACE_FOLDER } from "../core/folder_variables.ts";
 import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
+import { leftOf, type LeftOut } from "./_client_left.ts";
 import { variableName } from "./_secret_words.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
-import type { HttpDefinition } from "./servers.ts";
+import { type HttpDefinition, timeoutOf } from "./servers.ts";
+
+export type { LeftOut } from "./_client_left.ts";
 
 /** A server in the form of PML's `mcpServers`, before the schema checked it. */
 export interface ClientDefinition {
@@ -17,11 +21,13 @@ export interface ClientDefinition {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  readonly envFile?: string;
   readonly type?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly oauth?: HttpDefinition["oauth"];
-  readonly tools?: readonly string[];
+  readonly tools?: readonly string[] | Readonly<Record<string, { readonly disabled: true }>>;
+  readonly timeout?: number;
 }
 
 /**
@@ -29,19 +35,14 @@ export interface ClientDefinition {
  * none.
  */
 export type Converted =
-  | { readonly definition: ClientDefinition; readonly left: readonly string[] }
+  | { readonly definition: ClientDefinition; readonly left: readonly LeftOut[] }
   | { readonly why: string };
 
 const KINDS = ["stdio", "http", "sse", "streamable-http", "streamableHttp"];
-const KNOWN =
-  "type command args env cwd url serverUrl httpUrl headers http_headers env_http_headers env_vars \
-bearer_token_env_var tools enabled_tools includeTools disabled enabled description timeout oauth \
-auth scopes source".split(" ");
 /** What PML knows of a sign-in. */
 const SIGN_IN = ["client_id", "client_secret", "scopes", "redirect_port"];
 /** Variables that PML itself replaces. */
 const OURS = /^\$\{\w+(:-[^}]*)?\}$/;
-const FOLDERS = /^(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator)$/;
 
 /** Converts an entry, or returns why PML cannot run the server. */
 export function converted(entry: ClientEntry, place: ClientPlace): Converted {
@@ -59,24 +60,31 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   if (unknown.size > 0) {
     return { why: `it uses ${[...unknown].join(", ")}, which only the client fills in` };
   }
-  const left = [...Object.keys(said), ...signInOf(said).map(([key]) => key)]
-    .filter((key) => ![...KNOWN, ...SIGN_IN].includes(key));
-  const { cwd: folder, ...rest } = definition;
-  const cwd = typeof folder === "string" ? resolve(place.root, folder) : folder;
-  // A server without a folder of its own runs in the workspace.
-  return { definition: cwd === undefined || cwd === place.root ? rest : { ...rest, cwd }, left };
+  const { timeout: limit, tool_timeout_sec: seconds } = said;
+  const timeout = timeoutOf(typeof seconds === "number" ? seconds * 1_000 : limit);
+  const signIn = signInOf(said).map(([key]) => key).filter((key) => !SIGN_IN.includes(key));
+  const left = leftOf(said, {
+    isProgram: url === undefined,
+    signIn,
+    hasTimeout: timeout !== undefined,
+  });
+  return { definition: { ...definition, ...defined({ timeout }) }, left };
 }
 
 function stdioOf(said: ClientEntry["said"]): object {
-  const { command, args, env, cwd, env_vars } = said;
+  const { command, args, env, cwd, envFile, env_vars } = said;
   // Codex lists variables that are passed on unchanged.
-  const passed = textsOf(env_vars).map((name) => [name, `\${${name}}`]);
+  const passed = (Array.isArray(env_vars) ? env_vars : [])
+    .map((one) => isObject(one) && one.source !== "remote" ? one.name : one)
+    .filter((name) => typeof name === "string")
+    .map((name) => [name, `\${${name}}`]);
   const all = { ...objectOf(env), ...Object.fromEntries(passed) };
   return defined({
     command,
     args,
     env: isObject(env ?? {}) ? orNothing(all) : env,
-    cwd,
+    cwd: inWorkspace(cwd),
+    envFile: inWorkspace(envFile),
     tools: toolsOf(said),
   });
 }
@@ -113,10 +121,27 @@ function signInOf(
   });
 }
 
-function toolsOf({ tools, enabled_tools, includeTools }: ClientEntry["said"]): unknown {
+/** Returns the tools to keep, or the settings that switch some off. */
+function toolsOf(said: ClientEntry["said"]): unknown {
+  const { tools, enabled_tools, includeTools } = said;
   const named = enabled_tools ?? includeTools ?? tools;
+  // Codex also has a table of single tools.
+  const single = Object.entries(objectOf(tools))
+    .flatMap(([name, tool]) => objectOf(tool).enabled === false ? [name] : []);
+  const off = [said.disabled_tools, said.excludeTools, said.disabledTools, single].flatMap(textsOf);
   // Some clients write "*" for all tools.
-  return Array.isArray(named) && !named.includes("*") ? named : undefined;
+  if (Array.isArray(named) && !named.includes("*")) {
+    return named.filter((one) => !off.includes(one));
+  }
+  return orNothing(Object.fromEntries(off.map((name) => [name, { disabled: true }])));
+}
+
+/** Returns a path that is relative to the workspace in a form that any file can contain. */
+function inWorkspace(path: unknown): unknown {
+  if (typeof path !== "string" || path === "" || isAbsolute(path) || path.startsWith("${")) {
+    return path;
+  }
+  return path === "." ? WORKSPACE_FOLDER : `${WORKSPACE_FOLDER}/${path.replace(/^\.\//, "")}`;
 }
 
 function orNothing(value: object): object | undefined {
@@ -145,20 +170,20 @@ function filled(
     // opencode writes `{env:NAME}`, and `{file:PATH}`.
     : text.replace(/(?<!\$)\{((?:env|file):[^{}]*)\}/g, "${$1}");
   return braced.replace(/\$\{(?:(input|env):)?([^{}]*)\}/g, (all, from, name: string) => {
+    if (from === "env" && place.environment.get(name) !== undefined) return `\${${name}}`;
     if (from !== undefined) return `\${${variableName(name)}}`;
-    if (OURS.test(all) && !FOLDERS.test(name)) return all;
     switch (name) {
       case "workspaceFolder":
-      case "workspaceRoot":
-        return "."; // the server runs in it
       case "workspaceFolderBasename":
-        return basename(place.root);
       case "userHome":
-        return place.environment.userHome;
+        return all; // PML fills them in at the start
+      case "workspaceRoot":
+        return WORKSPACE_FOLDER;
       case "/":
       case "pathSeparator":
         return "/";
     }
+    if (OURS.test(all)) return all;
     unknown.add(/^\w{1,30}/.exec(name)?.[0] ?? "a variable");
     return all;
   });

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { keysIn } from "../core/folder_variables.ts";
 import type { ClientDefinition } from "./_client_entry.ts";
 import {
   isAddress,
@@ -67,18 +68,26 @@ export class ImportVariables {
 
   /** Reserves the names that a definition already uses, so that no key gets one of them. */
   reserve(definition: ClientDefinition): void {
-    for (const [, name = ""] of JSON.stringify(definition).matchAll(/\$\{(\w+)/g)) {
+    for (const name of keysIn(JSON.stringify(definition))) {
       if (!this.#values.has(name)) this.#values.set(name, this.#known.get(name));
     }
   }
 
   /** Returns the variables that a definition needs. */
   of(definition: ClientDefinition): readonly NeededVariable[] {
-    const names = [...JSON.stringify(definition).matchAll(/\$\{(\w+)(?!\w*:-)/g)];
-    return [...new Set(names.map(([, name = ""]) => name))].map((name) =>
-      this.#wanted.get(name) ??
-        { name, where: undefined, isSet: this.#known.get(name) !== undefined }
+    const { env = {}, args = [], ...rest } = definition;
+    // The program itself replaces what its own variables define.
+    const own = args.map((arg) =>
+      arg.replace(/\$\{(\w+)\}/g, (text, name: string) => Object.hasOwn(env, name) ? "" : text)
     );
+    const references = JSON.stringify([rest, own, env]).replace(/\$\{\w+:-/g, "");
+    return [...new Set(keysIn(references))].flatMap((name) => {
+      const wanted = this.#wanted.get(name);
+      const isSet = this.#known.get(name) !== undefined;
+      // An unset name with a lower-case letter is text.
+      if (wanted === undefined && !isSet && /[a-z]/.test(name)) return [];
+      return [wanted ?? { name, where: undefined, isSet }];
+    });
   }
 
   /** Returns the definition with its keys replaced by variables. */

@@ -244,7 +244,7 @@ function serverSections(certificate: Wanted<string>) {
   const tools = either(list(text(), "strings, or an object of tools"), settings);
   const program = { command: filled };
   const given = { args: texts, env: record(variable, text()) };
-  const running = { cwd: path, tools, confine: flag };
+  const running = { cwd: path, envFile: path, tools, confine: flag };
   const address = { url: url("https://", "http://") };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);

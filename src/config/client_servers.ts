@@ -9,14 +9,14 @@ import { basename } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { defined, isObject, listOf, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
-import { type ClientDefinition, converted } from "./_client_entry.ts";
+import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { Issue } from "./_wanted.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ServerDefinition } from "./servers.ts";
 
-export type { ClientDefinition } from "./_client_entry.ts";
+export type { ClientDefinition, LeftOut } from "./_client_entry.ts";
 export type { NeededVariable } from "./_client_secrets.ts";
 
 /** A server that can be imported. */
@@ -26,7 +26,7 @@ export interface ImportableServer {
   readonly name: string;
   readonly definition: ClientDefinition;
   /** The keys of the client's entry that PML leaves out. */
-  readonly left: readonly string[];
+  readonly left: readonly LeftOut[];
   readonly variables: readonly NeededVariable[];
 }
 
@@ -57,7 +57,7 @@ interface Candidate {
   readonly entry: ClientEntry;
   readonly name: string;
   readonly definition: ClientDefinition;
-  readonly left: readonly string[];
+  readonly left: readonly LeftOut[];
 }
 
 /**
@@ -95,9 +95,9 @@ export function pickServers(
 
 /** Returns a definition as questions show it. */
 export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
-  const { command, args = [], env = {}, cwd, url = "", headers = {}, oauth } = definition;
+  const { command, args = [], env = {}, cwd, envFile, url = "", headers = {}, oauth } = definition;
   if (command === undefined) return { kind: "http", name, url, headers, oauth };
-  return { kind: "stdio", name, command, args, env, ...defined({ cwd }) };
+  return { kind: "stdio", name, command, args, env, ...defined({ cwd, envFile }) };
 }
 
 function candidateOf(

@@ -106,6 +106,99 @@ Deno.test("pickServers() gives equal values one variable, and others none that i
   assert.deepEqual(taken.map(({ definition }) => definition.env?.TOKEN), [d, d]);
 });
 
+Deno.test("pickServers() takes the forms of Copilot, Cline, Codex and Gemini", async () => {
+  using scratch = new Scratch();
+  const mcpServers = {
+    nested: { transport: { type: "http", url: "https://x.y/mcp", headers: { A: "b" } } },
+    named: { transport: "sse", url: "https://x.y/sse" },
+    copilot: { type: "local", command: "node", args: ["a.js"], tools: ["*"], timeout: 90_000 },
+    cline: { command: "x", timeout: 60, disabledTools: ["rm"] },
+    codex: {
+      command: "x",
+      env_vars: ["A_TOKEN", { name: "B_TOKEN", source: "local" }, { name: "C", source: "remote" }],
+      enabled_tools: ["look", "write"],
+      disabled_tools: ["write"],
+      tool_timeout_sec: 1.5,
+    },
+    gemini: { command: "x", excludeTools: ["rm"], trust: true, cwd: "./sub" },
+    quiet: { command: "x" },
+  };
+  const mcp = { allowed: Object.keys(mcpServers).filter((name) => name !== "quiet") };
+  const path = scratch.write("settings.json", JSON.stringify({ mcp, mcpServers }));
+  const place = { environment: scratch.environment(), root: scratch.ws };
+  const entries = await readClientFile({ client: "gemini", path }, place);
+  const { taken, skipped } = pickServers(entries, {
+    ...place,
+    redact: (text) => redactor.redact(text),
+    present: {},
+    builtins: new Set(),
+  });
+  assert.deepEqual(skipped.map(({ entry, why }) => [entry.name, why]), [
+    ["quiet", "it is disabled"],
+  ]);
+  assert.deepEqual(
+    Object.fromEntries(taken.map(({ name, definition }) => [name, definition])),
+    {
+      nested: { url: "https://x.y/mcp", headers: { A: "b" } },
+      named: { type: "sse", url: "https://x.y/sse" },
+      copilot: { command: "node", args: ["a.js"], timeout: 90_000 },
+      cline: { command: "x", tools: { rm: { disabled: true } }, timeout: 60_000 },
+      codex: {
+        command: "x",
+        env: { A_TOKEN: "${A_TOKEN}", B_TOKEN: "${B_TOKEN}" },
+        tools: ["look"],
+        timeout: 1_500,
+      },
+      gemini: {
+        command: "x",
+        tools: { rm: { disabled: true } },
+        cwd: "${workspaceFolder}/sub",
+      },
+    },
+  );
+  assert.deepEqual(taken.flatMap(({ left }) => left), [
+    { key: "env_vars.C", why: "its value is on another machine of the client" },
+    { key: "trust", why: "only rules of PML allow calls" },
+  ]);
+});
+
+Deno.test("pickServers() names each key that it leaves out, with the reason", async () => {
+  const { taken: [one] } = await pick({
+    a: {
+      command: "x",
+      headers: { A: "b" },
+      alwaysAllow: ["rm"],
+      odd: 1,
+      description: "d",
+      timeout: "1",
+    },
+  });
+  assert.deepEqual(one?.left.map(({ key }) => key).sort(), [
+    ...["alwaysAllow", "description", "headers", "odd", "timeout"],
+  ]);
+  for (const { why } of one?.left ?? []) assert.match(why, /\w{3}/);
+});
+
+Deno.test("pickServers() keeps folder variables and needs no key for them, or for text", async () => {
+  const { taken: [one] } = await pick({
+    a: {
+      command: "${workspaceFolder}/run.sh",
+      args: ["${workspaceRoot}/a", "Hello ${name}", "${userHome}${/}x", "Key:${TOKEN}"],
+      env: { TOKEN: "Bearer abcdefghij", BASE: "${workspaceFolderBasename}" },
+      cwd: ".",
+      envFile: "${workspaceFolder}/.env",
+    },
+  });
+  assert.deepEqual(one?.definition, {
+    command: "${workspaceFolder}/run.sh",
+    args: ["${workspaceFolder}/a", "Hello ${name}", "${userHome}/x", "Key:${TOKEN}"],
+    env: { TOKEN: "Bearer ${A_TOKEN}", BASE: "${workspaceFolderBasename}" },
+    cwd: "${workspaceFolder}",
+    envFile: "${workspaceFolder}/.env",
+  });
+  assert.deepEqual(one?.variables.map(({ name }) => name), ["A_TOKEN"]);
+});
+
 Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /wants as command/],

@@ -109,18 +109,19 @@ export async function readClientFile(
     ? ["mcpServers", "servers", "context_servers", "mcp"]
     : [tableOf(client)];
   const near = inside === undefined ? 2 : 1;
-  const { excluded, servers } = objectOf(value.mcp);
-  const off = listOf(excluded);
+  const { excluded, allowed, servers } = objectOf(value.mcp);
+  const isOff = (name: string) =>
+    listOf(excluded).includes(name) || Array.isArray(allowed) && !allowed.includes(name);
   return [
     ...projectsOf(value, root).flatMap(([name, project]) =>
-      entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, off })
+      entriesOf(project, { file, key: ["projects", name, "mcpServers"], near: 0, isOff })
     ),
     ...tables.flatMap((table) => {
       // A later form of opencode's file has one level more.
       const isDeep = table === "mcp" && isObject(servers) && !isServer(servers);
       return isDeep
-        ? entriesOf(objectOf(value.mcp), { file, key: ["mcp", "servers"], near, off })
-        : entriesOf(value, { file, key: [table], near, off });
+        ? entriesOf(objectOf(value.mcp), { file, key: ["mcp", "servers"], near, isOff })
+        : entriesOf(value, { file, key: [table], near, isOff });
     }),
   ];
 }
@@ -231,11 +232,11 @@ function projectsOf(
 
 function entriesOf(
   holder: Record<string, unknown>,
-  { file: { client, path }, key, near, off }: {
+  { file: { client, path }, key, near, isOff }: {
     readonly file: ClientFile;
     readonly key: readonly string[];
     readonly near: number;
-    readonly off: readonly unknown[];
+    readonly isOff: (name: string) => boolean;
   },
 ): readonly ClientEntry[] {
   const table = holder[key.at(-1) ?? ""] ?? {};
@@ -244,7 +245,7 @@ function entriesOf(
   return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {
     const [name, entry] = one;
     const said = isObject(entry) ? plain(entry) : {};
-    const disabled = said.disabled === true || said.enabled === false || off.includes(name);
+    const disabled = said.disabled === true || said.enabled === false || isOff(name);
     return { client, path, key: [...key, name], name, said, near, disabled };
   });
 }
@@ -253,14 +254,20 @@ function isServer(entry: unknown): boolean {
   return isObject(entry) && (entry.command !== undefined || entry.url !== undefined);
 }
 
-/** Returns an entry of opencode, or an old one of Zed, with the keys that other clients have. */
+/**
+ * Returns an entry of opencode, Copilot or Cline, or an old one of Zed, with the keys that other
+ * clients have.
+ */
 function plain(entry: Record<string, unknown>): Record<string, unknown> {
+  const { transport, ...outer } = entry;
+  if (isObject(transport)) return plain({ ...outer, ...transport });
+  if (typeof transport === "string") return plain({ type: transport, ...outer });
   const { command, type, environment, ...rest } = entry;
   const isOwn = type === "local" || type === "remote";
   if (Array.isArray(command)) {
     return { command: command[0], args: command.slice(1), env: environment ?? {}, ...rest };
   }
-  if (isOwn) return rest;
+  if (isOwn) return { ...rest, ...typeof command === "string" && { command } };
   if (!isObject(command)) return entry;
   return { ...rest, command: command.path, args: command.args, env: command.env ?? {} };
 }

@@ -5,13 +5,21 @@
  */
 
 import { keyHint, PmlError } from "../core/errors.ts";
+import { type Folders, OWN_VARIABLES } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
 
 /** The values of a definition as they were written, by the kind of place where they stand. */
 export type DefinitionTexts = Readonly<
   Partial<
     Record<
-      "args" | "env" | "headers" | "oauth" | "url" | "arguments",
+      | "args"
+      | "arguments"
+      | "command"
+      | "cwd"
+      | "env"
+      | "headers"
+      | "oauth"
+      | "url",
       Readonly<Record<string, string>>
     >
   >
@@ -26,24 +34,40 @@ export interface VariableReference {
   readonly at: string;
 }
 
-// `${dataFolder}` is no variable: PML replaces it itself.
-const REFERENCE = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
+const REFERENCE = new RegExp(`\\$\\{(?!${OWN_VARIABLES}\\})(\\w+)(?::-([^}]*))?\\}`, "g");
+/** Also matches the folders. The folder of a server's data is replaced later. */
+const FILLED = /\$\{(?!dataFolder\})(\w+)(?::-([^}]*))?\}/g;
 /** The longest value of a variable. No key is as long, and command lines have similar limits. */
 const LONGEST = 32_768;
 /** The characters that a line of an HTTP request may contain. */
 const LINE = /^[\t\x20-\x7e]*$/;
+/** The kinds of places that contain no text for people. */
+const SENT = ["headers", "oauth", "url"];
+/** The kinds of places in which a name of the definition's own `env` has the value from there. */
+const OF_PROGRAM = ["command", "cwd", "env"];
 
-/** Returns every variable that a definition uses. */
+/**
+ * Returns every variable that a definition uses, without the names that its own `env` defines. In
+ * `args` such a name is the program's to replace: PML would show a key to every list of processes.
+ */
 export function referencesIn(given: DefinitionTexts): readonly VariableReference[] {
+  const { env = {} } = given;
   return Object.entries(given).flatMap(([kind, values]) =>
     Object.entries(values).flatMap(([key, value]) =>
-      [...value.matchAll(REFERENCE)].map(([, name = "", otherwise]) => ({
-        name,
-        otherwise,
-        at: `${kind}.${key}`,
-      }))
+      [...value.matchAll(REFERENCE)]
+        .filter(([, name = ""]) => !isOfEnv(name, { env, kind, key }))
+        .map(([, name = "", otherwise]) => ({ name, otherwise, at: `${kind}.${key}` }))
     )
   );
+}
+
+/**
+ * Returns whether a server cannot start without a variable. A name with a lower-case letter that is
+ * not set is taken for text, such as `Hello ${name}`, except where a request is sent with it.
+ */
+export function mustBeSet({ name, otherwise, at }: VariableReference): boolean {
+  const [kind = ""] = at.split(".", 1);
+  return otherwise === undefined && (SENT.includes(kind) || !/[a-z]/.test(name));
 }
 
 /**
@@ -52,26 +76,57 @@ export function referencesIn(given: DefinitionTexts): readonly VariableReference
  */
 export function expanded<T extends DefinitionTexts>(
   given: T,
-  { get, server }: {
+  { get, server, folders }: {
     readonly get: (name: string) => string | undefined;
     readonly server: string;
+    readonly folders?: Folders | undefined;
   },
 ): T {
-  const missing = referencesIn(given).filter(({ name, otherwise }) =>
-    otherwise === undefined && get(name) === undefined
+  const missing = referencesIn(given).filter((reference) =>
+    mustBeSet(reference) && get(reference.name) === undefined
   );
   if (missing.length > 0) throw missingError(server, missing);
-  const fill = (kind: string, value: string) =>
-    value.replace(REFERENCE, (_, name: string, otherwise = "") => {
-      const found = get(name);
-      if (found !== undefined) mustFit(found, { name, kind, server });
-      return found ?? otherwise;
+  const { env = {} } = given;
+  const valueOf = (name: string, kind: string) => {
+    const found = folders && Object.hasOwn(folders, name)
+      ? folders[name as keyof Folders]
+      : get(name);
+    if (found !== undefined) mustFit(found, { name, kind, server });
+    return found;
+  };
+  /** `open` contains the names in `env` whose values are being replaced. */
+  const fill = (value: string, kind: string, open: readonly string[]): string =>
+    value.replace(FILLED, (text, name: string, otherwise?: string) => {
+      const own = env[name];
+      if (own === undefined || open.includes(name)) return valueOf(name, kind) ?? otherwise ?? text;
+      if (kind === "args") return text;
+      if (OF_PROGRAM.includes(kind)) return fill(own, kind, [...open, name]);
+      return valueOf(name, kind) ?? otherwise ?? text;
     });
   const filled = Object.entries(given).map(([kind, values]) => [
     kind,
-    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, fill(kind, value)])),
+    Object.fromEntries(
+      Object.entries(values).map(([key, value]) => [
+        key,
+        fill(value, kind, kind === "env" ? [key] : []),
+      ]),
+    ),
   ]);
   return Object.fromEntries(filled); // the same keys as before
+}
+
+/** Returns whether a name at a place has its value from the definition's own `env`. */
+function isOfEnv(
+  name: string,
+  { env, kind, key }: {
+    readonly env: Readonly<Record<string, string>>;
+    readonly kind: string;
+    readonly key: string;
+  },
+): boolean {
+  const isOwn = Object.hasOwn(env, name);
+  return isOwn &&
+    (kind === "args" || OF_PROGRAM.includes(kind) && !(kind === "env" && key === name));
 }
 
 /**

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { PmlError } from "../core/errors.ts";
+import { foldersOf } from "../core/folder_variables.ts";
 import { expanded, referencesIn } from "./expand.ts";
 
 const from = (set: Record<string, string>) => ({
@@ -57,6 +58,50 @@ Deno.test("expanded() refuses a value that cannot be sent, by the name of its va
       return true;
     });
   }
+});
+
+Deno.test("expanded() replaces names of the definition's own env everywhere but in args", () => {
+  const given = {
+    env: { TOKEN: "${TOKEN}", BASE: "/b", FULL: "${BASE}/c", DEEP: "${FULL}/d", LOOP: "${LOOP}" },
+    args: { "0": "Authorization:${TOKEN}", "1": "${OTHER}" },
+    cwd: { "": "${DEEP}" },
+  };
+  assert.deepEqual(expanded(given, from({ TOKEN: "key", OTHER: "o", BASE: "/user", LOOP: "l" })), {
+    env: { TOKEN: "key", BASE: "/b", FULL: "/b/c", DEEP: "/b/c/d", LOOP: "l" },
+    args: { "0": "Authorization:${TOKEN}", "1": "o" },
+    cwd: { "": "/b/c/d" },
+  });
+  assert.deepEqual(referencesIn(given).map(({ at }) => at), ["env.TOKEN", "env.LOOP", "args.1"]);
+});
+
+Deno.test("expanded() does not follow variables of an env that name each other in a circle", () => {
+  const given = { env: { A: "${B}", B: "${A}" } };
+  assert.deepEqual(expanded(given, from({})), { env: { A: "${A}", B: "${B}" } });
+});
+
+Deno.test("expanded() takes an unset name with a lower-case letter for text, except in requests", () => {
+  const given = { args: { "0": "Hello ${name}", "1": "${known}" }, env: { A: "${x:-y}" } };
+  assert.deepEqual(expanded(given, from({ known: "k" })), {
+    args: { "0": "Hello ${name}", "1": "k" },
+    env: { A: "y" },
+  });
+  const sent = { headers: { Authorization: "Bearer ${token}" } };
+  assert.throws(() => expanded(sent, from({})), { code: "KEY_MISSING" });
+  assert.throws(() => expanded({ args: { "0": "${NAME}" } }, from({})), { code: "KEY_MISSING" });
+});
+
+Deno.test("expanded() fills in folders once, whatever their names contain", () => {
+  const workspace = "/home/me/${TOKEN} ${userHome}";
+  const folders = foldersOf({ workspace, userHome: "/home/me" });
+  const given = {
+    args: { "0": "${workspaceFolder}/a", "1": "${workspaceFolderBasename}", "2": "${dataFolder}" },
+    headers: { "X-Home": "${userHome}" },
+  };
+  assert.deepEqual(referencesIn(given), []);
+  assert.deepEqual(expanded(given, { ...from({ TOKEN: "key" }), folders }), {
+    args: { "0": `${workspace}/a`, "1": "${TOKEN} ${userHome}", "2": "${dataFolder}" },
+    headers: { "X-Home": "/home/me" },
+  });
 });
 
 Deno.test("referencesIn() tells each variable, what stands for it, and where", () => {

@@ -11,6 +11,7 @@
 
 import { join } from "node:path";
 import { PmlError, shownPlace } from "../core/errors.ts";
+import type { Folders } from "../core/folder_variables.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { isOwn, isSteering } from "../core/steering.ts";
@@ -18,6 +19,7 @@ import { stampAt } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
+import { type FileVariables, readEnvFile } from "./env_file.ts";
 import { type DefinitionTexts, expanded, referencesIn } from "./expand.ts";
 import type { FixedOptions, FixedValues } from "./fixed_arguments.ts";
 
@@ -32,6 +34,10 @@ export interface KeysOptions {
   readonly environment: () => Pick<Environment, "get" | "apiKey" | "home">;
   /** Returns the root of the workspace, if its file is trusted. */
   readonly trusted: () => string | undefined;
+  /** Returns the values of the folder variables. */
+  readonly folders?: () => Folders;
+  /** Returns whether keys are withheld, because PML works for an identity that may not use them. */
+  readonly isWithheld?: () => boolean;
   /** Registers a secret value. From then on it is removed from every text. */
   readonly register: (value: string) => void;
   readonly warn: (message: string) => void;
@@ -59,6 +65,7 @@ interface FileOfValues {
 
 const NO_KEYS: OutsideKeys = new Map();
 const NO_FILE: FileOfValues = { stamp: undefined, values: new Map() };
+const NO_VARIABLES: FileVariables = new Map();
 
 /**
  * The values of a definition with variables replaced, and the files that they came from.
@@ -93,7 +100,8 @@ export class Keys {
     const now = known.files && this.#sources();
     const isSame = known.files?.every((one, at) => one === now?.[at]) ?? true;
     if (known.values !== undefined && isSame) return known.values as T; // the values of this object, so of its type
-    const values = expanded(given, { get: (name) => this.get(name), server });
+    const folders = this.#options.folders?.();
+    const values = expanded(given, { get: (name) => this.get(name), server, folders });
     const isPlain = referencesIn(given).every(({ name }) =>
       this.find(name)?.from === "the environment"
     );
@@ -104,20 +112,26 @@ export class Keys {
   }
 
   /**
-   * Returns a function that makes a server from a definition. It returns the same server for the
-   * same definition, as long as no value in it changes.
+   * Returns a function that makes a server from a definition and the variables of its file, if
+   * `fileOf` returns the path of one. It returns the same server for the same definition, as long as
+   * no value in it and in the file changes.
    */
   maker<D extends { readonly name: string }, G extends DefinitionTexts, S extends object>(
     givenOf: (own: D) => G,
-    make: (own: D, filled: G) => S,
+    make: (own: D, filled: G, variables: FileVariables) => S,
+    fileOf: (own: D) => string | undefined = () => undefined,
   ): (own: D) => S {
     const parts = memoized((own: D) => ({
       given: givenOf(own),
-      of: memoized((filled: G) => make(own, filled)),
+      of: memoized((filled: G) =>
+        memoized((variables: FileVariables) => make(own, filled, variables))
+      ),
     }));
     return (own) => {
       const { given, of } = parts(own);
-      return of(this.filled(given, own.name));
+      const filled = this.filled(given, own.name);
+      const path = fileOf(own);
+      return of(filled)(path === undefined ? NO_VARIABLES : this.#variablesOf(path, own.name));
     };
   }
 
@@ -197,6 +211,19 @@ export class Keys {
     });
   }
 
+  /** Returns the variables of a server's file: the same map as long as the file is unchanged. */
+  #variablesOf(path: string, server: string): FileVariables {
+    if (this.#options.isWithheld?.()) return NO_VARIABLES;
+    const stamp = stampAt(path);
+    const known = this.#files.get(path);
+    if (known !== undefined && stamp !== undefined && stamp === known.stamp) return known.values;
+    const { values, odd } = readEnvFile(path, server);
+    this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
+    for (const value of values.values()) this.#options.register(value);
+    this.#files.set(path, { stamp, values });
+    return values;
+  }
+
   #sources(): readonly object[] {
     return [this.#outsideNow(), this.kept(), this.#dotenv()];
   }
@@ -219,12 +246,14 @@ export class Keys {
   #read(path: string): Values {
     const text = readPlain(path);
     const { values, odd } = parseDotenv(text ?? "");
-    const [places, why] = text === undefined
-      ? [[path], "it is no plain file of at most 64 KB"]
-      : [odd.map((line) => shownPlace(path, { line })), "it is not NAME=value"];
+    if (text === undefined) this.#warnOf([path], "it is no plain file of at most 64 KB");
+    this.#warnOf(odd.map((line) => shownPlace(path, { line })), "it is not NAME=value");
+    return values;
+  }
+
+  #warnOf(places: readonly string[], why: string): void {
     const shown = places.slice(0, 5).map((place) => quoted(place, 200));
     if (shown.length > 0) this.#options.warn(`Cannot read ${shown.join(", ")}: ${why}`);
-    return values;
   }
 
   #known(value: string | undefined, from: Key["from"]): Key | undefined {

@@ -10,6 +10,7 @@ import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
+import type { DefinitionTexts } from "./expand.ts";
 import type { workspaceSchema } from "./_schema.ts";
 import type { Value } from "./_wanted.ts";
 import type { Path } from "./_syntax.ts";
@@ -47,12 +48,16 @@ export interface StdioDefinition {
   readonly args: readonly string[];
   /** The environment as it was written: `${NAME}` is replaced when the server starts. */
   readonly env: Readonly<Record<string, string>>;
-  /** The working folder, an absolute path. */
+  /** The working folder: an absolute path, or one that begins with a variable. */
   readonly cwd?: string;
+  /** The file with further variables: an absolute path, or one that begins with a folder variable. */
+  readonly envFile?: string;
   /** The tools to keep, if they are listed. All others are ignored. */
   readonly tools?: readonly string[];
   /** The settings for its tools. */
   readonly settings?: ToolSettings;
+  /** The time limit of its calls in milliseconds, in place of `limits.call_ms`. */
+  readonly timeoutMs?: number;
   /** Whether it runs under Deno, with Deno's permissions. */
   readonly confine?: boolean;
   /**
@@ -82,6 +87,8 @@ export interface HttpDefinition {
   readonly tools?: readonly string[];
   /** The settings for its tools. */
   readonly settings?: ToolSettings;
+  /** The time limit of its calls in milliseconds, in place of `limits.call_ms`. */
+  readonly timeoutMs?: number;
   /** The file of authorities that are trusted for it as well; only in the person's file. */
   readonly ca?: string;
   /** The file of the certificate that PML shows it; only in the person's file. */
@@ -127,6 +134,9 @@ function isDisabled(entry: ServerEntry): boolean {
   return "disabled" in entry && entry.disabled === true;
 }
 
+/** No timer of the platform waits longer than 24 days, and `limits.call_ms` at most one. */
+const LONGEST_CALL_MS = 86_400_000;
+
 type DefinitionPlace = {
   readonly title: string;
   readonly path: Path;
@@ -156,16 +166,42 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     const wanted = `tools of this server: "${name}:tool" or "tool"`;
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
+  const timeoutMs = "timeout" in entry ? timeoutOf(entry.timeout) : undefined;
+  const limits = timeoutMs === undefined ? {} : { timeoutMs };
   if ("url" in entry) {
     const { type, url, headers = {}, oauth, ca, cert, key } = entry;
     const isSse = type === "sse" || undefined;
     const at = { url, isSse, headers, oauth, ca, cert, key };
-    return { kind: "http", ...names, ...at, tools, ...settings };
+    return { kind: "http", ...names, ...at, tools, ...limits, ...settings };
   }
   const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
-  const { cwd, confine } = entry;
-  const at = cwd && resolve(folder, cwd);
-  return { kind: "stdio", ...names, command, args, env, cwd: at, tools, confine, ...settings };
+  const { cwd, envFile, confine } = entry;
+  const at = (path: string) => path.startsWith("${") ? path : resolve(folder, path);
+  const paths = { cwd: cwd && at(cwd), ...(envFile && { envFile: at(envFile) }) };
+  const program = { command, args, env, ...paths, tools, confine };
+  return { kind: "stdio", ...names, ...program, ...limits, ...settings };
+}
+
+/**
+ * Returns the milliseconds of a client's `timeout`; undefined if it is no number above 0. A number
+ * below 1,000 is in seconds, as Cline has it: no client waits less than a second.
+ */
+export function timeoutOf(timeout: unknown): number | undefined {
+  if (typeof timeout !== "number" || !(timeout > 0)) return undefined;
+  return Math.min(Math.ceil(timeout < 1_000 ? timeout * 1_000 : timeout), LONGEST_CALL_MS);
+}
+
+/** Returns the texts of a program's definition in which variables are replaced. */
+export function textsOfProgram(
+  { command, args, env, cwd }: StdioDefinition,
+): DefinitionTexts & Required<Pick<DefinitionTexts, "args" | "env">> {
+  return {
+    env,
+    args: Object.fromEntries(args.entries()),
+    // The name of the program itself is written out: policies and questions depend on it.
+    ...(/[\\/][^\\/$]+$/.test(command) && { command: { "": command } }),
+    ...(cwd !== undefined && { cwd: { "": cwd } }),
+  };
 }
 
 /** Returns the settings of each tool. Reports problems, such as two tools with one name. */

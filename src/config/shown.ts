@@ -4,6 +4,7 @@
  * @module
  */
 
+import { keysIn } from "../core/folder_variables.ts";
 import { quoted, visible } from "../core/json.ts";
 import { REDACTED } from "../core/key_kinds.ts";
 import { plainCommand } from "../core/plain_command.ts";
@@ -36,6 +37,11 @@ export interface ValueOptions {
   readonly isOfUser?: boolean;
   /** Is called with each shown value that looks like a secret, so that logs redact it. */
   readonly register?: ((value: string) => void) | undefined;
+  /**
+   * The names of the variables in the server's `envFile`; undefined if the file was not read, as
+   * before the file that names it is trusted.
+   */
+  readonly fileNames?: readonly string[] | undefined;
 }
 
 /**
@@ -106,13 +112,19 @@ export function serverText(server: ServerDefinition, options: ValueOptions = {})
       const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
       return `runs the command ${command} ${at}${how}${steers}${installs}${
         given("variables", server.env)
-      }`;
+      }${envFileText(server.envFile, options.fileNames)}`;
     }
     case "http":
       return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}${
         given("sign-in settings", texts(server.oauth))
       }`;
   }
+}
+
+function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {
+  if (envFile === undefined) return "";
+  const all = names === undefined ? "" : `: ${names.join(", ") || "none"}`;
+  return `, is given the variables of the file ${quoted(envFile, WHOLE)}${all}`;
 }
 
 function texts(values: object = {}): Readonly<Record<string, string>> {
@@ -150,7 +162,7 @@ function valuesText(
   },
 ): string {
   const texts = Object.entries(values).map(([name, value]) => {
-    const keys = [...value.matchAll(/\$\{(?!dataFolder\})(\w+)/g)].map(([, key]) => key).join(", ");
+    const keys = keysIn(value).join(", ");
     const from = keys === "" ? "" : ` (from ${keys})`;
     const isFilled = keys !== "" && value.replaceAll(/\$\{\w+\}/g, "") === "";
     if (isFilled) return name + from;

@@ -5,9 +5,9 @@
  */
 
 import type { Config } from "./config.ts";
-import { referencesIn, type VariableReference } from "./expand.ts";
+import { type DefinitionTexts, mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
-import type { ServerDefinition } from "./servers.ts";
+import { type ServerDefinition, textsOfProgram } from "./servers.ts";
 
 /** A variable that a server or a registry needs. */
 export interface WantedKey {
@@ -53,10 +53,10 @@ export function wantedKeys(
 
 function wishesOf(server: ServerDefinition, granted: readonly string[]): readonly KeyUse[] {
   const by = server.name;
-  const wish = ({ name, otherwise }: VariableReference) => ({
-    name,
+  const wish = (reference: VariableReference) => ({
+    name: reference.name,
     by,
-    isRequired: otherwise === undefined,
+    isRequired: mustBeSet(reference),
   });
   const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
     referencesIn({ arguments: textsIn(setting.arguments ?? {}) }).map(wish)
@@ -66,12 +66,12 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
     const own = granted.filter((name) => name !== "*");
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
-  const given = server.kind === "http"
+  const given: DefinitionTexts = server.kind === "http"
     ? {
       url: { "": server.url },
       headers: server.headers,
       oauth: { client_secret: server.oauth?.client_secret ?? "" },
     }
-    : { env: server.env, args: Object.fromEntries(server.args.entries()) };
+    : textsOfProgram(server);
   return [...referencesIn(given).map(wish), ...tools];
 }

@@ -27,6 +27,8 @@ export interface Pinned {
   readonly env?: readonly string[] | undefined;
   /** The headers that are sent to the server, in the same form. */
   readonly headers?: readonly string[] | undefined;
+  /** The names of the variables in the `envFile` of the definition. Not part of `pml.lock`. */
+  readonly envFile?: readonly string[] | undefined;
   /** The hash of everything else in the registry's manifest that matters. */
   readonly manifest?: string | undefined;
 }

@@ -22,7 +22,8 @@ type Kept = Pick<PinState, "lock" | "home">;
 
 /** Returns the pins with others added. */
 export function pinsAfter({ lock, home }: Kept, pins: readonly Pin[]): Kept {
-  const shared = pins.filter(({ identity }) => identity.origin !== "person");
+  const shared = pins.filter(({ identity }) => identity.origin !== "person")
+    .map((pin) => ({ ...pin, identity: sharedIdentity(pin.identity) }));
   return { lock: shared.reduce(withPin, lock), home: pins.reduce(withPin, home) };
 }
 
@@ -38,8 +39,8 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
 }
 
 /**
- * Returns the changes of a server that trust in its file does not cover: another source, or another
- * package for the same command.
+ * Returns the changes of a server that trust in its file does not cover: another source, another
+ * package for the same command, or other variables in its `envFile`.
  */
 export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
   const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
@@ -52,10 +53,22 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
   const { source, kind, version = was.version, integrity = was.integrity } = pinned;
   const before = { source: was.source, kind };
   if (!isSameCommand) return pinnedChanges(before, { source, kind });
+  const { envFile } = pinned;
   return pinnedChanges(
-    { ...before, version: was.version ?? version, integrity: was.integrity ?? integrity },
-    { source, kind, version, integrity },
+    {
+      ...before,
+      version: was.version ?? version,
+      integrity: was.integrity ?? integrity,
+      envFile: was.envFile ?? envFile,
+    },
+    { source, kind, version, integrity, envFile },
   );
+}
+
+/** Returns the identity as `pml.lock` pins it: without facts that differ between machines. */
+export function sharedIdentity(identity: ServerIdentity): ServerIdentity {
+  const { envFile: _, ...pinned } = identity.pinned;
+  return { ...identity, pinned };
 }
 
 function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): LockEntries {

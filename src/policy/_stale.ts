@@ -10,7 +10,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedChanges } from "../registry/lock.ts";
-import { type Pin, uncovered } from "./_pin_changes.ts";
+import { type Pin, sharedIdentity, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
 /** An unapproved change, without a way to accept it. */
@@ -107,7 +107,7 @@ export function differencesOf(
 ): readonly string[] {
   const shared = identities.filter(({ origin }) => origin !== "person");
   const lines = shared.flatMap((identity) => {
-    const { name, pinned, origin } = identity;
+    const { name, origin, pinned } = sharedIdentity(identity);
     const [locked, approved] = [memberOf(lock, name), memberOf(home, name)];
     if (locked === undefined) {
       return approved === undefined ? [] : [`${name}: approved here, but not in ${LOCK_NAME}`];

@@ -4,11 +4,14 @@
  * @module
  */
 
+import { resolve } from "node:path";
 import { serverEnvironment } from "../config/child_environment.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
+import { type Folders, foldersOf, withFolders } from "../core/folder_variables.ts";
 import type { StdioDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
+import { isSteering } from "../core/steering.ts";
 import type { JudgeOptions, PathVariables } from "../permissions/rules.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
@@ -30,14 +33,19 @@ export interface VariableSources {
 export function variablesOf(
   { config: { servers, workspace }, environment, builtins }: VariableSources,
 ): NonNullable<JudgeOptions["variablesOf"]> {
+  const folders = foldersOf({ workspace, userHome: environment.userHome });
   const ofProgram = memoized((own: StdioDefinition): PathVariables => {
     const known = new Map<string, readonly string[]>(
-      Object.entries(serverEnvironment(environment)).map(([name, value]) => [name, [value]]),
+      Object.entries(serverEnvironment(environment))
+        // The file of variables may set any other name, and is read at the start only.
+        .filter(([name]) => own.envFile === undefined || isSteering(name))
+        .map(([name, value]) => [name, [value]]),
     );
     // A shell sets it to the folder in which it starts, which may be the workspace.
-    known.set("PWD", [...new Set([own.cwd ?? workspace, workspace])]);
+    const cwd = resolve(workspace, withFolders(own.cwd ?? "", folders));
+    known.set("PWD", [...new Set([cwd, workspace])]);
     for (const [name, text] of Object.entries(own.env)) {
-      known.set(name, valuesOf(text, environment));
+      known.set(name, valuesOf(text, { name, own, environment, folders }));
     }
     return (name) => known.get(name);
   });
@@ -49,11 +57,23 @@ export function variablesOf(
   };
 }
 
-/** Returns the value of a variable, or none if it depends on a key that is kept elsewhere. */
-function valuesOf(text: string, { get }: Environment): readonly string[] {
+/**
+ * Returns the value of a variable, or none if it depends on a key that is kept elsewhere, or on
+ * another variable of the definition.
+ */
+function valuesOf(
+  text: string,
+  { name, own: { env }, environment: { get }, folders }: {
+    readonly name: string;
+    readonly own: Pick<StdioDefinition, "env">;
+    readonly environment: Environment;
+    readonly folders: Folders;
+  },
+): readonly string[] {
   let isKnown = true;
-  const value = text.replace(REFERENCE, (_, reference: string) => {
-    const found = get(reference.split(":-", 1)[0] ?? "");
+  const value = withFolders(text, folders).replace(REFERENCE, (_, reference: string) => {
+    const [from = ""] = reference.split(":-", 1);
+    const found = from === name || !Object.hasOwn(env, from) ? get(from) : undefined;
     isKnown &&= found !== undefined;
     return found ?? "";
   });

@@ -7,6 +7,7 @@
  */
 
 import type { ServerDefinition } from "../config/servers.ts";
+import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
@@ -39,6 +40,8 @@ export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
   readonly isShared?: (own: ServerDefinition) => boolean;
   /** Is called with values of workspace definitions that look like secrets, when they are shown. */
   readonly register?: ((value: string) => void) | undefined;
+  /** Returns the names of the variables in the `envFile` of a server; undefined without a file. */
+  readonly fileNames?: (own: ServerDefinition) => readonly string[] | undefined;
 }
 
 /** How long the files are not checked again, in milliseconds. */
@@ -94,14 +97,16 @@ export class Pins {
   /** Returns the identity of a server of a file: the same object until its code changes. */
   identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
     const known = this.#identities.get(own);
-    const isSame = known?.pinned.version === code.version &&
-      known?.pinned.integrity === code.integrity;
-    if (known !== undefined && isSame) return known;
+    const fileNames = this.#options.fileNames?.(own);
+    const isSame = known !== undefined && known.pinned.version === code.version &&
+      known.pinned.integrity === code.integrity &&
+      `${known.pinned.envFile}` === `${fileNames}`;
+    if (isSame) return known;
     const isShared = this.#options.isShared?.(own) === true;
     const { register } = this.#options;
-    const text = serverText(own, { isOfUser: !isShared, register });
+    const text = serverText(own, { isOfUser: !isShared, register, fileNames });
     const origin = isShared ? "workspace" : "person";
-    const identity = ownIdentity(own, { ...code, facts: [text], origin });
+    const identity = ownIdentity(own, { ...code, facts: [text], origin }, fileNames);
     this.#identities.set(own, identity);
     return identity;
   }
@@ -363,6 +368,7 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
     // A definition that was replaced during its start is not treated as the person's own.
     isShared: (own) => !loaded().person.servers.includes(own),
     register: policy.register,
+    fileNames: (own) => envFileNames(own, policy.folders),
     warn,
   });
   policy.onChange((change) => change === "configuration" && pins.forget());
@@ -379,6 +385,7 @@ export interface CodeAtHand {
 function ownIdentity(
   own: ServerDefinition,
   { origin, facts, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
+  envFile: readonly string[] | undefined,
 ): ServerIdentity {
   const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
   const { name } = own;
@@ -387,7 +394,8 @@ function ownIdentity(
       return { name, origin, facts, pinned: base };
     case "stdio": {
       const command = [own.command, ...own.args];
-      return { name, origin, facts, pinned: { ...base, command, env: variablesOf(own.env) } };
+      const pinned = { ...base, command, env: variablesOf(own.env), ...defined({ envFile }) };
+      return { name, origin, facts, pinned };
     }
     case "http": {
       const { url, headers } = own;

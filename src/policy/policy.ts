@@ -4,6 +4,7 @@
  * @module
  */
 
+import { type Folders, foldersOf } from "../core/folder_variables.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
@@ -271,6 +272,12 @@ export class Policy {
     return this.#now.trust.trusted
       ? "its code is not the approved one; calling it, or `pml trust`, asks the person"
       : "the workspace file is not trusted; calling it, or `pml trust`, asks the person";
+  }
+
+  /** The values of the folder variables of definitions. */
+  get folders(): Folders {
+    const { config: { workspace }, loaded: { environment: { userHome } } } = this.#now;
+    return foldersOf({ workspace, userHome });
   }
 
   /** The path of the workspace file, which may not exist. */

@@ -59,6 +59,7 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   },
   env: TEXTS,
   headers: TEXTS,
+  envFile: TEXTS,
   manifest: HASHED,
 };
 

@@ -1,0 +1,69 @@
+/**
+ * Names the keys of a client's entry that an import leaves out, each with the reason.
+ *
+ * @module
+ */
+
+import { isObject, objectOf } from "../core/json.ts";
+
+/** A key of a client's entry that PML leaves out, and the reason. */
+export interface LeftOut {
+  readonly key: string;
+  readonly why: string;
+}
+
+/** The options of `leftOf`. */
+interface LeftOptions {
+  readonly isProgram: boolean;
+  /** The keys of the sign-in that PML does not know. */
+  readonly signIn: readonly string[];
+  /** Whether the entry has a time limit that PML can use. */
+  readonly hasTimeout: boolean;
+}
+
+/** Keys that are converted, and keys that change nothing for PML. */
+const KNOWN =
+  "type command args env cwd envFile url serverUrl httpUrl headers http_headers env_http_headers \
+env_vars bearer_token_env_var tools enabled_tools disabled_tools includeTools excludeTools \
+disabledTools disabled enabled timeout tool_timeout_sec oauth auth scopes source".split(" ");
+/** The keys that only servers over HTTP use, and those that only programs use. */
+const OF_ADDRESS = ["headers", "http_headers", "env_http_headers", "bearer_token_env_var"];
+const OF_PROGRAM = ["args", "env", "cwd", "envFile", "env_vars"];
+/** Why PML leaves a key out. All others are unknown to PML. */
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [/^description$/, "PML shows what the server itself reports"],
+  [
+    /^(?:autoApprove|alwaysAllow|trust|default_tools_approval_mode)$/,
+    "only rules of PML allow calls",
+  ],
+  [/^startup_timeout_(?:sec|ms)$/, "PML waits for a start as long as for a call"],
+  [/^(?:required|alwaysLoad)$/, "PML starts a server when it is used"],
+];
+
+/** Returns the keys of an entry that a conversion leaves out, with the reasons. */
+export function leftOf(
+  said: Readonly<Record<string, unknown>>,
+  { isProgram, signIn, hasTimeout }: LeftOptions,
+): readonly LeftOut[] {
+  const useless = isProgram ? OF_ADDRESS : OF_PROGRAM;
+  const kind = isProgram ? "only servers over HTTP get it" : "only programs get it";
+  const far = Array.isArray(said.env_vars) ? said.env_vars.map(objectOf) : [];
+  const hasModes = Object.values(objectOf(said.tools)).some((tool) =>
+    isObject(tool) && Object.keys(tool).some((key) => key !== "enabled")
+  );
+  return [
+    ...[...Object.keys(said), ...signIn].filter((key) => !KNOWN.includes(key)).map((key) => ({
+      key,
+      why: REASONS.find(([name]) => name.test(key))?.[1] ?? "PML has no such setting",
+    })),
+    ...useless.filter((key) => said[key] !== undefined).map((key) => ({ key, why: kind })),
+    ...far.filter(({ source }) => source === "remote").map(({ name }) => ({
+      key: `env_vars.${name}`,
+      why: "its value is on another machine of the client",
+    })),
+    ...hasModes ? [{ key: "tools", why: "only rules of PML allow calls" }] : [],
+    ...said.timeout !== undefined && !hasTimeout
+      ? [{ key: "timeout", why: "it is no number above 0" }]
+      : [],
+  ];
+}

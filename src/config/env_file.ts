@@ -1,0 +1,79 @@
+/**
+ * Reads the file of variables that a definition names with `envFile`.
+ *
+ * @module
+ */
+
+import { resolve } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { type Folders, withFolders } from "../core/folder_variables.ts";
+import { quoted } from "../core/json.ts";
+import { isOwn, isSteering } from "../core/steering.ts";
+import { stampAt } from "../io/place.ts";
+import { readRegularText, whyUnread } from "../io/regular_file.ts";
+import { type Dotenv, parseDotenv } from "./_dotenv.ts";
+import type { ServerDefinition } from "./servers.ts";
+
+/** The variables of a file, by name. */
+export type FileVariables = ReadonlyMap<string, string>;
+
+/** The most bytes of such a file. */
+const MOST_BYTES = 65_536;
+
+/**
+ * Reads the variables of a server's file, and the numbers of the lines that are none. Throws
+ * CONFIG_INVALID if the file is missing, longer than 64 KB, or sets a variable that changes how
+ * programs run.
+ */
+export function readEnvFile(path: string, server: string): Dotenv {
+  const cannot = (why: string, hint: string) =>
+    new PmlError("CONFIG_INVALID", `Cannot start ${quoted(server)}: its envFile ${why}`, { hint });
+  const file = quoted(path, 400);
+  let text: string;
+  try {
+    text = readRegularText(path, { most: MOST_BYTES });
+  } catch (error) {
+    throw cannot(
+      `${file} cannot be read: ${whyUnread(error)}`,
+      "Create the file, or remove `envFile` from the definition",
+    );
+  }
+  const read = parseDotenv(text);
+  const steering = [...read.values.keys()].find((name) => isSteering(name) || isOwn(name));
+  if (steering === undefined) return read;
+  throw cannot(
+    `${file} sets ${steering}, which changes how programs run`,
+    `Remove ${steering} from the file, or set it in \`env\` of the definition`,
+  );
+}
+
+/** The names of the variables of each file, as they were at a stamp. */
+const names = new Map<string, { readonly stamp: string; readonly names: readonly string[] }>();
+
+/**
+ * Returns the names of the variables in the `envFile` of a definition, sorted; none if the server
+ * cannot start with the file, and undefined without a file.
+ */
+export function envFileNames(
+  own: ServerDefinition,
+  folders: Folders,
+): readonly string[] | undefined {
+  const path = envFilePath(own, folders);
+  if (path === undefined) return undefined;
+  const stamp = stampAt(path);
+  const known = names.get(path);
+  if (known !== undefined && known.stamp === stamp) return known.names;
+  try {
+    const read = [...readEnvFile(path, own.name).values.keys()].sort();
+    if (stamp !== undefined) names.set(path, { stamp, names: read });
+    return read;
+  } catch {
+    return []; // the start of the server reports it
+  }
+}
+
+/** Returns the path of the `envFile` of a definition. Only folder variables are replaced in it. */
+export function envFilePath(own: ServerDefinition, folders: Folders): string | undefined {
+  if (own.kind !== "stdio" || own.envFile === undefined) return undefined;
+  return resolve(folders.workspaceFolder, withFolders(own.envFile, folders));
+}
