@@ -195,7 +195,7 @@ for (const { door, era, on } of WAYS) {
       pml.begin("subscriptions/listen", { notifications: changes }).answer.catch(() => {});
     }
     const namesNow = async () =>
-      (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
+      (await listed(pml, "prompts/list", { key: "prompts" })).map(({ name }) => String(name));
     // A list waits for servers only for a limited time, and a server that comes later changes it.
     await until(async () => (await namesNow()).length >= KINDS.length);
     for (const kind of KINDS) {

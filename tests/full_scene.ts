@@ -49,11 +49,20 @@ export async function ledgerOf(ws: Workspace, name: string): Promise<readonly st
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** Asks for a list. */
-export async function listed(pml: RawStdio, method: string, key: string): Promise<readonly Json[]> {
-  const { result, error } = await pml.request(method, {});
-  assert.equal(error, undefined);
-  return result?.[key] as unknown as readonly Json[];
+/** Asks for a list until it has at least so many items: lists of slow servers follow later. */
+export async function listed(
+  pml: RawStdio,
+  method: string,
+  { key, least = 0 }: { readonly key: string; readonly least?: number },
+): Promise<readonly Json[]> {
+  let items: readonly Json[] = [];
+  await until(async () => {
+    const { result, error } = await pml.request(method, {});
+    assert.equal(error, undefined);
+    items = result?.[key] as unknown as readonly Json[];
+    return items.length >= least;
+  });
+  return items;
 }
 
 /** Calls a tool through the meta-tool. */

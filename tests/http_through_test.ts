@@ -110,17 +110,20 @@ async function lists(pml: RawStdio, servers: Servers): Promise<void> {
   await until(async () =>
     /legacy:link/.test(textOf(await pml.callTool("search", { query: "link" })))
   );
-  const resources = await listed(pml, "resources/list", "resources");
+  const resources = await listed(pml, "resources/list", { key: "resources", least: 6 });
   assert.deepEqual(resources.map(({ uri }) => uri), [
     "pml://servers",
     "pml://metrics",
     ...KINDS.flatMap((kind) => ["a", "b"].map((one) => `pml://${kind}/test://${one}`)),
   ]);
   assert.equal(resources[2]?.["x/kept"], 1);
-  const templates = await listed(pml, "resources/templates/list", "resourceTemplates");
+  const templates = await listed(pml, "resources/templates/list", {
+    key: "resourceTemplates",
+    least: 3,
+  });
   // PML has one, too.
   assert.equal(templates.length, 3);
-  const prompts = await listed(pml, "prompts/list", "prompts");
+  const prompts = await listed(pml, "prompts/list", { key: "prompts", least: 2 });
   assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
   const pages = servers.legacy.ledger.filter((line) => line.startsWith("resources/list"));
   assert.equal(pages.length, 2);
@@ -186,7 +189,9 @@ async function changes(pml: RawStdio, era: Era): Promise<void> {
     const before = told();
     await call(pml, `${kind}:add_prompt`);
     await until(() => told() > before);
-    const names = (await listed(pml, "prompts/list", "prompts")).map(({ name }) => String(name));
+    const names = (await listed(pml, "prompts/list", { key: "prompts" })).map(({ name }) =>
+      String(name)
+    );
     assert.ok(names.includes(`${kind}__later`));
   }
 }

@@ -13,6 +13,7 @@ import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, type Table } from "./kit/said_server.ts";
+import { until } from "./kit/wait.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
 const SEMVER =
@@ -194,6 +195,10 @@ for (const era of ERAS) {
     await using ws = await sceneryOf([], table);
     await using connection = await connect(ws, { era });
     const { client } = connection;
+    // What servers list follows what PML has itself.
+    await until(async () => (await client.listResources()).resources.length >= 6);
+    await until(async () => (await client.listResourceTemplates()).resourceTemplates.length >= 3);
+    await until(async () => (await client.listPrompts()).prompts.length >= 2);
     const { resources } = await client.listResources();
     const { resourceTemplates } = await client.listResourceTemplates();
     const { prompts } = await client.listPrompts();

@@ -16,7 +16,7 @@ for (const era of ERAS) {
   Deno.test(`Resources, templates and prompts of all servers are listed whole, on ${era}`, async () => {
     await using scene = await sceneOf(era);
     const { ws, pml } = scene;
-    const resources = await listed(pml, "resources/list", "resources");
+    const resources = await listed(pml, "resources/list", { key: "resources", least: 6 });
     assert.deepEqual(resources.map(({ uri }) => uri), [
       "pml://servers",
       "pml://metrics",
@@ -29,7 +29,10 @@ for (const era of ERAS) {
       size: 3,
       "x/kept": 1,
     });
-    const templates = await listed(pml, "resources/templates/list", "resourceTemplates");
+    const templates = await listed(pml, "resources/templates/list", {
+      key: "resourceTemplates",
+      least: 3,
+    });
     assert.deepEqual(
       templates.map(({ uriTemplate }) => uriTemplate),
       [
@@ -37,7 +40,7 @@ for (const era of ERAS) {
         ...KINDS.map((kind) => `pml://${kind}/test://item/{id}`),
       ],
     );
-    const prompts = await listed(pml, "prompts/list", "prompts");
+    const prompts = await listed(pml, "prompts/list", { key: "prompts", least: 2 });
     assert.deepEqual(prompts.map(({ name }) => name), KINDS.map((kind) => `${kind}__greet`));
     // A cursor that names the page that it came with is asked for once more, and no more.
     const asked = (await ledgerOf(ws, "legacy")).filter((line) =>
@@ -150,14 +153,17 @@ for (const era of ERAS) {
 
   Deno.test(`what no rule matches of the rest of MCP is as approved as its server, on ${era}`, async () => {
     await using scene = await sceneOf(era, { rules: { allow: [], ask: ["*"] } });
-    assert.equal((await listed(scene.pml, "prompts/list", "prompts")).length, 2);
+    const prompts = await listed(scene.pml, "prompts/list", { key: "prompts", least: 2 });
+    assert.equal(prompts.length, 2);
     const waits = await scene.pml.request("resources/read", { uri: "pml://legacy/test://a" });
     assert.match(waits.error?.message ?? "", /without the person's approval/);
     await using open = await sceneOf(era, { rules: { allow: [] } });
     const read = await open.pml.request("resources/read", { uri: "pml://legacy/test://a" });
     assert.equal(read.error, undefined);
     await using closed = await sceneOf(era, { rules: { deny: ["legacy:@resources", "modern:*"] } });
-    const uris = (await listed(closed.pml, "resources/list", "resources")).map(({ uri }) => uri);
+    const uris = (await listed(closed.pml, "resources/list", { key: "resources" })).map(({ uri }) =>
+      uri
+    );
     assert.deepEqual(uris, ["pml://servers", "pml://metrics"]);
     for (const kind of KINDS) {
       const { error } = await closed.pml.request("resources/read", {
@@ -165,9 +171,10 @@ for (const era of ERAS) {
       });
       assert.match(error?.message ?? "", /a deny rule matches/);
     }
-    assert.equal((await listed(closed.pml, "prompts/list", "prompts")).length, 1);
+    const left = await listed(closed.pml, "prompts/list", { key: "prompts", least: 1 });
+    assert.equal(left.length, 1);
     await using untrusted = await sceneOf(era, { trusted: false });
-    assert.equal((await listed(untrusted.pml, "prompts/list", "prompts")).length, 0);
+    assert.equal((await listed(untrusted.pml, "prompts/list", { key: "prompts" })).length, 0);
     const { error } = await untrusted.pml.request("resources/read", {
       uri: "pml://legacy/test://a",
     });
@@ -180,13 +187,13 @@ Deno.test("Lists are known across starts, and looked at again when their server 
   await using scene = await sceneOf("2025-11-25", { servers: { legacy: full("legacy") } });
   const { ws, pml } = scene;
   await pml.callTool("search", { query: "link" });
-  await listed(pml, "prompts/list", "prompts");
+  await listed(pml, "prompts/list", { key: "prompts", least: 1 });
   await pml.close();
   await using again = new RawStdio(ws);
   await again.open();
   const before = (await ledgerOf(ws, "legacy")).length;
   assert.match(textOf(await again.callTool("search", { query: "link" })), /legacy:link/);
-  assert.equal((await listed(again, "prompts/list", "prompts")).length, 1);
+  assert.equal((await listed(again, "prompts/list", { key: "prompts" })).length, 1);
   assert.equal((await ledgerOf(ws, "legacy")).length, before, "it was started for a list");
   await again.callTool("call", { tool: "legacy:link", arguments: {} });
   await until(async () => {

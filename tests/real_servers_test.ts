@@ -141,17 +141,22 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
     assert.deepEqual(seen, [1, 2, 3, 4, 5]);
   },
   "everything: resources, templates, prompts and completion": async ({ client }) => {
+    await until(async () =>
+      (await client.listResources()).resources.some(({ name }) => name === "features.md")
+    );
     const { resources } = await client.listResources();
     const features = resources.find(({ name }) => name === "features.md");
     assert.match(features?.uri ?? "", /^pml:\/\/real-everything\/demo:\/\/resource\/static/);
     const { contents } = await client.readResource({ uri: features?.uri ?? "" });
     assert.match(JSON.stringify(contents), /Features/);
+    await until(async () => (await client.listResourceTemplates()).resourceTemplates.length > 1);
     const { resourceTemplates } = await client.listResourceTemplates();
     const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
     const uri = "pml://real-everything/demo://resource/dynamic/text/{resourceId}";
     assert.ok(templates.includes(uri), `${templates}`);
     const item = await client.readResource({ uri: uri.replace("{resourceId}", "7") });
     assert.match(JSON.stringify(item.contents), /Resource 7/);
+    await until(async () => (await client.listPrompts()).prompts.length > 0);
     const { prompts } = await client.listPrompts();
     assert.ok(prompts.some(({ name }) => name === "real-everything__args-prompt"));
     const { messages } = await client.getPrompt({

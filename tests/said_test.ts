@@ -95,8 +95,11 @@ for (const era of ERAS) {
     await using scene = await sceneOf(era, { older: table, newest: { ...NEWEST, ...table } });
     const { pml, names } = scene;
     // PML's own is there.
-    assert.equal((await listed(pml, "resources/templates/list", "resourceTemplates")).length, 1);
-    assert.equal((await listed(pml, "prompts/list", "prompts")).length, 0);
+    assert.equal(
+      (await listed(pml, "resources/templates/list", { key: "resourceTemplates" })).length,
+      1,
+    );
+    assert.equal((await listed(pml, "prompts/list", { key: "prompts" })).length, 0);
     const lost = await pml.request("resources/read", { uri: "test://nobody" });
     const wanted = await pml.request("prompts/get", { name: "nobody" });
     for (const name of names) {

@@ -82,7 +82,7 @@ export class CallPathStage implements AsyncDisposable {
     const { registries } = options;
     this.servers = new Servers({
       catalog: this.catalog,
-      waitMs: 1_000,
+      waitMs: () => 1_000,
       onChange: () => {},
       policy,
       keys: { fixed: (written) => Promise.resolve({ sent: written, shown: written }) },

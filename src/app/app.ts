@@ -53,9 +53,6 @@ type AppParts =
   & Pick<AppOptions, "stays" | "hasClient">
   & Pick<CallPathOptions, "policy" | "log" | "redactor" | "files" | "keys">;
 
-/** How long a first list waits for servers that were never asked. */
-const FIRST_LIST_MS = 3_000;
-
 /** Returns an environment that finds out how programs can be confined when that matters. */
 function withLayers(environment: Environment): Environment {
   const confines = async (wanted: OsLayer, workspace: string) => {
@@ -160,7 +157,7 @@ export class App implements AsyncDisposable {
       policy,
       keys,
       catalog: this.catalog,
-      waitMs: FIRST_LIST_MS,
+      waitMs: () => this.config().limits.firstListMs,
       onChange: (list) => this.openGateway?.clients.listChanged(list),
       onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // told by the call
       offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,

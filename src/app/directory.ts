@@ -194,6 +194,10 @@ class Entry implements Server {
     });
   }
 
+  hasList(list: ListName): Promise<boolean> {
+    return this.#by(async (server) => await server.hasList?.(list) ?? true);
+  }
+
   approvedDefinitions(
     tools: readonly ToolDefinition[],
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {

@@ -87,6 +87,12 @@ export class NamespaceServer extends KnownServer {
     return [...own, ...more.flat()];
   }
 
+  /** Returns whether a list of the server of this name is cached. Registries are not asked. */
+  async hasList(list: ListName): Promise<boolean> {
+    const base = this.#base;
+    return base?.hasList === undefined || base.blocked() !== undefined || await base.hasList(list);
+  }
+
   /** Returns the definitions to show for changed tools of the server of this name. */
   override async approvedDefinitions(
     tools: readonly ToolDefinition[],

@@ -4,16 +4,20 @@
  * @module
  */
 
-import type { Listening } from "../gateway/gateway.ts";
+import type { Gateway, Listening } from "../gateway/gateway.ts";
 import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
+import { aborted, soon, turn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
+import type { Servers } from "../gateway/servers.ts";
 import type { StdioOptions } from "../serve/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
 
 const WATCH_AFTER_MS = 250;
+/** How long servers may take to finish their lists after the client has left, in milliseconds. */
+const LAST_LISTS_MS = 10_000;
 
 /**
  * Serves until the client closes its end (exit code 0) or a signal comes (128 plus its number). A
@@ -51,7 +55,7 @@ async function serveAlone(
     using rooting = await rootingOf(app);
     let listening: Promise<Listening> | undefined;
     const face = async () => {
-      const gateway = await app.gateway();
+      const gateway = await preparedGateway(app);
       isTask = (id) => gateway.tasks.has(id);
       const { followCost, logStart } = await import("./_cost.ts");
       void app.ready.then(() => logStart(app, "stdio"));
@@ -81,12 +85,36 @@ async function serveAlone(
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
+    await finishLists(app.servers, { ms: LAST_LISTS_MS, signal: signals.signal });
     app.log.debug("Served", { ...app.metrics.report() });
   } catch (error) {
     const { report } = await import("./_failure.ts");
     return report(error, []);
   }
   return signals.exitCode ?? 0;
+}
+
+/**
+ * Opens the gateway, and begins to load the call path: nearly every client asks for lists right after
+ * its handshake, and one shows prompts only if they come within 100 ms.
+ */
+async function preparedGateway(app: App): Promise<Gateway> {
+  const gateway = await app.gateway();
+  app.callPath().catch(() => {}); // the first request that needs it reports the error
+  return gateway;
+}
+
+/**
+ * Waits until no server is being asked for a list, `ms` have passed or the signal aborts. Lists are
+ * cached in files: without this, no short session would have the lists of a slow server.
+ */
+export async function finishLists(
+  servers: Pick<Servers, "allLoaded">,
+  { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
+): Promise<void> {
+  // A request that came last begins to ask servers in this turn.
+  await turn();
+  await soon(Promise.race([servers.allLoaded(), aborted(signal)]), ms);
 }
 
 /** A client that started PML in no project may have a root that is one. */

@@ -75,6 +75,8 @@ export const LIMITS: Readonly<Record<LimitName, readonly [number, number, number
   writeBytes: [4096 * MB, MB, 1024 * 1024 * MB],
   /** How long the start of a server may take. */
   startMs: [30 * SECOND, 100, 10 * MINUTE],
+  /** How long `tools/list` waits for a server whose tools PML has never listed. */
+  firstListMs: [3 * SECOND, 0, 10 * MINUTE],
   /** How much of a server program's standard error is kept for errors. */
   stderrBytes: [64 * KB, KB, 16 * MB],
   /** How many items one list of a server may have. */
@@ -117,6 +119,7 @@ export type LimitName =
   | "idleChildren"
   | "writeBytes"
   | "startMs"
+  | "firstListMs"
   | "stderrBytes"
   | "catalogTools"
   | "journalBytes"

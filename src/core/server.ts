@@ -58,6 +58,11 @@ export interface Server {
   /** Returns a list: the same array as long as it is unchanged. */
   list(list: ListName): Promise<readonly ListItem[]>;
   /**
+   * Returns whether `list()` returns without starting or asking the server. If it is missing, it
+   * always does.
+   */
+  readonly hasList?: (list: ListName) => Promise<boolean>;
+  /**
    * Returns, for each tool of its list whose definition is not the approved one, the definition to
    * show. Undefined if its definitions are part of code that is approved, or are not known here.
    */

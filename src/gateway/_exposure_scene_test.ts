@@ -73,7 +73,7 @@ export function tools(...names: readonly string[]): ToolDefinition[] {
 /** A house whose search knows beforehand how well each tool fits, and ignores all but a rule. */
 export class Scene implements Disposable {
   readonly catalog = new Catalog();
-  readonly servers = new Servers({ catalog: this.catalog, waitMs: 50, onChange: () => {} });
+  readonly servers = new Servers({ catalog: this.catalog, waitMs: () => 50, onChange: () => {} });
   readonly asked: { query: unknown; options: SearchOptions }[] = [];
   started = 0;
   readonly #options: SceneOptions;

@@ -45,7 +45,10 @@ export class ListLoader {
     return lists.has(list) && (!source.tells || ages.get(list) === this.#options.age());
   }
 
-  /** Loads a list; true if it is another one than was known. Throws why it failed. */
+  /**
+   * Loads a list. Returns whether clients see another one than before, where an unknown list counts
+   * as empty. Throws why it failed.
+   */
   async load(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
     const { age: ageNow } = this.#options;
     const { source, lists, failures, ages } = entry;
@@ -61,7 +64,8 @@ export class ListLoader {
       // A slow answer is not put in the place of a newer one.
       if (before === items || lists.get(list) !== before) return false;
       if (before === undefined || !await isSame(before, items)) {
-        return await this.#take(entry, { list, items, before });
+        const isTaken = await this.#take(entry, { list, items, before });
+        return isTaken && (before !== undefined || items.length > 0);
       }
       if (lists.get(list) === before) lists.set(list, items);
       return false;

@@ -64,7 +64,9 @@ export class Offers {
     judge: (id: ToolId) => Verdict,
   ): Promise<readonly JsonObject[]> {
     const { servers, prefix } = this.#options;
-    await servers.prepare(list);
+    // Clients with a slow server would wait for all of their tools: some count a connection as ready
+    // only when these lists are answered.
+    await servers.prepare(list, { atOnce: true });
     const own = prefix() ? OWN[list] : [];
     const items = servers.listed(list)
       .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")

@@ -10,7 +10,7 @@ const ALLOWED = () => ({ kind: "allow", rule: "", source: "" }) as const;
 type Lists = Partial<Record<ListName, readonly ListItem[]>>;
 
 function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
-  const all = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
+  const all = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
   all.replace(
     Object.entries(servers).map(([name, lists]) =>
       serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
@@ -60,7 +60,7 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
 Deno.test("Offers reads the page that a tool names for its results", async () => {
   const meta = { ui: { resourceUri: "ui://view" } };
   const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 100, onChange: () => {} });
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
   const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
   servers.replace([serverDouble("app", { list })]);
   const offers = new Offers({ servers, prefix: () => true });

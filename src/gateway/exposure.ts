@@ -54,15 +54,23 @@ const NOTHING: HybridOptions = {
   blacklistedTools: [],
 };
 
+/** Returns whether a list with these settings has tools of servers. */
+export function listsServers(settings: ExposureSettings, query?: string): boolean {
+  return hasUnderlying(optionsOf(settings), queryOf(settings, query));
+}
+
 /** Gives the tools that are listed, in a fixed order: meta-tools, whitelist by id, others by rank. */
 export async function exposed(
   settings: ExposureSettings,
   { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
-  const said = [query, settings.intent].find((one) => one !== undefined && /\S/.test(one));
   const { prefix } = settings;
-  const tools = await underlying(options, { ...sources, query: said, prefix });
+  const tools = await underlying(options, {
+    ...sources,
+    query: queryOf(settings, query),
+    prefix,
+  });
   const named = tools.map(prefix ? withPrefix : marked);
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
@@ -120,6 +128,20 @@ function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOpti
   }
 }
 
+function queryOf({ intent }: ExposureSettings, query: string | undefined): string | undefined {
+  return [query, intent].find((one) => one !== undefined && /\S/.test(one));
+}
+
+/** Returns whether tools are ranked, where there are more than those that are always listed. */
+function isRanked(options: HybridOptions, query: string | undefined): boolean {
+  return options.maxUnderlyingTools > 0 && (!options.applySemanticFilter || query !== undefined);
+}
+
+function hasUnderlying(options: HybridOptions, query: string | undefined): boolean {
+  return options.exposeUnderlyingTools &&
+    (isRanked(options, query) || options.whitelistedTools.length > 0);
+}
+
 type Wanted = ExposureSources & { readonly query: string | undefined; readonly prefix: boolean };
 
 async function underlying(
@@ -129,17 +151,15 @@ async function underlying(
   const { servers, catalog, judge, problem, query, prefix } = wanted;
   const { applySemanticFilter, whitelistedTools, blacklistedTools } = options;
   const { maxUnderlyingTools: most } = options;
-  const ranks = most > 0 && (!applySemanticFilter || query !== undefined);
-  const isEmpty = !options.exposeUnderlyingTools || !ranks && whitelistedTools.length === 0;
   // No server is started for a list that has none of its tools.
-  if (isEmpty || problem() !== undefined) return [];
+  if (!hasUnderlying(options, query) || problem() !== undefined) return [];
   await servers.prepare();
   const all = prefix ? catalog.list() : [...bareTools(catalog).values()];
   const listable = all.filter(({ id }) =>
     judge(id).kind !== "deny" && !covers(blacklistedTools, id)
   );
   const always = new Set(listable.filter(({ id }) => covers(whitelistedTools, id)));
-  if (!ranks) return [...always];
+  if (!isRanked(options, query)) return [...always];
   if (!applySemanticFilter) return filled(always, listable, options);
   const threshold = options.semanticThreshold;
   const best = await fitting(listable, wanted, { limit: most, threshold });

@@ -26,7 +26,7 @@ import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import { type Face, faceOf, type FaceOptions } from "./connection.ts";
-import { bareTools, exposed, type ExposureSettings } from "./exposure.ts";
+import { bareTools, exposed, type ExposureSettings, listsServers } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { MetaCalls } from "./meta_calls.ts";
@@ -35,8 +35,8 @@ import type { GatewayOptions } from "./options.ts";
 import { failed, METHOD_NOT_FOUND, refusal, RpcError } from "./results.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
-/** How long a client may keep a list: rules change under it. */
-const FRESH = { ttlMs: 5_000, cacheScope: "private" };
+/** How long a client may cache a list, in milliseconds: rules may change it. */
+const TTL_MS = 5_000;
 
 type Listed = Exclude<ListName, "tools">;
 
@@ -181,24 +181,16 @@ export class Gateway implements Face, Disposable {
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
-    const { client, context: { mcpReq: { method } }, params, toolset } = request;
-    const about = client.isModern ? FRESH : {};
-    const page = (name: string, items: readonly JsonObject[]) =>
-      this.#pages.of({ name, items, about }, params);
+    const { client, context: { mcpReq: { method } }, params } = request;
     switch (method) {
       case "tools/list":
-        // Not of MCP: a client may say what its tools are to be for.
-        return page(
-          "tools",
-          (await this.exposed({}, { query: optionalText(params, "query"), toolset }))
-            .map(client.isModern ? toolForModernClient : toolForOlderClient),
-        );
+        return await this.#tools(request);
       case "resources/list":
-        return page("resources", await this.#listed("resources", toolset));
+        return await this.#listed("resources", request);
       case "resources/templates/list":
-        return page("resourceTemplates", await this.#listed("resourceTemplates", toolset));
+        return await this.#listed("resourceTemplates", request);
       case "prompts/list":
-        return page("prompts", await this.#listed("prompts", toolset));
+        return await this.#listed("prompts", request);
       case "tools/call":
         return await this.#call(request);
       case "resources/read":
@@ -229,9 +221,23 @@ export class Gateway implements Face, Disposable {
     }
   }
 
-  async #listed(list: Listed, toolset: Meanwhile["toolset"]): Promise<readonly JsonObject[]> {
-    const { problem, judge } = within(this.#options, toolset);
-    return problem() === undefined ? (await this.#offers.list(list, judge)).map(safeItem) : [];
+  async #tools({ client, params, toolset }: ClientRequest): Promise<JsonObject> {
+    const { servers, settings } = this.#options;
+    // `query` is an extension of MCP: a client may state the purpose of its tools.
+    const query = optionalText(params, "query");
+    const items = (await this.exposed({}, { query, toolset }))
+      .map(client.isModern ? toolForModernClient : toolForOlderClient);
+    const isComplete = !listsServers(settings(), query) || servers.isComplete("tools");
+    return this.#pages.of({ name: "tools", items, about: about(client, isComplete) }, params);
+  }
+
+  async #listed(list: Listed, { client, params, toolset }: ClientRequest): Promise<JsonObject> {
+    const { problem, judge, servers } = within(this.#options, toolset);
+    const items = problem() === undefined
+      ? (await this.#offers.list(list, judge)).map(safeItem)
+      : [];
+    const isComplete = servers.isComplete(list);
+    return this.#pages.of({ name: list, items, about: about(client, isComplete) }, params);
   }
 
   async #call(request: ClientRequest): Promise<JsonObject> {
@@ -299,6 +305,11 @@ export class Gateway implements Face, Disposable {
     if (id !== undefined) return id;
     throw unknownTool(name, servers);
   }
+}
+
+/** Returns how long a client may cache a list. One that is not complete changes soon. */
+function about({ isModern }: ClientRequest["client"], isComplete: boolean): JsonObject {
+  return isModern ? { ttlMs: isComplete ? TTL_MS : 0, cacheScope: "private" } : {};
 }
 
 /** Returns the content of a prompt's messages. */

@@ -19,7 +19,7 @@ const TOOL: ToolDefinition = { name: "go", inputSchema: { type: "object" } };
 Deno.test("schema says that an offered tool asks first, also where a rule lets it run, until it is used", async () => {
   const catalog = new Catalog();
   const offered = (id: string) => id === toolId("far", "go") ? TOOL : undefined;
-  using servers = new Servers({ catalog, waitMs: 100, onChange: () => {}, offered });
+  using servers = new Servers({ catalog, waitMs: () => 100, onChange: () => {}, offered });
   const options: Partial<GatewayOptions> = {
     servers,
     catalog,
@@ -62,7 +62,7 @@ async function answered(
   { isDenied = () => false, called }: Answering = {},
 ): Promise<string> {
   const catalog = new Catalog();
-  using servers = new Servers({ catalog, waitMs: 1_000, onChange: () => {} });
+  using servers = new Servers({ catalog, waitMs: () => 1_000, onChange: () => {} });
   servers.replace(
     sources.map((source) =>
       serverDouble(source.name, { list: () => Promise.resolve([TOOL]), ...source })

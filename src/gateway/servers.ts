@@ -51,8 +51,8 @@ type Settled = Pick<Call, "id" | "arguments" | "method" | "fixed">;
 /** What the servers need from outside. */
 export interface ServersOptions {
   readonly catalog: Catalog;
-  /** How long a list waits for servers that were never asked, in milliseconds. */
-  readonly waitMs: number;
+  /** Returns how long a list waits for servers that were never asked, in milliseconds. */
+  readonly waitMs: () => number;
   /** Told when a list has really changed. */
   readonly onChange: (list: ListName) => void;
   /** Is told of a name that somebody used and that is no tool. */
@@ -83,6 +83,8 @@ export class Servers implements Disposable {
   readonly changes: ListChanges;
   readonly #options: ServersOptions;
   readonly #lists: ListLoader;
+  /** The lists that are being loaded, and whether they are of a program or an address. */
+  readonly #loading = new Map<Promise<unknown>, { list: ListName; isCached: boolean }>();
   /** In the order of their names. */
   #entries = new Map<string, Entry>();
   /** Counts the clients that were there, each with what it can do. */
@@ -135,11 +137,16 @@ export class Servers implements Disposable {
 
   /**
    * Asks the servers whose list is unknown, all or one, side by side. One that hangs delays no
-   * other; `isWhole` waits for each till it answers or fails: for who is told of no change later.
+   * other. `isWhole` waits for each until it answers or fails, for callers that get no notification
+   * of a change. `atOnce` waits for cached lists only: `onChange` reports the others.
    */
   async prepare(
     list: ListName = "tools",
-    { only, isWhole }: { readonly only?: string | undefined; readonly isWhole?: boolean } = {},
+    { only, isWhole, atOnce }: {
+      readonly only?: string | undefined;
+      readonly isWhole?: boolean;
+      readonly atOnce?: boolean;
+    } = {},
   ): Promise<void> {
     if (list === "tools") await this.#reviewAll();
     const unknown = [...this.#entries.values()].filter((entry) =>
@@ -151,9 +158,10 @@ export class Servers implements Disposable {
     await Promise.all(unknown.map(async (entry) => {
       const wasAsked = isAsked(entry, list);
       // A failure is kept in the entry and told by `states`.
-      const load = this.#lists.load(entry, list).then((isNew) => {
+      const load = this.#load(entry, list).then((isNew) => {
         if (isNew && (isOver || wasAsked)) this.#options.onChange(list);
       }, () => {});
+      if (atOnce && !await hasList(entry.source, list)) return;
       const wait = isWhole ? load : entry.waits.get(list) ?? this.#inTime(load);
       // Other requests for the list keep their own limit.
       if (!isWhole) entry.waits.set(list, wait);
@@ -166,9 +174,30 @@ export class Servers implements Disposable {
 
   async #inTime(load: Promise<unknown>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, this.#options.waitMs);
+    const timer = setTimeout(resolve, this.#options.waitMs());
     await Promise.race([load, promise]);
     clearTimeout(timer);
+  }
+
+  async #load(entry: Entry, list: ListName): Promise<boolean> {
+    const load = this.#lists.load(entry, list);
+    this.#loading.set(load, { list, isCached: entry.source.tells });
+    try {
+      return await load;
+    } finally {
+      this.#loading.delete(load);
+    }
+  }
+
+  /** Returns whether no server is being asked for this list. */
+  isComplete(list: ListName): boolean {
+    return [...this.#loading.values()].every((one) => one.list !== list);
+  }
+
+  /** Resolves when no server is being asked for a list that is cached in a file. */
+  async allLoaded(): Promise<void> {
+    const asked = () => [...this.#loading].flatMap(([load, one]) => one.isCached ? [load] : []);
+    for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
   }
 
   /** Gives what is known of a list, by server; nothing of those that may not be asked. */
@@ -329,7 +358,7 @@ export class Servers implements Disposable {
     const why = entry.source.blocked();
     if (why === undefined) {
       const wasAsked = isAsked(entry, "tools");
-      if (await this.#lists.load(entry, "tools") && wasAsked) this.#options.onChange("tools");
+      if (await this.#load(entry, "tools") && wasAsked) this.#options.onChange("tools");
       return;
     }
     throw unreadable("tools", { server: entry.source.name, why });
@@ -340,13 +369,18 @@ export class Servers implements Disposable {
     const entry = this.#entries.get(server);
     if (entry === undefined || entry.source.blocked() !== undefined) return false;
     // A failure is kept in the entry.
-    return await this.#lists.load(entry, list).catch(() => false);
+    return await this.#load(entry, list).catch(() => false);
   }
 
   /** Looks at no change any more. */
   [Symbol.dispose](): void {
     this.changes[Symbol.dispose]();
   }
+}
+
+/** Returns whether a list is there without starting a server. Reading the list reports errors. */
+async function hasList(source: Server, list: ListName): Promise<boolean> {
+  return await source.hasList?.(list).catch(() => true) ?? true;
 }
 
 async function aboutOf(server: Server | undefined, tool: string): Promise<About> {

@@ -16,7 +16,7 @@ function source(name: string, change: Partial<Server> = {}): Server {
 
 Deno.test("Servers lists the good ones although another fails or hangs", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog: catalog, waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
   servers.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
@@ -37,7 +37,7 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
   const catalog = new Catalog();
   const late = Promise.withResolvers<readonly ToolDefinition[]>();
   const told = Promise.withResolvers<void>();
-  const servers = new Servers({ catalog, waitMs: 1_500, onChange: () => told.resolve() });
+  const servers = new Servers({ catalog, waitMs: () => 1_500, onChange: () => told.resolve() });
   servers.replace([source("hung", { list: () => late.promise })]);
   const waited = async () => {
     const since = performance.now();
@@ -52,7 +52,7 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
 });
 
 Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   servers.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
@@ -75,7 +75,7 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
 
 Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog: catalog, waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
   servers.replace([source("one")]);
   await servers.prepare();
   servers.replace([source("two")]);
@@ -84,7 +84,7 @@ Deno.test("Servers forgets the tools of a configuration that was replaced", asyn
 });
 
 Deno.test("Servers tells of the tools that the catalog did not take", async () => {
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const twice = [...TOOLS, ...TOOLS];
   servers.replace([source("twin", { list: () => Promise.resolve(twice) })]);
   await servers.prepare();
@@ -94,7 +94,7 @@ Deno.test("Servers tells of the tools that the catalog did not take", async () =
 });
 
 Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const sources = Array.from({ length: 500 }, (_, at) => source(`server-${at}`));
   servers.replace(sources);
   assert.ok(new TextEncoder().encode(instructions(servers.states())).length < 2_048);
@@ -106,7 +106,7 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
   let told = 0;
   const servers = new Servers({
     catalog: new Catalog(),
-    waitMs: 20,
+    waitMs: () => 20,
     onChange: () => told++,
   });
   using _ = servers;
@@ -132,7 +132,7 @@ Deno.test("Servers asks less and less a server that says in vain that its list h
 });
 
 Deno.test("Servers asks one that tells of changes again only when it told of one, or may not be asked", async () => {
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let [asked, why]: [number, string | undefined] = [0, undefined];
   const list = () => (asked++, Promise.resolve(TOOLS));
   servers.replace([source("tells", { list, tells: true, blocked: () => why }), source("not")]);
@@ -144,7 +144,7 @@ Deno.test("Servers asks one that tells of changes again only when it told of one
 
 Deno.test("replace() keeps what is known of a server that is the same, and forgets another", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog, waitMs: 20, onChange: () => {} });
+  const servers = new Servers({ catalog, waitMs: () => 20, onChange: () => {} });
   const loads: string[] = [];
   const of = (name: string, definition: object) =>
     source(name, {
@@ -166,7 +166,11 @@ Deno.test("replace() keeps what is known of a server that is the same, and forge
 
 Deno.test("Servers tells of a list that is another one than clients may have been given, and of no other", async () => {
   let told = 0;
-  const servers = new Servers({ catalog: new Catalog(), waitMs: 500, onChange: () => told++ });
+  const servers = new Servers({
+    catalog: new Catalog(),
+    waitMs: () => 500,
+    onChange: () => told++,
+  });
   let tools: readonly ToolDefinition[] | undefined;
   const list = () =>
     tools === undefined ? Promise.reject(new Error("away")) : Promise.resolve(tools);
@@ -185,4 +189,30 @@ Deno.test("Servers tells of a list that is another one than clients may have bee
   await servers.definition(toolId("ill", "t"));
   await servers.definition(toolId("ill", "t"));
   assert.equal(told, 3, "it has other tools now");
+});
+
+Deno.test("prepare() at once waits for cached lists only, and reports the others unless they are empty", async () => {
+  const changes: string[] = [];
+  const onChange = (list: string) => void changes.push(list);
+  using servers = new Servers({ catalog: new Catalog(), waitMs: () => 1_000, onChange });
+  const late = Promise.withResolvers<readonly ToolDefinition[]>();
+  const empty = Promise.withResolvers<readonly ToolDefinition[]>();
+  const hasList = () => Promise.resolve(false);
+  servers.replace([
+    source("cached", { hasList: () => Promise.resolve(true) }),
+    source("empty", { hasList, tells: true, list: () => empty.promise }),
+    source("late", { hasList, tells: true, list: () => late.promise }),
+    source("module"),
+  ]);
+  await servers.prepare("prompts", { atOnce: true });
+  const names = () => servers.listed("prompts").map(({ server }) => server);
+  assert.deepEqual(names(), ["cached", "module"]);
+  assert.ok(!servers.isComplete("prompts") && servers.isComplete("resources"));
+  const all = servers.allLoaded();
+  empty.resolve([]);
+  late.resolve(TOOLS);
+  await all;
+  assert.deepEqual(changes, ["prompts"]);
+  assert.deepEqual(names(), ["cached", "empty", "late", "module"]);
+  assert.ok(servers.isComplete("prompts"));
 });

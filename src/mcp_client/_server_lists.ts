@@ -133,6 +133,11 @@ export class ServerLists {
     known.at.clear();
   }
 
+  /** Returns whether a list is cached. */
+  has(owner: ListOwner, name: ListName): boolean {
+    return this.#of(owner).lists.has(name);
+  }
+
   /** Returns a list as far as it is cached. */
   known(owner: ListOwner, name: ListName): readonly ListItem[] {
     return this.#of(owner).lists.get(name) ?? NONE;

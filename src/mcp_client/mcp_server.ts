@@ -35,6 +35,11 @@ export class McpServer extends KnownServer {
     return await this.#upstreams.listOf(this.way(), list);
   }
 
+  /** Returns whether a list is cached. */
+  hasList(list: ListName): Promise<boolean> {
+    return Promise.try(() => this.#upstreams.hasList(this.way(), list));
+  }
+
   /** Passes a call or another request on. */
   override async call(call: Call): Promise<Outcome> {
     return await this.#upstreams.call(this.way(), call);

@@ -158,6 +158,11 @@ export class Upstreams implements AsyncDisposable {
     });
   }
 
+  /** Returns whether a list of a server is cached. */
+  hasList(server: UpstreamServer, list: ListName): boolean {
+    return this.#lists.has(this.#ownerOf(server), list);
+  }
+
   /** Reads a list on a connection, in the time for a start. */
   async #read(
     { name, tools: only }: UpstreamServer,

@@ -59,6 +59,11 @@ export class CloudServer extends McpServer {
     });
   }
 
+  /** Returns true: the registry describes the server. */
+  override hasList(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
   /** Sends a call to the server, and then refreshes the list of the hub in the background. */
   override async call(call: Call): Promise<Outcome> {
     const { cloud, entry, hub } = this.#options;

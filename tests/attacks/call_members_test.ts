@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import type { Json } from "../kit/json_rpc.ts";
 import { ERAS } from "../kit/json_rpc.ts";
+import type { RawStdio } from "../kit/raw_stdio.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import { runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
@@ -53,6 +54,13 @@ function call(members: object = {}, { tool = "s__change", args = DRY as object }
 }
 
 /** Returns the params of the calls that reached the server. */
+/** Waits until the resource of the server is listed. */
+async function listedResource(pml: RawStdio): Promise<void> {
+  await until(async () =>
+    JSON.stringify(await pml.request("resources/list", {})).includes("memo://a")
+  );
+}
+
 async function sent(ws: Workspace): Promise<readonly Json[]> {
   const text = await readFile(ws.file("sent"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
@@ -212,7 +220,7 @@ Deno.test("pml approve lists a key for a client that sends another value each ti
 Deno.test("reading a resource shows the members of its request, too (GX7)", async () => {
   await using at = await scene({ ask: ["s:@resources"], allow: ["s:*", "filesystem:*"] });
   const { ws, pml } = at;
-  await pml.request("resources/list", {});
+  await listedResource(pml);
   await writeFile(ws.file("sent"), "");
   const reading = pml.begin("resources/read", { uri: "pml://s/memo://a", _meta: { force: 1 } });
   await until(() => pml.messages.some(({ method }) => method === "elicitation/create"));
@@ -229,7 +237,7 @@ Deno.test("a listed resource is not read with unlisted members unless a rule all
     await using at = await scene({ allow }, { capabilities: {} });
     const { ws, pml } = at;
     const read = async (members: object) => {
-      await pml.request("resources/list", {});
+      await listedResource(pml);
       await writeFile(ws.file("sent"), "");
       await pml.request("resources/read", { uri: "pml://s/memo://a", ...members });
       return (await sent(ws)).length;

@@ -10,10 +10,13 @@
 import process from "node:process";
 import type { Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
+import { waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
 import type { Json } from "./words.ts";
 
 const { MCP_CONFORMANCE_CONTEXT: context = "{}" } = process.env;
+/** How long a list may stay empty, in milliseconds. */
+const LIST_MS = 1_000;
 const url = process.argv.at(-1) ?? "";
 
 /** Answers a form with its defaults. */
@@ -83,8 +86,15 @@ async function main(): Promise<number> {
     console.error(`  ${JSON.stringify(answer.result ?? answer.error).slice(0, 500)}`);
     return Object(answer.result);
   };
-  const listed = async (method: string, name: string) =>
-    ((await ask(method))[name] ?? []) as readonly Json[];
+  const listed = async (method: string, name: string): Promise<readonly Json[]> => {
+    let items: readonly Json[] = [];
+    // PML answers these lists at once, and a server may have none.
+    await waitUntil(async () => {
+      items = ((await ask(method))[name] ?? []) as readonly Json[];
+      return items.length > 0;
+    }, LIST_MS);
+    return items;
+  };
   const calls = callsOf(await listed("tools/list", "tools"));
   // Those at once are more than those one by one.
   await Promise.all(calls.map((call) => ask("tools/call", call)));

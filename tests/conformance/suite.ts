@@ -5,7 +5,8 @@
  */
 
 import { makeWorkspace } from "../kit/workspace.ts";
-import { servePml } from "../kit/pml_serve.ts";
+import { type Served, servePml } from "../kit/pml_serve.ts";
+import { until } from "../kit/wait.ts";
 import { denoCommand } from "../kit/pml_command.ts";
 import type { Kind } from "./words.ts";
 import { serveFixture } from "./fixture_http.ts";
@@ -50,6 +51,7 @@ export async function runServerSuite(
     },
   });
   await using served = await servePml(ws);
+  await listed(served);
   await using front = withToken(served);
   const folder = `${ws.root}/results`;
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
@@ -77,6 +79,15 @@ export async function runServerSuite(
     );
   }
   return checks;
+}
+
+/** Waits until the lists of the fixture are known: the suite asks for each once. */
+async function listed(served: Served): Promise<void> {
+  await using connection = await served.connect();
+  const { client } = connection;
+  await until(async () => (await client.listPrompts()).prompts.length > 0);
+  await until(async () => (await client.listResources()).resources.length > 0);
+  await until(async () => (await client.listResourceTemplates()).resourceTemplates.length > 0);
 }
 
 /** The suite sends no token: this adds it, and leaves everything else as it is. */

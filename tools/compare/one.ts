@@ -217,10 +217,7 @@ async function through(
     // Lists are those of the last time where the server does not start now.
     if (told?.state === "failed") throw new Error(told.why);
     await using connection = await connect(pml(scene, ["stdio"]), era);
-    const seen = await look(scene, connection, {
-      server: name,
-      tools: direct.lists.tools.length,
-    });
+    const seen = await look(scene, connection, { server: name, direct: direct.lists });
     const ignored = spoken ? [] : ["execution"];
     const lists = (Object.keys(LISTS) as ListName[]).flatMap((list) =>
       differencesOf(list, { direct: direct.lists[list], through: seen.lists[list], ignored })
@@ -258,18 +255,26 @@ function pml({ folder, workspace }: Scene, args: readonly string[]): Start {
 async function look(
   scene: Scene,
   connection: Connection,
-  through?: { readonly server: string; readonly tools: number },
+  through?: { readonly server: string; readonly direct: Seen["lists"] },
 ): Promise<Seen> {
-  const read = async (name: ListName) => {
+  const readOnce = async (name: ListName) => {
     const list = await connection.list(name) ?? [];
     return through === undefined ? list : entriesOf(list, { server: through.server, name });
   };
-  let tools = await read("tools");
-  for (let at = 0; at < LOOKS && tools.length < (through?.tools ?? 0); at++) {
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    tools = await read("tools");
-  }
-  if (tools.length === 0 && through !== undefined && through.tools > 0) {
+  const read = async (name: ListName) => {
+    const least = through?.direct[name].length ?? 0;
+    let list = await readOnce(name);
+    // PML answers with the lists that it knows; those of the server follow.
+    // With its tools the server has started.
+    const looks = name === "tools" ? LOOKS : LOOKS / 10;
+    for (let at = 0; at < looks && list.length < least; at++) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      list = await readOnce(name);
+    }
+    return list;
+  };
+  const tools = await read("tools");
+  if (tools.length === 0 && through !== undefined && through.direct.tools.length > 0) {
     throw new Error("No tool of it was listed in time");
   }
   const lists = {
