@@ -89,7 +89,7 @@ for (const era of ERAS) {
     const read = (await ledger()).find((line) => line.startsWith("read ")) ?? "";
     assert.equal(read.split('"kind":"start"').length - 1, calls + 1);
     await quick(answers('"error":{"code":1,"message":"m"}'));
-    await quick(answers('"result":5'));
+    await quick(answers('"x":1'));
     await until(async () => !(await endsOf(ws)).includes(undefined));
     assert.deepEqual((await endsOf(ws)).slice(-3), ["result", "tool error", "UPSTREAM_PROTOCOL"]);
     assert.equal((await pml.close()).code, 0);
