@@ -29,8 +29,11 @@ export interface QuickParts extends Pick<GatewayOptions, "begin" | "settings" | 
   readonly namedId: (name: string) => ToolId | undefined;
   /** Takes note of an outcome, and returns it. */
   readonly linked: (call: Pick<Call, "id" | "method">, outcome: Outcome) => Outcome;
-  /** Returns a result as the client takes it. */
-  readonly forClient: (client: Client, result: JsonObject) => JsonObject;
+  /** Returns a result as the client that sent the request shows it. */
+  readonly forClient: (
+    request: { readonly client: Client; readonly name: string },
+    result: JsonObject,
+  ) => JsonObject;
   /** Serves the request in the usual way. */
   readonly serve: (
     request: Pick<ClientRequest, "client" | "context" | "params">,
@@ -62,7 +65,7 @@ export function begun(parts: QuickParts, request: ToolRequest): Cancel | undefin
   if (isTask) return undefined;
   const name = clientNameOf(about, client.peer);
   const toolset = () => parts.settings().toolsetFor?.(name);
-  const call = new QuickAnswer(parts, { ...request, wanted, capabilities, toolset });
+  const call = new QuickAnswer(parts, { ...request, name, wanted, capabilities, toolset });
   const agrees = wanted.via === "tools/call" ? agreesWith(from, wanted) : undefined;
   const cancel = parts.begin({
     ...{ ...wanted, actor, request: from.id, toolset, back: call },
@@ -106,6 +109,8 @@ function hasAny(object: object): boolean {
 /** A request whose call runs. */
 interface Running extends ToolRequest, Pick<ClientRequest, "capabilities" | "toolset"> {
   readonly wanted: Wanted;
+  /** The name of the client. */
+  readonly name: string;
 }
 
 /** The answer to a request whose call runs. */
@@ -152,7 +157,7 @@ class QuickAnswer {
   #said(result: ToolResult): void {
     // A result is plain JSON.
     const plain = result as unknown as JsonObject;
-    const answer = this.#parts.forClient(this.#request.client, plain);
+    const answer = this.#parts.forClient(this.#request, plain);
     if (this.#over !== undefined) this.#over.resolve(answer);
     else this.#answer(answer);
   }
@@ -164,7 +169,7 @@ class QuickAnswer {
 
   #refused(error: unknown): void {
     try {
-      this.#answer(failed(error));
+      this.#answer(this.#parts.forClient(this.#request, failed(error)));
     } catch (refused) {
       this.#request.from.failed(refusal(refused));
     }

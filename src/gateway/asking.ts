@@ -16,12 +16,12 @@ import type {
 import { PmlError } from "../core/errors.ts";
 import {
   defined,
+  inset,
   isObject,
   type JsonObject,
   objectOf,
   quoted,
   textOf,
-  visible,
 } from "../core/json.ts";
 import { safeSchema } from "../core/safe_text.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -34,6 +34,8 @@ const CLIENT = "io.modelcontextprotocol/clientInfo";
 const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
+/** More than one blank line. */
+const BLANK_LINES = /(?:\n\p{Zs}*){3,}/gu;
 const FORM_MAX = 64_000;
 /** What answers in place of a client that has no model. */
 const MODEL = "name a model in `sampling` of config.yaml";
@@ -209,7 +211,8 @@ function worded({ server, method, params }: ServerRequest): JsonObject {
   const warning = SECRET.test(text)
     ? "\n(PML notes: this seems to ask for a secret. The server gets what you type.)"
     : "";
-  const said = visible(textOf(message).replaceAll("\n", " "), MESSAGE_MAX);
+  // Further lines are indented, and blank ones are few: none can look like a question of PML.
+  const said = inset(textOf(message), MESSAGE_MAX).replace(BLANK_LINES, "\n\n    ");
   const known = { mode, url, elicitationId, requestedSchema };
   return { ...defined(known), message: `Server ${server} asks: ${said}${warning}` } as JsonObject;
 }

@@ -13,6 +13,7 @@ import { tokenCount } from "../core/tokens.ts";
 import { missingIn } from "../core/toolset.ts";
 import { membersOf } from "./_call_members.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
+import { forNamedClient } from "./_client_results.ts";
 import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
@@ -243,6 +244,7 @@ export class Gateway implements Face, Disposable {
   async #call(request: ClientRequest): Promise<JsonObject> {
     const { params, client, context } = request;
     const { arguments: args = {} } = params;
+    const by = { client, name: clientNameOf(context, client.peer) };
     try {
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
@@ -256,9 +258,9 @@ export class Gateway implements Face, Disposable {
         const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
         return await meta.callTool(await this.#idOf(name), own);
       });
-      return forClient(request, result);
+      return toolResultFor(by, result);
     } catch (error) {
-      return failed(error);
+      return toolResultFor(by, failed(error));
     }
   }
 
@@ -291,7 +293,7 @@ export class Gateway implements Face, Disposable {
       idOf: (name) => knownId(name, this.#options),
       namedId: (name) => servers.idOf(name),
       linked: (call, outcome) => this.#linked(call, outcome),
-      forClient: (client, result) => forClient({ client }, result),
+      forClient: toolResultFor,
       serve: (request) => this.#serve(request),
     };
     return (request) => begun(parts, request);
@@ -337,6 +339,14 @@ function within(options: GatewayOptions, toolset: Meanwhile["toolset"]): Gateway
   if (set === undefined) return options;
   const { judge } = options;
   return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
+}
+
+/** Returns the result of a tool as the client that sent a request shows it. */
+function toolResultFor(
+  { client, name }: Pick<ClientRequest, "client"> & { readonly name: string },
+  result: JsonObject,
+): JsonObject {
+  return forClient({ client }, forNamedClient(name, result));
 }
 
 function forClient(
