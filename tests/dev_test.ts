@@ -269,6 +269,7 @@ Deno.test("On a terminal changed code of a module of the configuration asks befo
     typed: [
       [/changed code asks you first[^]*> $/, "today city=Oslo"],
       [/May it run.*no/, "y"],
+      [/Its server describes it[^]*May it run.*no/, "y"],
       [/v1 Oslo[^]*> $/, () => save(ws, say(2))],
       [/May it run.*no/, "n"],
       [/APPROVAL_DECLINED[^]*> $/, "today city=Rome"],

@@ -18,7 +18,7 @@ import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
 /** What a request has that always passes the gates. */
-export const GATES = { _meta: { "x/gates": 1 } };
+export const GATES = { _meta: { "claudecode/toolUseId": "toolu_1" } };
 const RUN = ["s__run", {}] as const;
 
 /** What a call says to the server, beside arguments of any name. */

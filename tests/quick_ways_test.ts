@@ -18,6 +18,7 @@ import {
   answers,
   bare,
   codeIn,
+  GATES,
   type QuickScene,
   quickScene,
   type Said,
@@ -146,7 +147,7 @@ for (const era of ERAS) {
       const before = await scene.ways();
       const quick = await answered(scene, { said, reply });
       assert.equal((await scene.ways()).slice(before.length), "+", "it did not run at once");
-      const gates = await answered(scene, { said, reply, meta: { _meta: { "x/gates": 1 } } });
+      const gates = await answered(scene, { said, reply, meta: GATES });
       assert.deepEqual(bare(quick.answer), bare(gates.answer));
       assert.match(textOf(quick.answer), new RegExp(String(Reflect.get(reply, "action"))));
       const asked = [...quick.asked, ...seen.splice(0)];

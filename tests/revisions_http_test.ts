@@ -109,7 +109,8 @@ for (const revision of ["2025-03-26", "2025-06-18", "2025-11-25"]) {
       const ping = (more: Headers) =>
         statusOf(post(served, request(8, "ping"), { ...headers, ...more }));
       assert.equal(await ping({ "mcp-protocol-version": "1999-01-01" }), 400);
-      assert.equal(await ping({ accept: "application/json" }), 406);
+      assert.equal(await ping({ accept: "application/json" }), 200);
+      assert.equal(await ping({ accept: "text/html" }), 406);
       assert.equal(await statusOf(post(served, hello, headers)), 400);
     });
     await t.step("DELETE ends it", async () => {

@@ -34,6 +34,9 @@ async function sceneOf(
     era,
     files: filesOf(tables),
     pml: { version: 1, permissions: { allow: names.map((name) => `${name}:*`) }, mcpServers },
+    // Addresses that no list names are asked about.
+    capabilities: { elicitation: {} },
+    answer: () => ({ action: "accept", content: { answer: "Yes" } }),
   });
   const dispose = async () => {
     await scene[Symbol.asyncDispose]();

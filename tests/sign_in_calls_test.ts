@@ -296,11 +296,19 @@ Deno.test("Lists of tools, resources and prompts of a server go on after the sig
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("legacy", { server });
     const { asked, answer } = person();
-    await using scene = await sceneOf("2025-11-25", mcp.url, { answer });
+    // Before the sign-in, PML has no list that names the resource, so it asks about the address.
+    let addresses = 0;
+    const answerBoth: Answerer = (question, params) => {
+      if (params.mode === "url") return answer(question, params);
+      addresses++;
+      return { action: "accept", content: { answer: "Yes" } };
+    };
+    await using scene = await sceneOf("2025-11-25", mcp.url, { answer: answerBoth });
     const { result, error } = await scene.pml.request(method, params);
     assert.equal(error, undefined, JSON.stringify(error));
     assert.equal(result?.isError, undefined, JSON.stringify(result));
     assert.equal(asked.length, 1, method);
+    assert.equal(addresses, method === "resources/read" ? 1 : 0);
   }
 });
 

@@ -41,6 +41,7 @@ const KEPT: Readonly<Record<string, string>> = {
   models: "embedding models",
   pending: "calls that wait for you",
   pins: "servers and tools that you approved",
+  read: "descriptions of tools that you read",
   replicas: "what processes of `pml serve` share",
   sampling: "what models used today",
   sandbox: "files of running sandboxes",

@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { forgetServers } from "../app/fresh_lists.ts";
 import type { Machine } from "../app/machine.ts";
 import type { StdioDefinition } from "../config/servers.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
@@ -115,6 +116,8 @@ async function repinned(
   if (before === undefined) return unchanged();
   await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
     ?.accept();
+  // The stored lists are those of the newer version.
+  forgetServers(app, own.name);
   return { ...unchanged(), text: `${own.name} stays at ${visible(before.version)}` };
 }
 

@@ -41,7 +41,9 @@ export function isAboutAll(call: Pick<Call, "id" | "method" | "isOffered">): boo
 /** Returns lines for the question about a request for a resource or a prompt. */
 export function offerFacts(call: Pick<Call, "id" | "method" | "isOffered">): readonly string[] {
   if (!isOfOffer(call)) return [];
-  if (isUnlisted(call)) return ["The server did not list this address: PML asks each time"];
+  if (isUnlisted(call)) {
+    return ["No list that PML has of this server names the address: PML asks each time"];
+  }
   const what = splitToolId(call.id).tool === "@prompts" ? "prompts" : "listed resources";
   return [`Yes covers all ${what} of this server that are requested while this question is open`];
 }
