@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import process from "node:process";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
+import { FakeRegistry } from "./kit/fake_registry.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
@@ -174,6 +175,68 @@ for (const era of ERAS) {
     assert.doesNotMatch(all, /denied/);
     await using own = await served.connect({ era });
     assert.match(JSON.stringify(await own.client.readResource({ uri: "pml://servers" })), /denied/);
+  });
+}
+
+for (const state of ["reachable", "offline"] as const) {
+  Deno.test(`a denied and an unknown server answer alike for an identity, with a registry ${state}`, async () => {
+    await using registry = await FakeRegistry.open([]);
+    const script = repoFile("tests/kit/script_server.ts");
+    const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
+    await using ws = await makeScenery({
+      files: { ledger: "" },
+      pml: {
+        version: 1,
+        permissions: { allow: ["filesystem:read_file"], deny: ["denied:*"] },
+        mcpServers: {
+          denied: { command: process.execPath, args },
+          closed: { command: process.execPath, args },
+        },
+      },
+    });
+    const ci = { token: hash(TOKENS.ci), permissions: { deny: ["closed:*"] } };
+    const url = state === "offline" ? "http://127.0.0.1:9/" : registry.url;
+    await configure(ws, {
+      identities: { ci },
+      registries: [url],
+      gateway: { tools_exposure: "full_proxy" },
+    });
+    await using served = await servePml(ws, [], { env: { PML_REGISTRIES: url } });
+    for (const era of ERAS) {
+      await using connection = await connectHttp({ url: served.url, token: TOKENS.ci }, { era });
+      const { client } = connection;
+      const plan = (tool: string) => ({ plan: { tasks: [{ id: "t", tool, arguments: {} }] } });
+      const told = async (work: () => Promise<unknown>) =>
+        JSON.stringify(await work().catch(({ code, message, data }) => ({ code, message, data })));
+      const meta = (name: string, args: Record<string, unknown>) => () =>
+        client.callTool({ name, arguments: args });
+      const all = (name: string) => [
+        meta(`${name}__run`, {}),
+        meta("call", { tool: `${name}:run` }),
+        meta("call", { tool: `${name}:run`, arguments: { a: 1 } }),
+        meta("schema", { tools: [`${name}:run`] }),
+        meta("search", { server: name }),
+        meta("batch", { calls: [{ tool: `${name}:run`, arguments: {} }] }),
+        meta("execute_workflow", plan(`${name}:run`)),
+        meta("execute_code", { code: `return await mcp.${name}.run({});` }),
+        () => client.readResource({ uri: `pml://${name}/test://a` }),
+        () => client.getPrompt({ name: `${name}__p` }),
+      ];
+      const answers: string[][] = [];
+      for (const name of ["nosuch", "denied", "closed"]) {
+        const texts: string[] = [];
+        for (const work of all(name)) {
+          const text = (await told(work)).replaceAll(name, "NAME");
+          texts.push(text.replace(/"pml\/run":"[^"]*"/, ""));
+        }
+        answers.push(texts);
+      }
+      const [unknown, ...denied] = answers;
+      for (const texts of denied) assert.deepEqual(texts, unknown);
+    }
+    const { stdout } = await runPml(ws, ["approve", "--json"]);
+    assert.deepEqual(JSON.parse(stdout || "[]"), []);
+    assert.ok(!registry.paths.some((path) => /nosuch|denied|closed/.test(path)), "a name left PML");
   });
 }
 

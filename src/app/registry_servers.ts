@@ -184,7 +184,9 @@ export class RegistryServers implements Disposable {
     const isUsed = memberOf(home, name) !== undefined;
     const unoffered = () => this.offers.unapproved(name);
     const nameless = isNamed || isUsed ? undefined : await reached(name, unoffered);
-    if (nameless !== undefined) return nameless;
+    // An identity may invent names: those leave no question, and answer as denied ones do.
+    const { identity } = this.#options.policy.now.config.narrowing ?? {};
+    if (nameless !== undefined) return identity === undefined ? nameless : undefined;
     const found = await this.lookup.newest(name, signal);
     if (found === undefined) return undefined;
     const wrong = this.lookup.refused(found);

@@ -42,8 +42,12 @@ export class UnknownServer extends KnownServer {
       const meant = `Did you mean ${quoted(near)}?`;
       return { ...unapproved, facts: [meant, ...unapproved.facts] };
     } catch (error) {
-      if (!(error instanceof UnreachedName) || near === undefined) throw error;
-      throw unknownTool(call.id, this.#servers);
+      // To an identity, a name that cannot be looked up is as unknown as a denied one.
+      const { identity } = this.#servers.around.policy?.now.config.narrowing ?? {};
+      const isUnknown = near !== undefined || identity !== undefined;
+      throw error instanceof UnreachedName && isUnknown
+        ? unknownTool(call.id, this.#servers)
+        : error;
     }
   }
 
