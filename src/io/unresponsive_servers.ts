@@ -9,7 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { isObject } from "../core/json.ts";
 import { drop, keep, readKept } from "./kept.ts";
-import { namesOf } from "./place.ts";
+import { infoAt, namesOf } from "./place.ts";
 
 /** A server that does not answer the PML of a process. */
 export interface UnresponsiveServer {
@@ -54,7 +54,8 @@ export class UnresponsiveServers implements Disposable {
 /** Returns the servers that do not answer a running PML. Removes notes of processes that ended. */
 export function unresponsiveServers(home: string): readonly UnresponsiveServer[] {
   const folder = folderIn(home);
-  return namesOf(folder).filter((name) => name.endsWith(".json")).flatMap((name) => {
+  const names = infoAt(folder) === undefined ? [] : namesOf(folder);
+  return names.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const file = join(folder, name);
     const note = readKept(file);
     if (isNote(note) && runs(note.pid)) return [note];
