@@ -13,6 +13,7 @@ import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
 import type { OsLayer } from "../config/os_layer.ts";
 import { ending } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -20,6 +21,7 @@ import { type Hello, helloOf } from "../gateway/hello.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
+import { ClientRoots } from "./client_roots.ts";
 import { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 import { ModuleFiles } from "../modules/module_files.ts";
 import { sweepApprovals } from "../permissions/sweep_approvals.ts";
@@ -115,6 +117,8 @@ export class App implements AsyncDisposable {
   readonly keys: Keys;
   /** What was counted since the start. */
   readonly metrics: Metrics = new Metrics();
+  /** The roots of the client of `pml stdio`. */
+  readonly clientRoots: ClientRoots = new ClientRoots();
   /** What waits for the client. */
   readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */
@@ -274,6 +278,12 @@ export class App implements AsyncDisposable {
   setLevel(level: string): void {
     this.level = level;
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
+  }
+
+  /** Takes what the client of `pml stdio` declares that it can do. */
+  takeCapabilities(able: JsonObject): void {
+    this.clientRoots.capability = able.roots;
+    this.servers.serve(able);
   }
 
   /** What a client is told when it opens a connection. */

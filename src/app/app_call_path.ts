@@ -15,11 +15,11 @@ import { CallPath, type CallPathOptions } from "./call_path.ts";
 
 /** Opens the call path; nothing is started yet. */
 export async function callPathOf(app: App): Promise<CallPath> {
-  const { servers, metrics, backlog, directory } = app;
+  const { servers, metrics, backlog, clientRoots, directory } = app;
   const [pins, schemas] = await Promise.all([app.pins(), app.schemas()]);
   const path = new CallPath({
     ...app.parts,
-    ...{ pins, schemas, servers, metrics, backlog, directory },
+    ...{ pins, schemas, servers, metrics, backlog, clientRoots, directory },
     registries: () => app.registries(),
     capabilities: () => app.capabilities(),
     builtins: builtins(),

@@ -46,6 +46,7 @@ import {
   StdioServers,
   type StdioValues,
 } from "../stdio/stdio_servers.ts";
+import { type ClientRoots, rootsFor } from "./client_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { codeOf } from "./server_code.ts";
 import { proxyOf, proxyVariables } from "./network.ts";
@@ -60,6 +61,8 @@ export interface MachineOptions {
   readonly log: Log;
   readonly redactor: Redactor;
   readonly backlog?: Backlog;
+  /** The roots of the client, where only one uses the servers. */
+  readonly clientRoots?: ClientRoots;
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
   /** Finds the way to a server, of those in the cloud or of the others. */
@@ -166,6 +169,7 @@ export class Machine implements AsyncDisposable {
       warn: (message) => log.warn(message),
     });
     policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
+    options.clientRoots?.listen(() => this.#each((upstreams) => upstreams.rootsChanged()));
   }
 
   /** Aborts when PML ends. */
@@ -317,7 +321,7 @@ export class Machine implements AsyncDisposable {
     return {
       ...events,
       withoutSecrets: (said) => redactor.clean(said),
-      seesRoots: (server) => policy.now.judge(toolId(server, "@roots")).kind === "allow",
+      roots: (server) => rootsFor(server, this.#options),
       mayFollow: (server) => policy.now.judge(toolId(server, "@resources")).kind !== "deny",
       onLog: (server, level, text) => {
         this.#trials.get(server)?.hear(text);

@@ -69,12 +69,12 @@ async function serveAlone(
       ...app.config().limits,
       pipes,
       hello: (isModern) => app.hello(isModern),
-      bySdk: rooting !== undefined,
+      ...{ bySdk: rooting !== undefined, roots: app.clientRoots },
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => {
         rooting?.takeCapabilities(able);
-        app.servers.serve(able);
+        app.takeCapabilities(able);
       },
       isTask: (id) => isTask(id),
       onListen: (listened) => {

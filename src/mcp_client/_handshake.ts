@@ -7,7 +7,7 @@
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { isUnsent } from "../io/outages.ts";
-import { after } from "../io/waiting.ts";
+import { after, soon } from "../io/waiting.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
 import { ErrorResponse, type Peer, type RequestOptions } from "./_peer.ts";
@@ -31,6 +31,9 @@ export interface Handshake {
  * milliseconds. Servers of the older revisions exist that never answer an unknown method.
  */
 const DISCOVER_MS = 3_000;
+
+/** The most time for the requests that a server makes after the handshake, in milliseconds. */
+const SETTLE_MS = 500;
 
 /** The result of a handshake. */
 export interface Agreement {
@@ -98,11 +101,29 @@ async function initialize(
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
     protocolVersion: LEGACY,
-    capabilities: { roots: {}, ...capabilities() },
+    capabilities: { roots: { listChanged: true }, ...capabilities() },
     clientInfo: CLIENT,
   }, aside);
   wire.send({ method: "notifications/initialized" });
+  await settled(peer);
   return { isModern: false, capabilities: objectOf(objectOf(result).capabilities) };
+}
+
+/**
+ * Waits for the requests that a server makes once the handshake is over. A server that asks for the
+ * roots may refuse all paths until it has the answer. A ping is answered after earlier messages.
+ */
+async function settled(peer: Peer): Promise<void> {
+  const since = performance.now();
+  // A server that does not answer the ping may answer calls, so this is not cancelled.
+  const aside = { signal: new AbortController().signal, lasts: true };
+  for (let count = -1; count !== peer.requestsOfServer;) {
+    const leftMs = SETTLE_MS - (performance.now() - since);
+    if (leftMs <= 0) return;
+    count = peer.requestsOfServer;
+    const pinged = peer.request("ping", {}, aside).catch(() => {});
+    if (!await soon(pinged.then(() => peer.answered()), leftMs)) return;
+  }
 }
 
 async function discover({ newest }: Handshake, aside: RequestOptions): Promise<Agreement> {

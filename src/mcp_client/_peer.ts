@@ -106,6 +106,10 @@ export class Peer {
   readonly #pending = new Map<RequestId, Held>();
   /** The open requests of the server, by id. */
   readonly #open = new Map<string, AbortController>();
+  /** The answers to requests of the server that are being made. */
+  readonly #answering = new Set<Promise<void>>();
+  /** The number of requests that the server has made. */
+  requestsOfServer = 0;
   /** The ids of cancelled requests that the server may still work on. */
   readonly #cancelled = new Set<RequestId>();
   readonly #responsiveness: Responsiveness;
@@ -229,7 +233,12 @@ export class Peer {
       const { id } = message;
       if (id === undefined) this.#notified(method, params, requestId);
       else if (isId(id)) {
-        void this.#answer(id, { method, params, during: this.latest("onAsk", requestId) });
+        const request = { method, params, during: this.latest("onAsk", requestId) };
+        this.requestsOfServer++;
+        const answering = this.#answer(id, request).finally(() =>
+          this.#answering.delete(answering)
+        );
+        this.#answering.add(answering);
       } else return false;
       return true;
     }
@@ -265,6 +274,11 @@ export class Peer {
   fail(id: RequestId, error: Error): void {
     if (this.#responsiveness.isPing(id)) this.#responsiveness.pinged();
     this.#taken(id)?.failed(error);
+  }
+
+  /** Resolves when the present requests of the server are answered. */
+  async answered(): Promise<void> {
+    await Promise.all(this.#answering);
   }
 
   /** Fails all requests, those to come too, and aborts the requests of the server. */

@@ -13,7 +13,7 @@ export interface AnswerOptions {
   /** The name of the server. */
   readonly name: string;
   /** Returns the roots that the server may see. */
-  readonly roots: () => readonly JsonObject[];
+  readonly roots: () => Promise<readonly JsonObject[]>;
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
 }
@@ -27,7 +27,7 @@ export async function answerRequest(
     case "ping":
       return {};
     case "roots/list":
-      return { roots: roots() };
+      return { roots: await roots() };
     case "elicitation/create":
     case "sampling/createMessage":
       break;

@@ -37,7 +37,7 @@ export interface ConnectionOptions {
   readonly name: string;
   readonly open: OpenWire;
   /** Returns the roots that the server may see. */
-  readonly roots: () => readonly JsonObject[];
+  readonly roots: () => Promise<readonly JsonObject[]>;
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
   readonly capabilities: (able?: JsonObject) => JsonObject;
   /** Removes secrets from a message of the server that is not a result. */
@@ -234,6 +234,13 @@ export class Connection implements Living {
     if (this.isModern || !this.can("logging")) return;
     // The answer does not matter.
     this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
+  }
+
+  /** Notifies the server that its roots have changed. In the newest revision it asks each time. */
+  rootsChanged(): void {
+    if (!this.isModern && this.alive) {
+      this.#wire.send({ method: "notifications/roots/list_changed" });
+    }
   }
 
   /** Closes the connection and its wire. */

@@ -5,7 +5,6 @@
  * @module
  */
 
-import { pathToFileURL } from "node:url";
 import type { Call, Outcome } from "../core/call.ts";
 import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
@@ -59,8 +58,8 @@ export interface UpstreamsOptions {
   /** Returns the present server of a name, for work in the background. */
   readonly server: (name: string) => UpstreamServer;
   readonly workspace: () => string;
-  /** Whether a server may see the workspace. */
-  readonly seesRoots: (server: string) => boolean;
+  /** Returns the roots that a server may see. */
+  readonly roots: (server: string) => Promise<readonly JsonObject[]>;
   /** Whether the rules allow its resources to be followed. */
   readonly mayFollow: (server: string) => boolean;
   /** Returns what servers are told of a client with these capabilities, or of all clients. */
@@ -220,6 +219,11 @@ export class Upstreams implements AsyncDisposable {
     for (const connection of this.#running) connection.setLevel(level);
   }
 
+  /** Notifies the running servers that their roots have changed. */
+  rootsChanged(): void {
+    for (const connection of this.#running) connection.rootsChanged();
+  }
+
   /** Sends a call, or another request, that has passed the gates. */
   async call(server: UpstreamServer, call: Call): Promise<Outcome> {
     const { name } = server;
@@ -363,14 +367,13 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #start(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, workspace, seesRoots, withoutSecrets, home } = this.#options;
+    const { limits, onLog, roots, withoutSecrets, home } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
-    const uri = pathToFileURL(workspace()).href;
     const connection = await Connection.start({
       name,
       open: await openOf(server, { closing, now: this.#options.server }),
-      roots: () => seesRoots(name) ? [{ uri, name: "workspace" }] : [],
+      roots: () => roots(name),
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
       withoutSecrets,
       limits: limits(),

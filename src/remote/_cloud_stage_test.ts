@@ -63,7 +63,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
   const upstreams = new Upstreams({
     server: (name) => cloud.of(entryOf(name)),
     workspace: () => home,
-    seesRoots: () => false,
+    roots: () => Promise.resolve([]),
     mayFollow: () => false,
     capabilities: () => ({}),
     level: () => undefined,

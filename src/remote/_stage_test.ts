@@ -73,7 +73,7 @@ export class Stage implements AsyncDisposable {
     this.upstreams = new Upstreams({
       server: () => this.#way,
       workspace: () => home,
-      seesRoots: () => true,
+      roots: () => Promise.resolve([{ uri: "file:///work", name: "workspace" }]),
       mayFollow: () => true,
       capabilities: () => options.able ?? {},
       level: () => undefined,

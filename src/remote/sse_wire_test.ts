@@ -20,6 +20,7 @@ Deno.test("A server of HTTP+SSE is called over its two addresses, with its heade
     "GET",
     "initialize",
     "notifications/initialized",
+    "ping",
     "tools/call",
   ]);
   for (const { headers, message } of server.came) {

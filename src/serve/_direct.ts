@@ -13,6 +13,7 @@ import type { Hello } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
 import { type Era, eraOf, hasFitToken } from "./_envelope.ts";
 import { peerOf } from "./_client_peer.ts";
+import { ClientRequests } from "./_client_requests.ts";
 import { greet, type Greeted } from "./_greeting.ts";
 import type { ReadLine, Refusal } from "./_json_rpc.ts";
 import { ResultTexts } from "./_result_texts.ts";
@@ -38,11 +39,22 @@ export interface DirectOptions {
   readonly hello: (isModern: boolean) => Hello;
   /** Whether the SDK has to serve everything; not if left out. */
   readonly bySdk?: boolean;
+  /** Receives the roots of the client. */
+  readonly roots?: RootsReceiver;
   readonly onError: (error: Error) => void;
+}
+
+/** Receives the roots of a client. */
+export interface RootsReceiver {
+  /** Takes the function that asks the client for its roots. */
+  connect(ask: () => Promise<JsonObject | undefined>): void;
+  /** Is called when the client notifies that its roots have changed. */
+  changed(): void;
 }
 
 const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
 const INITIALIZED = "notifications/initialized";
+const ROOTS_CHANGED = "notifications/roots/list_changed";
 const INVALID_PARAMS = -32602;
 
 /** Serves one connection. */
@@ -63,6 +75,9 @@ export class Direct implements AsyncDisposable {
   /** Whether the SDK serves everything. */
   #isLeft: boolean;
   readonly #changed = new Set<string>();
+  readonly #asked: ClientRequests;
+  /** Whether the client speaks an older revision. */
+  #isOlder = false;
 
   /** Takes what serves the requests, and the ends of the connection. */
   constructor(face: Promise<Face>, options: DirectOptions) {
@@ -71,6 +86,11 @@ export class Direct implements AsyncDisposable {
     this.#ends = options.ends;
     this.#texts = new ResultTexts(options.hello);
     this.#isLeft = options.bySdk ?? false;
+    this.#asked = new ClientRequests((message) => void this.#ends.send(message));
+    options.roots?.connect(async () => {
+      // In the newest revision, a client can be asked only within a call.
+      return this.#isOlder ? await this.#asked.request("roots/list") : undefined;
+    });
     this.#requests = new UsualRequests({
       texts: this.#texts,
       opened: () => this.#opened,
@@ -87,6 +107,7 @@ export class Direct implements AsyncDisposable {
   /** Takes note of `initialize`, which was answered. */
   greeted(greeted: Greeted): void {
     this.#greeted = greeted;
+    this.#isOlder = true;
     this.#bound = { era: "legacy", by: [greeted.message] };
   }
 
@@ -94,6 +115,7 @@ export class Direct implements AsyncDisposable {
   take(message: Message): void {
     if (message.kind === "cancel") this.#requests.cancel(message.request, message.reason);
     if (message.kind === "request" && this.#serves(message)) return;
+    if (message.kind === "other" && this.#takes(message.message)) return;
     if (message.kind !== "request" && this.#ignores(message.message)) return;
     this.#sdk ??= this.#loadSdk();
     this.#sdk.then(({ take }) => take(message.message), (error) => {
@@ -120,6 +142,7 @@ export class Direct implements AsyncDisposable {
       this.#refuse(id, { code: INVALID_PARAMS, message: BAD_TOKEN });
       return true;
     }
+    if (method === "initialize") this.#isOlder = true;
     if (this.#isLeft) return false;
     const era = eraOf(params);
     if (this.#bound === undefined) {
@@ -135,6 +158,12 @@ export class Direct implements AsyncDisposable {
     if (!isUsual(method, era)) return false;
     this.#requests.take(params, { id, method, era });
     return true;
+  }
+
+  /** Takes an answer to a request of PML. Returns false for other messages. */
+  #takes(message: JSONRPCMessage): boolean {
+    if ("method" in message && message.method === ROOTS_CHANGED) this.#options.roots?.changed();
+    return this.#asked.takes(message);
   }
 
   #greets(message: JSONRPCMessage, id: string): boolean {

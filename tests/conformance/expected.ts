@@ -25,7 +25,7 @@ interface Result {
 /** The expected failures of clients of 2026-07-28. Clients of 2025-11-25 have none. */
 export const EXPECTED: readonly Expected[] = [
   {
-    why: "PML answers `roots/list` itself, with the workspace. It never asks the client.",
+    why: "PML answers `roots/list` itself. It asks only clients of 2025-11-25 for their roots.",
     ids: ["sep-2322-list-roots-incomplete", "sep-2322-multiple-inputs-incomplete"],
   },
   {

@@ -83,6 +83,8 @@ function take({ id, method, params = {}, ...answer }: Message): void {
     case "notifications/cancelled":
       cancelled.add(params.requestId);
       return note("cancelled");
+    case "notifications/roots/list_changed":
+      return note("roots changed");
     case "tools/list":
       return said({ tools: tools() });
     case "tools/call": {
