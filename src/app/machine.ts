@@ -11,6 +11,7 @@ import type { Log } from "../audit/log.ts";
 import type { Redactor } from "../audit/redact.ts";
 import {
   certificatePaths,
+  containerEnvironment,
   installEnvironment,
   programEnvironment,
   serverEnvironment,
@@ -338,6 +339,7 @@ export class Machine implements AsyncDisposable {
       grants: (server) => this.#config().grants[server],
       certificates: certificatePaths(environment),
       environment: serverEnvironment(environment),
+      containerEnvironment: containerEnvironment(environment),
       installEnvironment: () => ({
         ...installEnvironment(environment),
         ...proxyVariables(this.#options),

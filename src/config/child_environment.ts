@@ -7,7 +7,7 @@
 import { delimiter, isAbsolute } from "node:path";
 import { realPathIfAny } from "../io/place.ts";
 import type { Environment } from "./env.ts";
-import { NETWORK_NAMES } from "./network_names.ts";
+import { CONTAINER_NAMES, NETWORK_NAMES } from "./network_names.ts";
 
 type EnvironmentVariables = Readonly<Record<string, string>>;
 
@@ -41,8 +41,15 @@ export function serverEnvironment({ get, userHome }: Environment): EnvironmentVa
   return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
 }
 
-/** The variables that say whose PML it is, and how it reaches the network. */
-export const REACHING: readonly string[] = ["HOME", ...NETWORK_NAMES, ...INSTALLING];
+/** Returns the variables that servers in containers get in addition to those of servers. */
+export function containerEnvironment({ get }: Environment): EnvironmentVariables {
+  return taken(CONTAINER_NAMES, get);
+}
+
+/** The variables that say whose PML it is, and how it reaches the network and containers. */
+export const REACHING: readonly string[] = [
+  ...["HOME", ...NETWORK_NAMES, ...CONTAINER_NAMES, ...INSTALLING],
+];
 
 /** The variables that say where a browser shows a page, and which one. */
 const SHOWING =

@@ -1,5 +1,5 @@
 /**
- * The variables that tell programs how to reach the network, such as proxies.
+ * The variables that tell programs how to reach the network, such as proxies, or containers.
  *
  * @module
  */
@@ -13,4 +13,9 @@ export const NETWORK_NAMES: readonly string[] = [
   ...["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA"],
   ...["NODE_USE_ENV_PROXY", "DENO_CERT", "DENO_TLS_CA_STORE", "REQUESTS_CA_BUNDLE"],
   ...["CURL_CA_BUNDLE", "GIT_SSL_CAINFO"],
+];
+
+/** The variables by which docker and podman find their daemon and its settings. */
+export const CONTAINER_NAMES: readonly string[] = [
+  ...["DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"],
 ];

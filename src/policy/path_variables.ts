@@ -5,12 +5,13 @@
  */
 
 import { resolve } from "node:path";
-import { serverEnvironment } from "../config/child_environment.ts";
+import { containerEnvironment, serverEnvironment } from "../config/child_environment.ts";
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import { type Folders, foldersOf, withFolders } from "../core/folder_variables.ts";
 import type { StdioDefinition } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
+import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import { isSteering } from "../core/steering.ts";
 import type { JudgeOptions, PathVariables } from "../permissions/rules.ts";
 
@@ -35,8 +36,9 @@ export function variablesOf(
 ): NonNullable<JudgeOptions["variablesOf"]> {
   const folders = foldersOf({ workspace, userHome: environment.userHome });
   const ofProgram = memoized((own: StdioDefinition): PathVariables => {
+    const containers = runsContainers(plainCommand(own)) ? containerEnvironment(environment) : {};
     const known = new Map<string, readonly string[]>(
-      Object.entries(serverEnvironment(environment))
+      Object.entries({ ...serverEnvironment(environment), ...containers })
         // The file of variables may set any other name, and is read at the start only.
         .filter(([name]) => own.envFile === undefined || isSteering(name))
         .map(([name, value]) => [name, [value]]),

@@ -8,6 +8,7 @@ import { devNull } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { Tell } from "../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
@@ -84,7 +85,8 @@ export class Launch {
     // The variables of a trial may name the folder of the server's data.
     const tried = withDataFolder(trial?.env ?? {}, data);
     const env = { ...server.env, ...tried };
-    const { environment, groups } = this.#options;
+    const { groups } = this.#options;
+    const environment = this.#environmentOf(server);
     const confine = server.confine || trial !== undefined;
     // The server is confined to the folder, or its definition names it.
     const isUsed = [cwd, ...args, ...Object.values(server.env)].some((one) => one.includes(data));
@@ -110,6 +112,16 @@ export class Launch {
     const present = await this.#installed(server, wanted);
     const hint = () => scriptsHint(name, present.waiting());
     return { ...await this.#program({ ...server, confine }, { wanted, present, env: own }), hint };
+  }
+
+  /** Returns the environment of a server without its own variables. */
+  #environmentOf(
+    server: Pick<StdioValues, "command" | "args">,
+  ): Readonly<Record<string, string>> {
+    const { environment, containerEnvironment } = this.#options;
+    return runsContainers(plainCommand(server))
+      ? { ...environment, ...containerEnvironment }
+      : environment;
   }
 
   /** Installs the package of a server, and returns its packages with scripts that did not run. */

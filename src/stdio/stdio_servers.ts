@@ -45,6 +45,8 @@ export interface StdioServersOptions
   readonly certificates: readonly string[];
   /** The environment of every server, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The variables that servers in containers get as well. */
+  readonly containerEnvironment: Readonly<Record<string, string>>;
   /** Returns additional variables of installers: how the person's registry is reached. */
   readonly installEnvironment: () => Readonly<Record<string, string>>;
   /** Returns the layer that should confine install scripts. */

@@ -178,3 +178,41 @@ Deno.test({
     assert.ok(await waitUntil(async () => !await waits(), 20_000), "it waits for ever");
   },
 });
+
+/** A docker that notes where it finds its daemon, and runs the image as a command. */
+const NOTING = `#!/bin/sh
+[ "$1" = run ] || exit 0
+while [ "$1" != image ]; do shift; done
+shift
+echo "$DOCKER_HOST $DOCKER_CONTEXT $DOCKER_CONFIG $XDG_RUNTIME_DIR" >"$(dirname "$0")/ledger"
+exec "$@"
+`;
+
+Deno.test({
+  name: "docker finds the user's daemon, and none that a file of the workspace names",
+  ignore: !POSIX,
+  fn: async () => {
+    const bin = await Deno.makeTempDir();
+    await Deno.writeTextFile(join(bin, "docker"), NOTING, { mode: 0o755 });
+    const { command, args } = evil("good") as {
+      readonly command: string;
+      readonly args: readonly string[];
+    };
+    const server = { command: "docker", args: ["run", "-i", "--rm", "image", command, ...args] };
+    const own = { DOCKER_CONTEXT: "far", DOCKER_CONFIG: "/config", XDG_RUNTIME_DIR: "/run/me" };
+    for (const isOfFile of [false, true]) {
+      const entry = { command: "pml", env: { DOCKER_HOST: "tcp://evil" } };
+      await using scene = await makeScene({
+        pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers: { s: server } },
+        env: { ...own, PATH: `${bin}:${Deno.env.get("PATH")}`, DOCKER_HOST: "tcp://evil" },
+        ...isOfFile && { files: { ".mcp.json": JSON.stringify({ mcpServers: { pml: entry } }) } },
+      });
+      const answer = await call(scene.pml, "s:echo");
+      assert.equal(answer.result?.isError, undefined, textOf(answer));
+      const ledger = await Deno.readTextFile(join(bin, "ledger"));
+      assert.equal(ledger, `${isOfFile ? "" : "tcp://evil"} far /config /run/me\n`);
+      assert.equal((await scene.pml.close()).code, 0);
+    }
+    await Deno.remove(bin, { recursive: true });
+  },
+});
