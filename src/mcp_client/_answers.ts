@@ -11,7 +11,8 @@ import { type ListName, LISTS } from "../core/lists.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { safeText, withTagRemark } from "../core/safe_text.ts";
-import { ErrorResponse, INTERNAL_ERROR } from "./_peer.ts";
+import { pageLines } from "./_pages.ts";
+import { ErrorResponse, INTERNAL_ERROR, PAGES_REQUIRED } from "./_peer.ts";
 import { type ReadableOptions, readableResult } from "./_readable_result.ts";
 import { type Denial, unusable } from "./wire.ts";
 
@@ -19,7 +20,7 @@ import { type Denial, unusable } from "./wire.ts";
  * Codes that would mean to a client that PML itself asks it something or does not support its
  * revision.
  */
-const RESERVED = [-32042, -32020, -32022];
+const RESERVED = [PAGES_REQUIRED, -32020, -32022];
 /** The members of a result that only PML may set. */
 const OF_PML = ["resultType", "inputRequests", "requestState"];
 /** The code of a request that needs a capability which the client did not declare. */
@@ -99,7 +100,8 @@ export function toolError(name: string, error: ErrorResponse): ToolResult {
   const { code, data } = error;
   if (code === MISSING_CAPABILITY) throw errorFor(name, error);
   const _meta = { "pml/error": defined({ code, data }) };
-  const result = { ...textResult(answeredBy(quoted(name), error)), isError: true, _meta };
+  const text = answeredBy(quoted(name), error) + pageLines(error);
+  const result = { ...textResult(text), isError: true, _meta };
   ofErrors.add(result);
   return result;
 }
@@ -125,7 +127,7 @@ export function notFollowed(name: string, error: unknown): string {
 
 /** Returns the error response of a server as an error for the client, without a reserved code. */
 export function errorFor(name: string, error: ErrorResponse): PmlError {
-  const message = answeredBy(quoted(name), error);
+  const message = answeredBy(quoted(name), error) + pageLines(error);
   const { code, data } = error;
   const answered = RESERVED.includes(code)
     ? { code: INTERNAL_ERROR, message }

@@ -11,6 +11,7 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  listOf,
   objectOf,
   textOf,
   visibleLines,
@@ -78,6 +79,8 @@ export interface Pending {
   readonly lasts?: boolean;
 }
 
+/** The code of an error that names pages to open. Nothing ran. */
+export const PAGES_REQUIRED = -32042;
 /** The JSON-RPC code for an internal error. */
 export const INTERNAL_ERROR = -32603;
 /** How many cancelled requests are remembered. */
@@ -254,7 +257,10 @@ export class Peer {
     // Servers of JSON-RPC 1.0 add a member "error" that is null to each result.
     const isResult = error === undefined || error === null && result !== undefined;
     if (isResult) pending.answered(result as Json); // parsed JSON
-    else pending.failed(ErrorResponse.of(this.#options.withoutSecrets(error)));
+    else {
+      const cleaned = this.#options.withoutSecrets(error);
+      pending.failed(ErrorResponse.of(withAddresses(cleaned, error)));
+    }
     return true;
   }
 
@@ -405,4 +411,16 @@ function ownIdOf(id: unknown): RequestId | undefined {
 
 function isId(id: unknown): id is number | string {
   return Number.isSafeInteger(id) || typeof id === "string" && id.length <= ID_MAX;
+}
+
+/** Returns the error of a response with the addresses as its server wrote them. */
+function withAddresses(cleaned: unknown, error: unknown): unknown {
+  const { code, data } = objectOf(error);
+  if (code !== PAGES_REQUIRED) return cleaned;
+  const own = listOf(objectOf(data).elicitations).map(objectOf);
+  const known = objectOf(cleaned);
+  // A URL without its key would lead to another page.
+  const elicitations = listOf(objectOf(known.data).elicitations)
+    .map((one, at) => ({ ...objectOf(one), ...own[at]?.url && { url: own[at].url } }));
+  return { ...known, data: { ...objectOf(known.data), elicitations } };
 }

@@ -21,6 +21,7 @@ import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
+import { FinishedPages } from "./_pages.ts";
 import { QuickServerTools } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
@@ -99,6 +100,7 @@ export class Upstreams implements AsyncDisposable {
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
   readonly #outages = new Outages();
+  readonly #pages = new FinishedPages();
   readonly #unresponsive: UnresponsiveServers;
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
@@ -296,12 +298,18 @@ export class Upstreams implements AsyncDisposable {
         const tools = await this.#listedTools(server, connection, call.signal);
         call.assertListed(this.#byName(tools).get(tool));
       }
-      call.assertCurrent?.();
-      try {
+      const send = async () => {
+        call.assertCurrent?.();
         if (method !== "tools/call") return await connection.request(method, params, call);
         const { execution } = this.#tool(owner, String(params.name)) ?? {};
         const { taskSupport: support } = objectOf(execution);
         return await callTool(connection, params, { call, support });
+      };
+      try {
+        return await send().catch(async (error) => {
+          if (!await this.#pages.open(error, name, call)) throw error;
+          return await send();
+        });
       } catch (error) {
         if (!(error instanceof ErrorResponse)) {
           throw method === "tools/call" ? afterSent(error) : error;
@@ -380,7 +388,10 @@ export class Upstreams implements AsyncDisposable {
       home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
-      onNotification: (method, params) => this.#notices.take(name, { method, params }),
+      onNotification: (method, params) => {
+        if (method === "notifications/elicitation/complete") this.#pages.note(name, params);
+        this.#notices.take(name, { method, params });
+      },
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {

@@ -1,0 +1,80 @@
+/**
+ * Pages that a server requires to be opened before it does a request: the error -32042.
+ *
+ * @module
+ */
+
+import type { Call } from "../core/call.ts";
+import { dropOldest } from "../core/memo.ts";
+import { type JsonObject, listOf, objectOf, textOf, visible } from "../core/json.ts";
+import { soon, unlessAborted } from "../io/waiting.ts";
+import { ErrorResponse, PAGES_REQUIRED } from "./_peer.ts";
+
+/** The most pages of one error. */
+const PAGES_MAX = 5;
+/** The most characters of an address or a message that an error shows. */
+const SHOWN_MAX = 2_000;
+/** How long a request waits for the user to finish in the browser, in milliseconds. */
+const DONE_MS = 60_000;
+/** How many pages that are done are remembered. */
+const REMEMBERED_MAX = 100;
+
+/** The params of `elicitation/create` for each page that an error names. */
+export function pagesOf(error: unknown): readonly JsonObject[] {
+  if (!(error instanceof ErrorResponse) || error.code !== PAGES_REQUIRED) return [];
+  return listOf(objectOf(error.data).elicitations).map(objectOf)
+    .filter(({ url }) => /^https?:$/.test(URL.parse(textOf(url))?.protocol ?? ""))
+    .slice(0, PAGES_MAX);
+}
+
+/** Returns a line with the address for each page that an error names. */
+export function pageLines(error: unknown): string {
+  return pagesOf(error).map(({ url, message }) => {
+    const what = visible(textOf(message), SHOWN_MAX) || "Open this page";
+    return `\n${what}: ${visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX)}`;
+  }).join("");
+}
+
+/** Remembers which pages users have finished, by the ids that their servers gave them. */
+export class FinishedPages {
+  readonly #done = new Set<string>();
+  readonly #waiting = new Map<string, () => void>();
+
+  /** Notes that a page of a server is finished. */
+  note(server: string, { elicitationId }: JsonObject): void {
+    const key = `${server} ${textOf(elicitationId)}`;
+    this.#done.add(key);
+    dropOldest(this.#done, REMEMBERED_MAX);
+    this.#waiting.get(key)?.();
+  }
+
+  /**
+   * Has the client open the pages that an error names. Returns whether the user agreed to all. Waits
+   * until they are finished, at most a minute: not every server reports that.
+   */
+  async open(error: unknown, server: string, call: Call): Promise<boolean> {
+    const pages = pagesOf(error);
+    if (pages.length === 0 || call.onAsk === undefined || call.onOpen === undefined) return false;
+    const { onAsk, signal } = call;
+    try {
+      for (const page of pages) {
+        const params = { ...page, mode: "url" };
+        const asked = { server, method: "elicitation/create", params, signal } as const;
+        if ((await onAsk(asked)).action !== "accept") return false;
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return false; // the rules or the client refuse it, so the model gets the addresses
+    }
+    await unlessAborted(this.#finished(server, pages), signal);
+    return true;
+  }
+
+  async #finished(server: string, pages: readonly JsonObject[]): Promise<void> {
+    const keys = pages.map(({ elicitationId }) => `${server} ${textOf(elicitationId)}`)
+      .filter((key) => !this.#done.has(key));
+    const all = keys.map((key) => new Promise<void>((resolve) => this.#waiting.set(key, resolve)));
+    await soon(Promise.all(all), DONE_MS);
+    for (const key of keys) this.#waiting.delete(key);
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The error -32042 of servers: clients that can open a page are asked, others get the address.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { textOf } from "./attacks/oracles.ts";
+import { makeScenery } from "./attacks/stage.ts";
+import { connect } from "./kit/client.ts";
+import { quickScene, type Said, scriptServer } from "./quick_scene.ts";
+
+const ADDRESS = "https://example.com/sign-in?token=abc";
+const FINISHED = {
+  jsonrpc: "2.0",
+  method: "notifications/elicitation/complete",
+  params: { elicitationId: "e1" },
+};
+const data = {
+  elicitations: [{ mode: "url", elicitationId: "e1", url: ADDRESS, message: "Sign in" }],
+};
+const error = { code: -32042, message: "Sign in first", data };
+const answer = (members: object) => JSON.stringify({ jsonrpc: "2.0", id: "$ID", ...members });
+const PAGE: Said = {
+  silent: true,
+  steps: [
+    { write: JSON.stringify(FINISHED) },
+    { write: answer({ error }).replace('"$ID"', "$ID") },
+  ],
+};
+
+for (const era of ["2025-11-25", "2026-07-28"] as const) {
+  Deno.test(`a client that can open pages is asked for those that a server requires, on ${era}`, async () => {
+    await using ws = await makeScenery({
+      files: { ledger: "" },
+      pml: {
+        version: 1,
+        permissions: { allow: ["s:*"] },
+        gateway: { tools_exposure: "full_proxy" },
+        mcpServers: { s: scriptServer() },
+      },
+    });
+    const seen: unknown[] = [];
+    let action: "accept" | "decline" = "accept";
+    await using connection = await connect(ws, {
+      era,
+      capabilities: { elicitation: { url: {} } },
+      elicit: (params) => {
+        seen.push(params);
+        return { action };
+      },
+    });
+    const { client } = connection;
+    const call = async () => {
+      const { content } = await client.callTool({ name: "s__run", arguments: { ...PAGE } });
+      return (content as readonly { readonly text: string }[])[0]?.text ?? "";
+    };
+    // A second call runs at once.
+    for (action of ["accept", "accept", "decline"] as const) {
+      const before = await Deno.readTextFile(ws.file("ledger"));
+      // The server answers again with the error, and the model gets the address.
+      assert.match(await call(), /error -32042: Sign in first\nSign in: https:.*token=abc/);
+      const [asked, ...more] = seen.splice(0);
+      assert.equal(more.length, 0);
+      const { url, message } = asked as { readonly url: string; readonly message: string };
+      assert.deepEqual([url, message], [ADDRESS, "Server s asks: Sign in"]);
+      const ledger = (await Deno.readTextFile(ws.file("ledger"))).slice(before.length);
+      const calls = ledger.split("\n").filter((line) => line.startsWith("call"));
+      const isFirst = !before.includes("call");
+      const sent = action === "accept" ? 2 : 1;
+      // A call that runs at once is sent again through the gates.
+      assert.ok(calls.length === sent || !isFirst && calls.length === sent + 1, ledger);
+    }
+    await client.close();
+  });
+
+  Deno.test(`a client that cannot open pages gets the address as text, on ${era}`, async () => {
+    await using scene = await quickScene(era);
+    for (const ask of [scene.quick, scene.gated]) {
+      const told = textOf(await ask(PAGE));
+      assert.match(told, /error -32042: Sign in first\nSign in: https:.*token=abc/);
+    }
+  });
+}
