@@ -80,7 +80,7 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
     ran.stderr,
     /does not start PML yet: give it the command `pml stdio`, under another/,
   );
-  assert.doesNotMatch(ran.stderr, /Now start your client/);
+  assert.doesNotMatch(ran.stderr, /^claude-code: start/m);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), client);
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });

@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { parse as parseToml } from "smol-toml";
+import { parse as parseYaml } from "yaml";
 import { formOf, takesHttp } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { assertError } from "./cli_greeter.ts";
@@ -43,16 +44,36 @@ const MORE_FILES: Readonly<Record<string, string>> = {
     "timeout": 5000
   }
 }`,
+  ".cline/data/settings/cline_mcp_settings.json":
+    `{ "mcpServers": { "far": { "type": "streamableHttp", "url": "https://far.example/mcp" } } }`,
+  ".continue/config.yaml": `name: Mine
+version: 1.0.0
+schema: v1
+mcpServers: # those of work
+    - name: notes # indented by four
+      command: npx
+      args: ["-y", "notes"]
+
+rules:
+  - Be brief
+`,
+  ".copilot/mcp-config.json":
+    `{ "mcpServers": { "near": { "type": "local", "command": "near", "args": [], "tools": ["*"] } } }`,
+  ".qwen/settings.json": `{ "mcpServers": {}, "mcp": { "excluded": [] } }`,
 };
 
 /** Every client, the person's own file of it, and the keys that lead to its servers. */
 const OWN: Readonly<Record<ClientName, readonly [file: string, ...at: string[]]>> = {
   "claude-code": [".claude.json", "mcpServers"],
   "claude-desktop": [".config/Claude/claude_desktop_config.json", "mcpServers"],
+  cline: [".cline/data/settings/cline_mcp_settings.json", "mcpServers"],
   codex: [".codex/config.toml", "mcp_servers"],
+  continue: [".continue/config.yaml", "mcpServers"],
+  copilot: [".copilot/mcp-config.json", "mcpServers"],
   cursor: [".cursor/mcp.json", "mcpServers"],
   gemini: [".gemini/settings.json", "mcpServers"],
   opencode: [".config/opencode/opencode.json", "mcp"],
+  qwen: [".qwen/settings.json", "mcpServers"],
   vscode: [".config/Code/User/mcp.json", "servers"],
   windsurf: [".codeium/windsurf/mcp_config.json", "mcpServers"],
   zed: [".config/zed/settings.json", "context_servers"],
@@ -65,6 +86,7 @@ const SHARED: Readonly<Record<string, string>> = {
   cursor: ".cursor/mcp.json",
   gemini: ".gemini/settings.json",
   opencode: "opencode.json",
+  qwen: ".qwen/settings.json",
   vscode: ".vscode/mcp.json",
   zed: ".zed/settings.json",
 };
@@ -87,6 +109,10 @@ async function house(files: Readonly<Record<string, string>> = {}): Promise<Work
 
 async function serversIn(path: string, at: readonly string[]): Promise<Record<string, unknown>> {
   const text = await Deno.readTextFile(path);
+  if (path.endsWith(".yaml")) {
+    const { mcpServers } = parseYaml(text) as { mcpServers: readonly { readonly name: string }[] };
+    return Object.fromEntries(mcpServers.map((one) => [one.name, one]));
+  }
   const whole: unknown = path.endsWith(".toml")
     ? JSON.parse(JSON.stringify(parseToml(text)))
     : (await import("jsonc-parser")).parse(text);
@@ -128,7 +154,7 @@ Deno.test("pml init --client puts PML into each client's own file, and --undo ta
     const after = await textsOf(clients);
     for (const [at, client] of clients.entries()) {
       const { pml, ...rest } = await serversIn(pathOf(client), OWN[client].slice(1));
-      const { entry, input } = formOf(client, { ...whole, http });
+      const { entry, input } = formOf(client, { ...whole, http, isOwn: true });
       assert.deepEqual(pml, entry);
       const { pml: earlier, ...there } = await others[at] ?? {};
       assert.equal(earlier === undefined, !http, client);
@@ -167,6 +193,7 @@ Deno.test("pml init --client makes the files of a project, and --undo removes th
     const [, ...at] = OWN[client as ClientName];
     const { pml } = await serversIn(ws.file(file), at);
     assert.deepEqual(startedBy(pml), ["pml", "stdio"], client);
+    assert.deepEqual(pml, formOf(client as ClientName, { http: false, command: "pml" }).entry);
     assert.equal(((await Deno.stat(ws.file(file))).mode ?? 0) & 0o777, 0o644, client);
   }
   const text = await Deno.readTextFile(ws.file(".pml.json"));
@@ -328,4 +355,59 @@ Deno.test("pml import reads the forms of Zed and opencode", async () => {
     (await taken(ws.file("deep.json"))).skip.deep,
     /it uses file, which only the client/,
   );
+});
+
+Deno.test("pml init makes Claude Code and Codex wait for PML, Codex in the user's own file only", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const home = homeOf(ws);
+  const clients = "claude-code,codex";
+  await runPml(ws, ["init", "--client", clients, "--yes"]);
+  const claude = await serversIn(ws.file(".mcp.json"), ["mcpServers"]);
+  assert.equal((claude.pml as Record<string, unknown>).alwaysLoad, true);
+  const shared = await Deno.readTextFile(ws.file(".codex/config.toml"));
+  assert.doesNotMatch(shared, /required/);
+  await runPml(ws, ["init", "--client", clients, "--user", "--yes"]);
+  assert.match(await Deno.readTextFile(join(home, ".codex/config.toml")), /^required = true$/m);
+  const own = await serversIn(join(home, ".claude.json"), ["mcpServers"]);
+  assert.equal((own.pml as Record<string, unknown>).alwaysLoad, true);
+});
+
+Deno.test("pml init prints the next step of each client that it connected", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const ran = await runPml(ws, ["init", "--client", CLIENTS.join(","), "--yes"]);
+  assert.equal(ran.code, 0, ran.stderr);
+  for (const client of CLIENTS) assert.match(ran.stderr, new RegExp(`^${client}: `, "m"));
+  assert.match(ran.stderr, /^claude-code: .* approve the server pml.*--allowedTools mcp__pml/m);
+  const other = '{"mcpServers": {"pml": {"command": "./other"}}}';
+  await Deno.writeTextFile(ws.file(".mcp.json"), other);
+  const left = await runPml(ws, ["init", "--yes"]);
+  assert.doesNotMatch(left.stderr, /^claude-code: start/m);
+});
+
+Deno.test("pml init makes Continue's file, keeps what is in one, and --undo restores it", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  const path = join(homeOf(ws), ".continue/config.yaml");
+  const set = ["init", "--client", "continue", "--yes"];
+  assert.equal((await runPml(ws, set)).code, 0);
+  const made = parseYaml(await Deno.readTextFile(path));
+  assert.deepEqual([made.schema, made.mcpServers[0].name], ["v1", "pml"]);
+  await runPml(ws, ["init", "--undo", "--client", "continue", "--yes"]);
+  await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
+  const texts = [
+    "schema: v1\nmcpServers: # none yet\n",
+    "schema: v1 # mine\r\nmcpServers:\r\n- name: a\r\n  command: b # c\r\nrules: [x]\r\n",
+    "schema: v1\nmcpServers: []\n",
+    "schema: v1",
+  ];
+  for (const text of texts) {
+    await writeFiles(dirname(path), { "config.yaml": text });
+    const ran = await runPml(ws, set);
+    assert.equal(ran.code, 0, ran.stderr);
+    const after = await Deno.readTextFile(path);
+    assert.equal(parseYaml(after).mcpServers.at(-1).name, "pml", text);
+    for (const word of text.match(/[a-z]+/g) ?? []) assert.ok(after.includes(word), word);
+    assert.equal((await runPml(ws, set)).stdout.match(/has PML already/g)?.length, 1);
+    await runPml(ws, ["init", "--undo", "--client", "continue", "--yes"]);
+    assert.equal(await Deno.readTextFile(path), text);
+  }
 });

@@ -6,6 +6,7 @@
 
 import assert from "node:assert/strict";
 import { parse as parseToml } from "smol-toml";
+import { parse as parseYaml } from "yaml";
 import { formOf, takesHttp } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { blocksIn } from "./kit/pages.ts";
@@ -18,10 +19,14 @@ const PAGE = await Deno.readTextFile(repoFile("docs/clients.md"));
 const NAMES: Readonly<Record<string, ClientName>> = {
   "Claude Code": "claude-code",
   "Claude Desktop": "claude-desktop",
+  Cline: "cline",
   Codex: "codex",
+  Continue: "continue",
+  "Copilot CLI": "copilot",
   Cursor: "cursor",
   "Gemini CLI": "gemini",
   opencode: "opencode",
+  "Qwen Code": "qwen",
   "VS Code": "vscode",
   Windsurf: "windsurf",
   Zed: "zed",
@@ -30,11 +35,13 @@ const NAMES: Readonly<Record<string, ClientName>> = {
 /** Returns the file of a client with the entry of PML alone, as JSON has it. */
 function fileOf(client: ClientName, http: boolean): unknown {
   const { at: [section], entry, input } = formOf(client, { http, command: "pml" });
+  if (client === "continue") return { [section]: [entry] };
   const file = { ...(input && { inputs: [input] }), [section]: { pml: entry } };
   return JSON.parse(JSON.stringify(file));
 }
 
 function shown(text: string, language: string): unknown {
+  if (language === "yaml") return parseYaml(text);
   return JSON.parse(JSON.stringify(language === "toml" ? parseToml(text) : JSON.parse(text)));
 }
 
@@ -63,7 +70,7 @@ Deno.test("The table of README.md has the entry of each client", () => {
     const [first = ""] = texts;
     const file = first.startsWith("[")
       ? shown(texts.join("\n"), "toml")
-      : shown(`{${first}}`, "json");
+      : shown(`{${first}}`, "yaml"); // a line of YAML, or JSON, which is YAML
     return names.split(", ").map((name) => {
       const client = NAMES[name] ?? assert.fail(name);
       assert.deepEqual(file, fileOf(client, false), name);

@@ -7,11 +7,11 @@
 import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node } from "jsonc-parser";
-import { parseJson, parseToml } from "../config/clients.ts";
+import { parseJson, parseToml, parseYaml } from "../config/clients.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { refused, uneditable, unlike } from "./_files.ts";
-import { isAdded, plain, put, type Setting } from "./_yaml_text.ts";
+import { isAdded, plain, put, type Setting, withListItem } from "./_yaml_text.ts";
 
 type Jsonc = typeof import("jsonc-parser");
 
@@ -44,6 +44,7 @@ export async function editClientText(
   path: string,
   { at, entry, instead, input }: ClientForm,
 ): Promise<ClientEdit | undefined> {
+  if (/\.ya?ml$/.test(path)) return await editYaml(text, path, { at, entry });
   const isToml = path.endsWith(".toml");
   const whole = await (isToml ? parseToml : read)(text.replace(/^\uFEFF/, ""), path);
   const servers = at.reduce<unknown>((so, name) => isObject(so) ? so[name] ?? {} : so, whole);
@@ -61,6 +62,21 @@ export async function editClientText(
     ? asking
     : await withValue(asking, { ...own, entry: undefined });
   return { text: after, added: [...addedLines(text, asking), ...addedLines(bare, after)] };
+}
+
+/** Returns the edit of a YAML file, whose servers are a list. */
+async function editYaml(
+  text: string,
+  path: string,
+  { at: [section], entry }: Pick<ClientForm, "at" | "entry">,
+): Promise<ClientEdit | undefined> {
+  const list = objectOf(await parseYaml(text, path))[section] ?? [];
+  if (!Array.isArray(list)) throw refused(path, `"${section}" is not a list`);
+  const found = list.find((one) => objectOf(one).name === NAME);
+  if (isPml(found, entry)) return undefined;
+  if (found !== undefined) return { text, added: [], other: JSON.stringify(found) };
+  const after = await withListItem(text, { path, section, item: entry });
+  return { text: after, added: addedLines(text, after) };
 }
 
 /** Adds the question for the token to those that the client asks the person. */

@@ -10,6 +10,17 @@ import { type ClientName, tableOf } from "../config/clients.ts";
 /** An entry of a server, as a client has it. */
 export type ClientEntryValue = Readonly<Record<string, unknown>>;
 
+/** The text that a client's file begins with when PML writes it. */
+const BLANK: Partial<Record<ClientName, string>> = {
+  codex: "",
+  continue: "name: Local\nversion: 1.0.0\nschema: v1\n",
+};
+
+/** Returns the text of a file of a client without any server. */
+export function blankOf(client: ClientName): string {
+  return BLANK[client] ?? "{}\n";
+}
+
 /** What is written into a client's file. */
 export interface ClientForm {
   /** The keys of the object that holds the servers. */
@@ -32,7 +43,7 @@ const INPUT = { type: "promptString", id: "pml-token", description: "PML_TOKEN",
  * client that takes no variable there has none.
  */
 const HTTP: Partial<Record<ClientName, ClientEntryValue>> = {
-  "claude-code": { type, url, headers: bearer("${PML_TOKEN:-}") },
+  "claude-code": { type, url, headers: bearer("${PML_TOKEN:-}"), alwaysLoad: true },
   codex: { url, bearer_token_env_var: "PML_TOKEN" },
   cursor: { url, headers: bearer(IN_EDITOR) },
   gemini: { httpUrl: url, headers: bearer("$PML_TOKEN") },
@@ -59,16 +70,22 @@ export function takesHttp(client: ClientName): boolean {
 /** Returns what goes into the file of a client; `text` is what stands there. */
 export function formOf(
   client: ClientName,
-  { text = "", http, command }: {
+  { text = "", http, command, isOwn = false }: {
     readonly text?: string | undefined;
     readonly http: boolean;
+    /** Whether the file is the user's own, and not part of a project. */
+    readonly isOwn?: boolean;
     readonly command: string;
   },
 ): ClientForm {
   // A later form of opencode's file has one level more.
   const isDeep = client === "opencode" && /"mcp"\s*:\s*\{\s*"servers"\s*:/.test(text);
   const at = [tableOf(client), ...isDeep ? ["servers"] : []] as const;
-  const [stdio, over] = [stdioEntry(client, command), HTTP[client]];
+  // Without it the first turn of `codex exec` has no tool of PML. In a file that a project shares, it
+  // would stop Codex for everybody without PML.
+  const more = client === "codex" && isOwn ? { required: true } : {};
+  const stdio = { ...stdioEntry(client, command), ...more };
+  const over = HTTP[client] && { ...HTTP[client], ...more };
   return http && over !== undefined
     ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined }
     : { at, entry: stdio, instead: over };
@@ -78,6 +95,12 @@ function stdioEntry(client: ClientName, command: string): ClientEntryValue {
   const args = ["stdio"];
   switch (client) {
     case "claude-code":
+      // Without it a first turn in the usual mode of deferred tools has no tool of PML.
+      return { type: "stdio", command, args, alwaysLoad: true };
+    case "copilot":
+      return { type: "local", command, args, tools: ["*"] };
+    case "continue":
+      return { name: "pml", command, args };
     case "vscode":
       return { type: "stdio", command, args };
     case "zed":

@@ -20,7 +20,7 @@ import { exists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
-import { formOf, takesHttp } from "./_client_form.ts";
+import { blankOf, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { meant, usage } from "./_failure.ts";
 import { canUndo, editFile, findUndo, type Target, targetAt } from "./_import_file.ts";
@@ -133,8 +133,9 @@ export async function readSetup(
   const isOwn = inside === undefined;
   const target = await targetOf(file);
   const text = target.found?.text;
-  const form = formOf(client, { text, http, command: isOwn ? commandOf(place) : "pml" });
-  const edit = await editClientText(text ?? (client === "codex" ? "" : "{}\n"), path, form);
+  const command = isOwn ? commandOf(place) : "pml";
+  const form = formOf(client, { text, http, command, isOwn });
+  const edit = await editClientText(text ?? blankOf(client), path, form);
   return { ...target, client, isOwn, edit };
 }
 

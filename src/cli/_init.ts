@@ -19,6 +19,7 @@ import {
   undoSetups,
   writeSetup,
 } from "./_client_setup.ts";
+import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
 import { make } from "./_import_file.ts";
@@ -26,8 +27,8 @@ import { importServers } from "./_import.ts";
 import { isTerminal } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
-const SERVE = `
-Run \`pml serve\` in this folder; it says where its token is. The client needs it in PML_TOKEN`;
+const SERVE =
+  `Run \`pml serve\` in this folder; it says where its token is. The client needs it in PML_TOKEN`;
 /** Where an editor finds what a workspace file may hold. PML itself never asks for it. */
 const SCHEMA = "https://pml.casys.ai/pml.schema.json";
 
@@ -59,10 +60,17 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
   const offer = await offered(asking, clients);
+  const next = setups.filter((_, at) => steps[at]?.todo === undefined)
+    .map((setup) => nextStep(setup, root));
   return {
     value: { workspace: root, steps },
     text: steps.map(({ path, said }) => `${path}: ${said}`).join("\n"),
-    note: (dry ? "Nothing was changed" : noteOf(steps, root)) + offer + (http ? SERVE : ""),
+    note: [
+      dry ? "Nothing was changed" : noteOf(steps),
+      ...dry ? [] : next,
+      ...offer,
+      ...http ? [SERVE] : [],
+    ].join("\n"),
   };
 }
 
@@ -73,7 +81,7 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
 async function offered(
   { ask, dry, ...at }: Asking,
   clients: readonly ClientName[],
-): Promise<string> {
+): Promise<readonly string[]> {
   const states = await clientStates(at.app);
   const lines: string[] = [];
   for (const { client, startsPml, others } of states) {
@@ -93,15 +101,14 @@ async function offered(
       );
     }
   }
-  return lines.map((line) => `\n${line}`).join("");
+  return lines;
 }
 
-/** Returns the next step for the person. An open task comes before the note to start the client. */
-function noteOf(steps: readonly Step[], root: string): string {
+/** Returns what the user still has to do before the next steps of the clients. */
+function noteOf(steps: readonly Step[]): string {
   const todos = steps.flatMap(({ todo = [] }) => todo);
   if (todos.length > 0) return `\n${todos.join("\n")}`;
-  const changed = steps.some((step) => step.changed);
-  return changed ? `\nNow start your client in ${root}` : "Nothing was changed";
+  return steps.some((step) => step.changed) ? "\nNext:" : "Nothing was changed. Next:";
 }
 
 async function writeWorkspace(app: App, dry: boolean): Promise<Step> {

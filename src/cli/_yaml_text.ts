@@ -51,6 +51,53 @@ export async function yamlWith(
   }
 }
 
+/**
+ * Returns the text with an item added to a list, which is made if there is none. Other
+ * lines change only if the list is written in one line. Throws if that is not possible; `path` is
+ * for the error.
+ */
+export async function withListItem(
+  text: string,
+  { path, section, item }: {
+    readonly path: string;
+    readonly section: string;
+    readonly item: unknown;
+  },
+): Promise<string> {
+  const yaml = await import("yaml");
+  const end = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
+  try {
+    const document = yaml.parseDocument(text, { version: "1.2", logLevel: "error" });
+    const list = document.get(section, true);
+    const before = yaml.parse(text) ?? {};
+    const all = [...before[section] ?? [], item];
+    const isBlock = yaml.isSeq(list) && list.flow !== true;
+    if (all.length > 1 && !isBlock || before[section]?.length === 0) {
+      return await yamlWith(text, { path, settings: [{ at: [section], entry: all }] });
+    }
+    const last = yaml.isSeq(list) ? list.items.at(-1) : undefined;
+    const [from = 0, valueEnd = 0] = isNode(last) ? last.range ?? [] : [];
+    const has = document.has(section);
+    // A section without a value may have a comment on its line.
+    const key = new RegExp(`^${section}:.*$`, "m").exec(text);
+    const keyEnd = has && key !== null ? key.index + key[0].trimEnd().length : text.length;
+    const to = last === undefined ? keyEnd : valueEnd;
+    // An item begins behind "- ", in the column of the others.
+    const column = Math.max(from - text.lastIndexOf("\n", from - 1) - 3, 0);
+    const indent = " ".repeat(last === undefined ? 2 : column);
+    const lines = yaml.stringify([item]).trimEnd().split("\n").map((line) => indent + line);
+    const own = [...has ? [] : [`${section}:`], ...lines].join(end);
+    const [head, rest] = [text.slice(0, to), text.slice(to)];
+    const gap = head === "" || head.endsWith("\n") ? "" : end;
+    const after = head + gap + own + (/^\r?\n/.test(rest) ? "" : end) + rest;
+    const wanted = { ...before, [section]: all };
+    if (isDeepStrictEqual(plain(yaml.parse(after)), plain(wanted))) return after;
+  } catch (error) {
+    throw refused(path, error);
+  }
+  throw uneditable(path);
+}
+
 /** Returns the settings of single members that one setting stands for. */
 function eachOf({ at, entry, adds }: Setting): readonly Setting[] {
   if (!adds) return [{ at, entry }];

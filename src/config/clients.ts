@@ -7,7 +7,7 @@
 import { isUtf8 } from "node:buffer";
 import { basename, dirname, extname, isAbsolute, join } from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
-import { isObject, listOf, objectOf, quoted } from "../core/json.ts";
+import { isObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
 import { isInside, namesOf } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
@@ -18,10 +18,14 @@ import { exists, realPathOf } from "./workspace.ts";
 export const CLIENTS = [
   "claude-code",
   "claude-desktop",
+  "cline",
   "codex",
+  "continue",
+  "copilot",
   "cursor",
   "gemini",
   "opencode",
+  "qwen",
   "vscode",
   "windsurf",
   "zed",
@@ -73,6 +77,7 @@ const TABLES: Partial<Record<ClientName, string>> = {
   zed: "context_servers",
 };
 const OPENCODE = ["opencode.json", "opencode.jsonc"];
+const OPENCODE_SHARED = [...OPENCODE, ...OPENCODE.map((name) => join(".opencode", name))];
 
 /** Returns the key of the servers in a client's file. */
 export function tableOf(client: ClientName): string {
@@ -100,7 +105,8 @@ export async function readClientFile(
   const { client, path, inside } = file;
   const text = readText(file);
   const isToml = extname(path) === ".toml";
-  const value = await (isToml ? parseToml : parseJson)(text, path);
+  const isYaml = /^\.ya?ml$/.test(extname(path));
+  const value = await (isToml ? parseToml : isYaml ? parseYaml : parseJson)(text, path);
   if (!isObject(value)) throw bad(path, "it holds no object");
   // A file that the person named may belong to any client.
   const tables = isToml
@@ -147,6 +153,21 @@ function pathsOf(
     }
     case "claude-desktop":
       return { own: [join(support(), "Claude", "claude_desktop_config.json")], shared: [] };
+    case "cline": {
+      const data = folder("CLINE_DATA_DIR", join(folder("CLINE_DIR", home(".cline")), "data"));
+      return { own: [join(data, "settings", "cline_mcp_settings.json")], shared: [] };
+    }
+    case "continue": {
+      const base = folder("CONTINUE_GLOBAL_DIR", home(".continue"));
+      return { own: [join(base, "config.yaml")], shared: [] };
+    }
+    // It reads `.mcp.json`, too, which is Claude Code's here.
+    case "copilot":
+      return { own: [home(".copilot", "mcp-config.json")], shared: [] };
+    case "qwen": {
+      const own = [join(folder("QWEN_HOME", home(".qwen")), "settings.json")];
+      return { own, shared: [".qwen/settings.json"] };
+    }
     case "codex": {
       const own = [join(folder("CODEX_HOME", home(".codex")), "config.toml")];
       return { own, shared: [".codex/config.toml"] };
@@ -158,24 +179,25 @@ function pathsOf(
     case "opencode": {
       // It looks here on every system.
       const folder = join(environment.get("XDG_CONFIG_HOME") || home(".config"), "opencode");
-      const shared = [...OPENCODE, ...OPENCODE.map((name) => join(".opencode", name))];
-      return { own: OPENCODE.map((name) => join(folder, name)), shared };
+      return { own: OPENCODE.map((name) => join(folder, name)), shared: OPENCODE_SHARED };
     }
-    case "vscode": {
-      const users = CODES.map((code) => join(support(), code, "User"));
-      const own = users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"))])
-        .map((user) => join(user, "mcp.json"));
-      return { own, shared: [".vscode/mcp.json"] };
-    }
+    case "vscode":
+      return { own: codeFiles(support()), shared: [".vscode/mcp.json"] };
     case "windsurf":
       return { own: [home(".codeium", "windsurf", "mcp_config.json")], shared: [] };
     case "zed": {
-      const folder = os === "windows"
-        ? join(support(), "Zed")
-        : join(os === "darwin" ? home(".config") : support(), "zed");
+      const base = os === "darwin" ? home(".config") : support();
+      const folder = join(base, os === "windows" ? "Zed" : "zed");
       return { own: [join(folder, "settings.json")], shared: [".zed/settings.json"] };
     }
   }
+}
+
+/** Returns where each kind of VS Code, and each of its profiles, has its servers. */
+function codeFiles(support: string): readonly string[] {
+  const users = CODES.map((code) => join(support, code, "User"));
+  return users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"))])
+    .map((user) => join(user, "mcp.json"));
 }
 
 function foldersIn(folder: string): readonly string[] {
@@ -220,6 +242,16 @@ export async function parseToml(text: string, path: string): Promise<unknown> {
   }
 }
 
+/** Parses the text of a client's YAML file. Throws as `readClientFile` does. */
+export async function parseYaml(text: string, path: string): Promise<unknown> {
+  const { parse } = await import("yaml");
+  try {
+    return JSON.parse(JSON.stringify(parse(text.replace(/^\uFEFF/, "")) ?? {}));
+  } catch {
+    throw bad(path, "it is not YAML"); // the library's message repeats the text
+  }
+}
+
 /** Returns the projects of a `.claude.json` that are this workspace. */
 function projectsOf(
   { projects }: Record<string, unknown>,
@@ -239,7 +271,11 @@ function entriesOf(
     readonly isOff: (name: string) => boolean;
   },
 ): readonly ClientEntry[] {
-  const table = holder[key.at(-1) ?? ""] ?? {};
+  const found = holder[key.at(-1) ?? ""] ?? {};
+  // Continue has a list of servers, each with its name.
+  const table = Array.isArray(found) && client === "continue"
+    ? Object.fromEntries(found.map((one) => [textOf(objectOf(one).name), one]))
+    : found;
   if (!isObject(table)) throw bad(path, `${quoted(key.join("."))} is no object`);
   const isMixed = key[0] === "mcp"; // Gemini and opencode keep other settings there, too
   return Object.entries(table).filter(([, entry]) => !isMixed || isServer(entry)).map((one) => {

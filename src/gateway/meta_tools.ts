@@ -30,6 +30,9 @@ export function metaTools(servers: string, batchMax: number): Record<MetaTool, T
   };
 }
 
+/** Claude Code defers tools. It loads these at once, because every other tool needs them. */
+const ALWAYS_LOAD = { "anthropic/alwaysLoad": true };
+
 // Tools without annotations may change things and reach others: that is the default of MCP.
 const READS = { readOnlyHint: true, openWorldHint: false };
 
@@ -47,6 +50,7 @@ function searchTool(servers: string): ToolDefinition {
       limit: { type: "integer", minimum: 1, maximum: 50, default: 10 },
     }),
     annotations: READS,
+    _meta: ALWAYS_LOAD,
   };
 }
 
@@ -77,6 +81,7 @@ const CALL: ToolDefinition = {
     tool: { type: "string", description: "server:tool, from `search`" },
     arguments: { type: "object" },
   }, ["tool"]),
+  _meta: ALWAYS_LOAD,
 };
 
 function batchTool(maxItems: number): ToolDefinition {
@@ -123,6 +128,7 @@ const CODE: ToolDefinition = {
     // What it may be is checked where it is read.
     save_as: { description: '"namespace:action" or {name, parameters: {city: "Paris"}}' },
   }, ["code"]),
+  _meta: ALWAYS_LOAD,
 };
 
 /** Returns a schema in few words. Other properties are refused where arguments are checked. */

@@ -7,6 +7,8 @@
  * @module
  */
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import process from "node:process";
 import type { Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
@@ -75,6 +77,8 @@ async function main(): Promise<number> {
       mcpServers: { suite: { type: "http", url } },
     },
   });
+  // The suite's server may be slow on a busy machine, and its tools are listed once.
+  await writeFile(join(ws.home, "config.yaml"), "limits:\n  first_list_ms: 60000\n");
   await using pml = new RawStdio(ws, {
     answer: accepted,
     capabilities: { elicitation: {}, sampling: {} },

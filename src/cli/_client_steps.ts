@@ -1,0 +1,46 @@
+/**
+ * The next step of each client after `pml init`: what its user confirms once, and what a run without a
+ * terminal needs.
+ *
+ * @module
+ */
+
+import type { ClientName } from "../config/clients.ts";
+
+const CODEX_RUN = 'codex exec -c mcp_servers.pml.default_tools_approval_mode=approve "…"';
+
+/** A client, and whether its file is the user's own. */
+interface Connected {
+  readonly client: ClientName;
+  readonly isOwn: boolean;
+}
+
+/** Returns the next step of a client, in one line. `root` is the folder to start it in. */
+export function nextStep({ client, isOwn }: Connected, root: string): string {
+  switch (client) {
+    case "claude-code":
+      return isOwn
+        ? 'claude-code: start `claude`; a run without a terminal is `claude -p "…" --allowedTools mcp__pml`'
+        : `claude-code: start \`claude\` in ${root} once, trust the folder and approve the server ` +
+          'pml; then a run without a terminal is `claude -p "…" --allowedTools mcp__pml`';
+    case "cline":
+      return 'cline: start `cline -i`; a run without a terminal is `cline "…"`';
+    case "codex":
+      return isOwn
+        ? `codex: start \`codex\`; a run without a terminal is \`${CODEX_RUN}\`, where only PML asks`
+        : `codex: start \`codex\` in ${root} once and trust the folder, or it ignores this file; for ` +
+          "`codex exec`, run `pml init --client codex --user`, too: it makes a run wait for PML";
+    case "continue":
+      return 'continue: start `cn`; a run without a terminal is `cn --auto -p "…"`';
+    case "copilot":
+      return "copilot: start `copilot`, and trust the folder when it asks; a run without a terminal " +
+        'is `copilot -p "…" --allow-tool pml`';
+    case "gemini":
+      return `gemini: start \`gemini\` in ${root} once and trust the folder; a run without a terminal ` +
+        'is `gemini -p "…" --approval-mode yolo`';
+    case "qwen":
+      return `qwen: start \`qwen\` in ${root} once; a run without a terminal is \`qwen -p "…" --yolo\``;
+    default:
+      return `${client}: start it in ${root}`;
+  }
+}
