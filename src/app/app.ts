@@ -73,6 +73,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
   const log = new Log({ redactor, level: environment.logLevel, write: options.write });
   const files = new ModuleFiles();
+  let keys: Keys | undefined = undefined;
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
     identity: options.identity,
@@ -80,6 +81,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     integrityOf: (module, maxBytes) => files.integrityOf(module, maxBytes),
     warn: (message) => log.warn(message),
     register: (value) => void redactor.register(value),
+    plain: (name) => keys?.plain(name),
   });
   const own: KeysOptions = {
     environment: () => policy.now.loaded.environment,
@@ -89,7 +91,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     warn: (message) => log.warn(message),
   };
   const { identity } = options;
-  const keys = new Keys(
+  keys = new Keys(
     identity === undefined ? own : (await import("./_identity_keys.ts")).keysFor(policy, own),
   );
   const app = new App({ ...options, policy, log, redactor, files, keys });

@@ -72,6 +72,7 @@ export function ownApproval(
         isOfUser: policy.now.loaded.person.servers.includes(own),
         register: policy.register,
         fileNames: envFileNames(own, policy.folders),
+        plain: (name) => policy.plain(name),
       }),
     identity: () => Promise.resolve(identity()),
     approvedDefinitions: (tools) => pins.approvedDefinitions(identity(), tools),

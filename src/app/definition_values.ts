@@ -6,7 +6,8 @@
 
 import { resolve } from "node:path";
 import type { Redactor } from "../audit/redact.ts";
-import { envFilePath } from "../config/env_file.ts";
+import { filledAddress, plainValuesOf, variablesOfAddress } from "../config/address.ts";
+import { envFilePath, type FileVariables } from "../config/env_file.ts";
 import type { Keys } from "../config/keys.ts";
 import { type HttpDefinition, type StdioDefinition, textsOfProgram } from "../config/servers.ts";
 import { memoized } from "../core/memo.ts";
@@ -25,6 +26,7 @@ export interface DefinitionValuesOptions {
   readonly registryOf?: (server: string) => string | undefined;
 }
 
+const NO_VALUES: ReadonlyMap<string, string> = new Map();
 const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 
 /** Gives servers with their values: the same object as long as nothing of one changes. */
@@ -35,6 +37,7 @@ export class DefinitionValues {
   readonly http: (own: HttpDefinition) => HttpValues;
   readonly #options: DefinitionValuesOptions;
   readonly #isFromRegistry: boolean;
+  readonly #plain = new WeakMap<HttpDefinition, ReadonlyMap<string, string>>();
 
   /** Takes where values are found; nothing is looked up yet. */
   constructor(options: DefinitionValuesOptions) {
@@ -42,7 +45,7 @@ export class DefinitionValues {
     this.#isFromRegistry = options.registryOf !== undefined;
     this.stdio = options.keys.maker(
       textsOfProgram,
-      (own, { command, args, cwd, env }, variables) => {
+      (own, { command, args, cwd, env }, variables: FileVariables) => {
         const { config: { workspace, home }, loaded: { file } } = options.policy.now;
         const { name, tools, confine = false } = own;
         const values = {
@@ -62,16 +65,22 @@ export class DefinitionValues {
           definition: own,
         };
       },
-      (own) => envFilePath(own, options.policy.folders),
+      (own) => options.keys.variablesOf(envFilePath(own, options.policy.folders), own.name),
     );
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers, oauth }: HttpDefinition) => ({
+        ({ headers, oauth, url }: HttpDefinition) => ({
           headers,
           oauth: { client_secret: oauth?.client_secret ?? "" },
+          // Addresses of registries have no variables.
+          url: this.#isFromRegistry
+            ? {}
+            : Object.fromEntries(variablesOfAddress(url).keys.entries()),
         }),
-        (own, filled) => this.#overHttp(own, filled),
+        (own, filled, plain: ReadonlyMap<string, string>) =>
+          this.#overHttp(own, { ...filled, plain }),
+        (own) => this.#plainValues(own),
       )
     );
     this.http = (own) => http(options.policy.now.config.grants)(own);
@@ -79,9 +88,17 @@ export class DefinitionValues {
 
   #overHttp(
     own: HttpDefinition,
-    filled: Pick<HttpDefinition, "headers"> & { readonly oauth: { client_secret: string } },
+    filled: Pick<HttpDefinition, "headers"> & {
+      readonly oauth: { client_secret: string };
+      readonly url: Readonly<Record<string, string>>;
+      readonly plain: ReadonlyMap<string, string>;
+    },
   ): HttpValues {
-    const { name, url, isSse, tools, headers: written } = own;
+    const { name, isSse, tools, headers: written } = own;
+    const values = { server: name, plain: filled.plain, keys: Object.values(filled.url) };
+    const { url, requestUrl } = this.#isFromRegistry
+      ? { url: own.url, requestUrl: own.url }
+      : filledAddress(own.url, values);
     const headers = this.#isFromRegistry ? withoutEmpty(filled.headers, written) : filled.headers;
     const client_secret = filled.oauth.client_secret || undefined;
     if (client_secret !== undefined) this.#options.redactor.register(client_secret);
@@ -89,14 +106,31 @@ export class DefinitionValues {
     // A key that stands in the file itself is one, too.
     const literal = Object.entries(headers).filter(([header]) => SECRET_HEADER.test(header));
     for (const [, value] of literal) this.#options.redactor.register(value.replace(/^\w+\s+/, ""));
-    const named = this.#namedBy(own);
-    const certificates = certificatesOf(own, this.#options.policy);
-    const values = { name, url, isSse, headers, written, named, oauth, tools, certificates };
-    return { ...values, definition: own };
+    // The query of an address that a variable contains may have keys.
+    for (const value of new URL(requestUrl).searchParams.values()) {
+      if (requestUrl !== url && !own.url.includes(value)) this.#options.redactor.register(value);
+    }
+    const named = this.#namedBy(name, url);
+    const certificates = certificatesOf({ ...own, url }, this.#options.policy);
+    const address = { name, url, requestUrl, isSse, named, certificates };
+    return { ...address, headers, written, oauth, tools, definition: own };
+  }
+
+  /** Returns the values of the host of an address: the same object as long as none changes. */
+  #plainValues(own: HttpDefinition): ReadonlyMap<string, string> {
+    const { plain } = variablesOfAddress(own.url);
+    if (plain.length === 0 || this.#isFromRegistry) return NO_VALUES;
+    const now = plainValuesOf(own.url, (name) => this.#options.keys.plain(name));
+    const before = this.#plain.get(own);
+    if (before !== undefined && JSON.stringify([...before]) === JSON.stringify([...now])) {
+      return before;
+    }
+    this.#plain.set(own, now);
+    return now;
   }
 
   /** Gives the hosts that the person named: those may lie on this machine, or beside it. */
-  #namedBy({ name, url }: HttpDefinition): ReadonlySet<string> {
+  #namedBy(name: string, url: string): ReadonlySet<string> {
     const { policy, registryOf } = this.#options;
     const { grants } = policy.now.config;
     if (registryOf === undefined) return new Set([new URL(url).host]);

@@ -245,7 +245,8 @@ function serverSections(certificate: Wanted<string>) {
   const program = { command: filled };
   const given = { args: texts, env: record(variable, text()) };
   const running = { cwd: path, envFile: path, tools, confine: flag };
-  const address = { url: url("https://", "http://") };
+  // An address that is not valid makes its own server fail, and not the configuration.
+  const address = { url: text("the URL of the server", /\S/) };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
   const line = text("a header value on one line", /^[^\r\n]*$/);
   const oauth = also(

@@ -57,11 +57,19 @@ export function maybeSecret(name: string, value: string): boolean {
   return !isCode(name) && !TRIVIAL.test(value) && (isSecretName(name) || isRandom(value));
 }
 
-/** Replaces the parts of a text that look random, except the hosts of addresses. */
+/**
+ * Replaces the parts of a text that look random, except the hosts of addresses. In an address a part
+ * is at most one segment of the path, or one value of the query.
+ */
 export function replaceRandom(text: string, by: (run: string) => string): string {
-  const replaced = (part: string) =>
-    part.replace(/[^\s:@?&=,;]+/g, (run) => isRandom(run) ? by(run) : run);
-  return text.split(HOST).map((part, at) => at % 2 === 1 ? part : replaced(part)).join("");
+  const replaced = (part: string, runs: RegExp) =>
+    part.replace(runs, (run) => isRandom(run) ? by(run) : run);
+  return text.split(HOST).map((part, at) => {
+    if (at % 2 === 1) return part;
+    if (at === 0) return replaced(part, /[^\s:@?&=,;]+/g);
+    const [path = "", ...query] = part.split(/(?=[?#])/);
+    return replaced(path, /[^\s:@&=,;/]+/g) + replaced(query.join(""), /[^\s:@?&=,;#]+/g);
+  }).join("");
 }
 
 /** Returns whether a value is an address. */

@@ -10,6 +10,7 @@ import { isDeepStrictEqual } from "node:util";
 import { defined, isObject, listOf, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.ts";
+import { addressProblem } from "./address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { Issue } from "./_wanted.ts";
@@ -123,7 +124,7 @@ function settled(
   },
 ): ImportableServer | { readonly why: string } {
   const { entry, name, definition: raw } = candidate;
-  const wrong = problemOf(entry.name, raw);
+  const wrong = problemOf(entry.name, raw) ?? urlProblemOf(raw);
   if (wrong !== undefined) return { why: wrong };
   const at = `${entry.path}, ${entry.key.join(".")}`;
   const definition = variables.withoutSecrets(raw, { name, at });
@@ -148,6 +149,12 @@ function problemOf(title: string, definition: ClientDefinition): string | undefi
   if (issue === undefined) return undefined;
   const key = issue.path.slice(1, 2).join("");
   return `PML wants ${key === "" ? "" : `as ${key} `}${issue.wanted}`;
+}
+
+/** Returns why an address can never be valid: it would keep a password in the file, or fail. */
+function urlProblemOf({ url }: ClientDefinition): string | undefined {
+  const wanted = url === undefined ? undefined : addressProblem(url);
+  return wanted === undefined ? undefined : `PML wants as url ${wanted}`;
 }
 
 /** Returns whether an entry is PML, by its name or by what it starts. */

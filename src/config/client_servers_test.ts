@@ -199,6 +199,28 @@ Deno.test("pickServers() keeps folder variables and needs no key for them, or fo
   assert.deepEqual(one?.variables.map(({ name }) => name), ["A_TOKEN"]);
 });
 
+Deno.test("pickServers() takes one segment or one value of an address for a key, and keeps the host", async () => {
+  const random = "Zq8sK2mN4pR6tV8xY0aB1cD3eF5gH7jL";
+  const uuid = "7b1e0c52-94f3-4b7e-9a55-0d6c2f1e8a43";
+  const addresses = {
+    tavily: `https://mcp.tavily.com/mcp/?tavilyApiKey=tvly-dev-${random}`,
+    firecrawl: `https://mcp.firecrawl.dev/fc-${random}/v2/mcp`,
+    zapier: `https://mcp.zapier.com/api/mcp/s/${random}${random}/mcp`,
+    n8n: `https://n8n.example.com:8443/mcp/${uuid}/sse?a=b`,
+    slashes: `https://h.example/mcp?a=${random}/${random}&b=c`,
+  };
+  const { taken } = await pick(
+    Object.fromEntries(Object.entries(addresses).map(([name, url]) => [name, { url }])),
+  );
+  assert.deepEqual(taken.map(({ definition }) => definition.url), [
+    "https://mcp.tavily.com/mcp/?tavilyApiKey=${TAVILY_KEY}",
+    "https://mcp.firecrawl.dev/${FIRECRAWL_KEY}/v2/mcp",
+    "https://mcp.zapier.com/api/mcp/s/${ZAPIER_KEY}/mcp",
+    "https://n8n.example.com:8443/mcp/${N8N_KEY}/sse?a=b",
+    "https://h.example/mcp?a=${SLASHES_KEY}&b=c",
+  ]);
+});
+
 Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /wants as command/],

@@ -4,7 +4,7 @@ import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/
 import schema from "../../config/policy.schema.json" with { type: "json" };
 import type { PmlError } from "../core/errors.ts";
 import { readCompany } from "./_company_file.ts";
-import type { Company, ServerLike } from "./company.ts";
+import { Company, type PolicyFile, type ServerLike } from "./company.ts";
 import { settle } from "./config.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { invalid, type Report } from "./_problem.ts";
@@ -178,4 +178,17 @@ Deno.test("the parser and policy.schema.json accept and refuse the same policies
       assert.ok(company?.forbids(server({ kind: "deno" })), "nothing is left");
     }
   }
+});
+
+Deno.test("a list of hosts forbids addresses whose host is not written out, and no others", () => {
+  const rules = { allow: [], ask: [], deny: [] };
+  const of = (said: object) => new Company([{ path: "/p", said, rules } as unknown as PolicyFile]);
+  const http = (url: string) => ({ name: "s", kind: "http", url });
+  const hosts = of({ hosts: ["h.example"] });
+  for (const url of ["${BASE:-https://h.example}/mcp", "https://${H}.example/", "nothing"]) {
+    assert.match(hosts.forbids(http(url))?.error.message ?? "", /does not write out/, url);
+    assert.equal(of({ forbid: ["cloud"] }).forbids(http(url)), undefined);
+  }
+  assert.equal(hosts.forbids(http("https://h.example/${KEY}?k=${KEY}")), undefined);
+  assert.match(hosts.forbids(http("https://o.example/${KEY}"))?.error.message ?? "", /o\.example/);
 });

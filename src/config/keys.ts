@@ -112,26 +112,28 @@ export class Keys {
   }
 
   /**
-   * Returns a function that makes a server from a definition and the variables of its file, if
-   * `fileOf` returns the path of one. It returns the same server for the same definition, as long as
-   * no value in it and in the file changes.
+   * Returns a function that makes a server from a definition, its filled values and what `moreOf`
+   * returns. It returns the same server for the same definition, as long as no value in it changes
+   * and `moreOf` returns the same object.
    */
-  maker<D extends { readonly name: string }, G extends DefinitionTexts, S extends object>(
+  maker<
+    D extends { readonly name: string },
+    G extends DefinitionTexts,
+    M extends object,
+    S extends object,
+  >(
     givenOf: (own: D) => G,
-    make: (own: D, filled: G, variables: FileVariables) => S,
-    fileOf: (own: D) => string | undefined = () => undefined,
+    make: (own: D, filled: G, more: M) => S,
+    moreOf: (own: D) => M,
   ): (own: D) => S {
     const parts = memoized((own: D) => ({
       given: givenOf(own),
-      of: memoized((filled: G) =>
-        memoized((variables: FileVariables) => make(own, filled, variables))
-      ),
+      of: memoized((filled: G) => memoized((more: M) => make(own, filled, more))),
     }));
     return (own) => {
       const { given, of } = parts(own);
       const filled = this.filled(given, own.name);
-      const path = fileOf(own);
-      return of(filled)(path === undefined ? NO_VARIABLES : this.#variablesOf(path, own.name));
+      return of(filled)(moreOf(own));
     };
   }
 
@@ -157,12 +159,28 @@ export class Keys {
    * counts as unset.
    */
   find(name: string): Key | undefined {
+    const key = this.#lookUp(name) ??
+      (isOwn(name) || isSteering(name) ? undefined : keyOf(this.#dotenv().get(name), ".env"));
+    if (key !== undefined) this.#options.register(key.value);
+    return key;
+  }
+
+  /**
+   * Returns the value of a variable that is no key, such as a host. It is not removed from texts.
+   * The workspace's `.env` is left out: the question about a file that is not trusted shows the
+   * value.
+   */
+  plain(name: string): string | undefined {
+    return this.#lookUp(name)?.value;
+  }
+
+  #lookUp(name: string): Key | undefined {
     if (isOwn(name)) return undefined;
     const { value, from = "the environment" } = this.#outsideNow().get(name) ?? {};
-    return this.#known(this.#options.environment().get(name), "the environment") ??
-      (isSteering(name) ? undefined : this.#known(value, from) ??
-        this.#known(this.kept().get(name), "the key file") ??
-        this.#known(this.#dotenv().get(name), ".env"));
+    return keyOf(this.#options.environment().get(name), "the environment") ??
+      (isSteering(name)
+        ? undefined
+        : keyOf(value, from) ?? keyOf(this.kept().get(name), "the key file"));
   }
 
   /** The folder with the files of keys. */
@@ -211,9 +229,12 @@ export class Keys {
     });
   }
 
-  /** Returns the variables of a server's file: the same map as long as the file is unchanged. */
-  #variablesOf(path: string, server: string): FileVariables {
-    if (this.#options.isWithheld?.()) return NO_VARIABLES;
+  /**
+   * Returns the variables of a server's file: the same map as long as the file is unchanged; none
+   * without a path.
+   */
+  variablesOf(path: string | undefined, server: string): FileVariables {
+    if (path === undefined || this.#options.isWithheld?.()) return NO_VARIABLES;
     const stamp = stampAt(path);
     const known = this.#files.get(path);
     if (known !== undefined && stamp !== undefined && stamp === known.stamp) return known.values;
@@ -257,10 +278,16 @@ export class Keys {
   }
 
   #known(value: string | undefined, from: Key["from"]): Key | undefined {
-    if (value === undefined || value.trim() === "" || value.includes("${")) return undefined;
-    this.#options.register(value);
-    return { value, from };
+    const key = keyOf(value, from);
+    if (key !== undefined) this.#options.register(key.value);
+    return key;
   }
+}
+
+/** Returns a value with its source; undefined if it is empty or still contains `${`. */
+function keyOf(value: string | undefined, from: Key["from"]): Key | undefined {
+  const isUnset = value === undefined || value.trim() === "" || value.includes("${");
+  return isUnset ? undefined : { value, from };
 }
 
 /** Reads a file; undefined if it is a link, no plain file, or too long. */

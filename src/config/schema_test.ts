@@ -36,6 +36,10 @@ const GOOD: readonly object[] = [
     mcpServers: { a: { ...SERVER, timeout: 3, description: "", autoApprove: [], disabled: true } },
   },
   { mcpServers: { a: { type: "streamable-http", url: "https://x/" } } },
+  { mcpServers: { a: { url: "${BASE:-https://x}/mcp" }, b: { url: "http://x:${PORT}/" } } },
+  // Only the server itself fails.
+  { private_mcps: { a: { type: "http", url: "file:///etc/passwd" } } },
+  { mcpServers: { a: { ...SERVER, cwd: "${workspaceFolder}", envFile: ".env" } } },
   { mcpServers: { a: { ...SERVER, tools: ["b"] }, b: { ...SERVER, tools: {} } } },
   {
     mcpServers: {
@@ -138,8 +142,8 @@ const BAD: readonly object[] = [
   { private_mcps: { a: { type: "stdio", install: { command: " " } } } },
   { private_mcps: { a: { type: "stdio", install: { command: "x", args: "y" } } } },
   { private_mcps: { a: { type: "http" } } },
-  { private_mcps: { a: { type: "http", url: "file:///etc/passwd" } } },
-  { private_mcps: { a: { type: "http", url: "https://a:b@x.y" } } },
+  { private_mcps: { a: { type: "http", url: " " } } },
+  { private_mcps: { a: { type: "http", url: 1 } } },
   { private_mcps: { pml: { type: "http", url: "https://x.y" } } },
   { private_mcps: { "": { type: "http", url: "https://x.y" } } },
   { mcpServers: { a: {} } },

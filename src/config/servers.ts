@@ -10,6 +10,7 @@ import { quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
+import { addressProblem } from "./address.ts";
 import type { DefinitionTexts } from "./expand.ts";
 import type { workspaceSchema } from "./_schema.ts";
 import type { Value } from "./_wanted.ts";
@@ -170,6 +171,10 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   const limits = timeoutMs === undefined ? {} : { timeoutMs };
   if ("url" in entry) {
     const { type, url, headers = {}, oauth, ca, cert, key } = entry;
+    const wanted = addressProblem(url);
+    if (wanted !== undefined) {
+      file.warn(`${path.map((part) => visible(`${part}`)).join(".")}.url is not ${wanted}`);
+    }
     const isSse = type === "sse" || undefined;
     const at = { url, isSse, headers, oauth, ca, cert, key };
     return { kind: "http", ...names, ...at, tools, ...limits, ...settings };

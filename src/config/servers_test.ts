@@ -30,8 +30,6 @@ Deno.test("readWorkspaceFile() repeats no value that may be a secret", async () 
   const texts = [
     '{"version": 1, "mcpServers": {"a": {"command": "x", "env": "hunter2hunter2"}}}',
     '{"version": 1, "mcpServers": {"a": {"url": "https://x.y/", "headers": {"A": "hunter2\\n"}}}}',
-    '{"version": 1, "mcpServers": {"a": {"url": "https://me:hunter2@x.y/"}}}',
-    '{"version": 1, "mcpServers": {"a": {"url": "htt://x.y/?key=hunter2"}}}',
     '{"version": 1, "registries": ["https://me:hunter2@x.y/"]}',
     '{"version": 1, "mcpServers": {"a": {"command": "x", "env": {"T": hunter2}}}}',
     '{"version": 1, "mcpServers": {"a": {"command": "x", "headers": {"T": "hunter2}}}}',
@@ -40,6 +38,16 @@ Deno.test("readWorkspaceFile() repeats no value that may be a secret", async () 
     const { error } = await read(text);
     assert.ok(error, text);
     assert.ok(!JSON.stringify([error.message, error.detail]).includes("hunter2"), text);
+  }
+});
+
+Deno.test("readWorkspaceFile() warns of an address that is not valid, without its value", async () => {
+  for (const url of ["https://me:hunter2@x.y/", "htt://x.y/?key=hunter2", "hunter2"]) {
+    const { file, error, warnings } = await read(JSON.stringify({ mcpServers: { a: { url } } }));
+    assert.equal(error, undefined);
+    assert.equal(file?.servers.length, 1);
+    assert.match(warnings.join(), /mcpServers\.a\.url is not a URL that begins/);
+    assert.doesNotMatch(warnings.join(), /hunter2/);
   }
 });
 

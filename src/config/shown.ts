@@ -9,6 +9,7 @@ import { quoted, visible } from "../core/json.ts";
 import { REDACTED } from "../core/key_kinds.ts";
 import { plainCommand } from "../core/plain_command.ts";
 import { maybeSecret, withoutSecrets } from "./_secret_words.ts";
+import { shownAddress, variablesOfAddress } from "./address.ts";
 import { networkEnvironment } from "./child_environment.ts";
 import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
@@ -42,6 +43,8 @@ export interface ValueOptions {
    * before the file that names it is trusted.
    */
   readonly fileNames?: readonly string[] | undefined;
+  /** Returns the value of a variable in the host of an address. */
+  readonly plain?: ((name: string) => string | undefined) | undefined;
 }
 
 /**
@@ -50,16 +53,19 @@ export interface ValueOptions {
  */
 export function shownLines(
   { permissions, servers, sections }: WorkspaceFile,
-  { builtins, register, ...environment }: Pick<Environment, "get"> & {
+  { builtins, register, plain, ...environment }: Pick<Environment, "get"> & {
     readonly builtins?: ReadonlySet<string>;
     readonly register?: ValueOptions["register"];
+    readonly plain?: ValueOptions["plain"];
   },
 ): readonly string[] {
   const { gateway } = sections;
   const asWritten = { ...sections, gateway: gateway && gatewaySection(gateway) };
   const said = Object.entries(asWritten).filter(([, value]) => value !== undefined);
   return [
-    ...servers.map((server) => `server "${server.name}": ${serverText(server, { register })}`),
+    ...servers.map((server) =>
+      `server "${server.name}": ${serverText(server, { register, plain })}`
+    ),
     ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
     ...servers.flatMap((server) => settingLines(server, { register })),
     ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
@@ -115,10 +121,19 @@ export function serverText(server: ServerDefinition, options: ValueOptions = {})
       }${envFileText(server.envFile, options.fileNames)}`;
     }
     case "http":
-      return `a server at ${quoted(server.url, WHOLE)}${given("headers", server.headers)}${
-        given("sign-in settings", texts(server.oauth))
-      }`;
+      return `a server at ${addressText(server.url, options.plain)}${
+        given("headers", server.headers)
+      }${given("sign-in settings", texts(server.oauth))}`;
   }
+}
+
+/** Returns an address with the values of its host, and the names of the keys in it. */
+function addressText(url: string, plain: ValueOptions["plain"] = () => undefined): string {
+  const variables = variablesOfAddress(url);
+  const keys = variables.keys.flatMap(keysIn);
+  return quoted(shownAddress(url, plain), WHOLE) +
+    (variables.plain.length === 0 ? "" : ` (from ${variables.plain.join(", ")})`) +
+    (keys.length === 0 ? "" : `, is sent the keys ${keys.join(", ")} in its address`);
 }
 
 function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {

@@ -29,6 +29,8 @@ export interface Pinned {
   readonly headers?: readonly string[] | undefined;
   /** The names of the variables in the `envFile` of the definition. Not part of `pml.lock`. */
   readonly envFile?: readonly string[] | undefined;
+  /** The address with the values of its host, if variables name that. Not part of `pml.lock`. */
+  readonly address?: string | undefined;
   /** The hash of everything else in the registry's manifest that matters. */
   readonly manifest?: string | undefined;
 }

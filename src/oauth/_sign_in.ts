@@ -177,14 +177,14 @@ async function finished(
 async function refusalOf(protocol: Protocol, signal: AbortSignal): Promise<string | undefined> {
   const accept = `${JSON_TYPE}, ${EVENTS_TYPE}`;
   const headers = { accept, "content-type": JSON_TYPE };
-  const { url } = protocol.server;
-  const said = await protocol.ask(url, { method: "POST", headers, body: PING, signal });
+  const { url, requestUrl = url } = protocol.server;
+  const said = await protocol.ask(requestUrl, { method: "POST", headers, body: PING, signal });
   const challenge = said.headers.get("www-authenticate") ?? undefined;
   if (challenge !== undefined || said.ok) return challenge;
   // An address of HTTP+SSE takes no messages. Where its stream opens, that does not end.
   const until = AbortSignal.any([signal, AbortSignal.timeout(STREAM_MS)]);
   const stream = { headers: { accept: EVENTS_TYPE }, signal: until };
-  const again = await protocol.ask(url, stream).catch(() => undefined);
+  const again = await protocol.ask(requestUrl, stream).catch(() => undefined);
   return again?.headers.get("www-authenticate") ?? undefined;
 }
 

@@ -17,7 +17,10 @@ import { FileTokenStore, keyOf, type Keyring, type TokenStore } from "./token_st
 /** A server to sign in at. */
 export interface OAuthServer {
   readonly name: string;
+  /** The address without the values of keys. */
   readonly url: string;
+  /** The address that requests are sent to, if it is another one. */
+  readonly requestUrl?: string | undefined;
   /** The hosts that the person named. */
   readonly named: ReadonlySet<string>;
   readonly oauth?: OAuthSettings | undefined;

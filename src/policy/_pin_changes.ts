@@ -40,7 +40,7 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
 
 /**
  * Returns the changes of a server that trust in its file does not cover: another source, another
- * package for the same command, or other variables in its `envFile`.
+ * package for the same command, other variables in its `envFile`, or another host of its address.
  */
 export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
   const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
@@ -51,7 +51,12 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
     return pinnedChanges({ ...was, ...defined({ integrity }) }, now);
   }
   const { source, kind, version = was.version, integrity = was.integrity } = pinned;
+  const isSameUrl = was.url !== undefined && was.url === pinned.url;
+  const { address } = pinned;
   const before = { source: was.source, kind };
+  if (isSameUrl) {
+    return pinnedChanges({ ...before, address: was.address ?? address }, { source, kind, address });
+  }
   if (!isSameCommand) return pinnedChanges(before, { source, kind });
   const { envFile } = pinned;
   return pinnedChanges(
@@ -67,7 +72,7 @@ export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): read
 
 /** Returns the identity as `pml.lock` pins it: without facts that differ between machines. */
 export function sharedIdentity(identity: ServerIdentity): ServerIdentity {
-  const { envFile: _, ...pinned } = identity.pinned;
+  const { envFile: _, address: _shown, ...pinned } = identity.pinned;
   return { ...identity, pinned };
 }
 

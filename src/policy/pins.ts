@@ -7,11 +7,12 @@
  */
 
 import type { ServerDefinition } from "../config/servers.ts";
+import { shownAddress } from "../config/address.ts";
 import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { Pinned, ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
@@ -42,6 +43,8 @@ export interface PinsOptions extends Omit<PinFilesOptions, "folder"> {
   readonly register?: ((value: string) => void) | undefined;
   /** Returns the names of the variables in the `envFile` of a server; undefined without a file. */
   readonly fileNames?: (own: ServerDefinition) => readonly string[] | undefined;
+  /** Returns the value of a variable in the host of an address. */
+  readonly plain?: (name: string) => string | undefined;
 }
 
 /** How long the files are not checked again, in milliseconds. */
@@ -98,15 +101,19 @@ export class Pins {
   identityOf(own: ServerDefinition, code: CodeAtHand = {}): ServerIdentity {
     const known = this.#identities.get(own);
     const fileNames = this.#options.fileNames?.(own);
-    const isSame = known !== undefined && known.pinned.version === code.version &&
+    const { register, plain = () => undefined } = this.#options;
+    const shown = own.kind === "http" ? shownAddress(own.url, plain) : undefined;
+    const isFilled = own.kind === "http" && shown !== own.url;
+    const outside = { envFile: fileNames, address: isFilled ? shown : undefined };
+    const isSame = known !== undefined && known.pinned.address === outside.address &&
+      known.pinned.version === code.version &&
       known.pinned.integrity === code.integrity &&
       `${known.pinned.envFile}` === `${fileNames}`;
     if (isSame) return known;
     const isShared = this.#options.isShared?.(own) === true;
-    const { register } = this.#options;
-    const text = serverText(own, { isOfUser: !isShared, register, fileNames });
+    const text = serverText(own, { isOfUser: !isShared, register, fileNames, plain });
     const origin = isShared ? "workspace" : "person";
-    const identity = ownIdentity(own, { ...code, facts: [text], origin }, fileNames);
+    const identity = ownIdentity(own, { ...code, facts: [text], origin }, defined(outside));
     this.#identities.set(own, identity);
     return identity;
   }
@@ -369,6 +376,7 @@ export function pinsOf(policy: Policy, warn: (message: string) => void): Pins {
     isShared: (own) => !loaded().person.servers.includes(own),
     register: policy.register,
     fileNames: (own) => envFileNames(own, policy.folders),
+    plain: (name) => policy.plain(name),
     warn,
   });
   policy.onChange((change) => change === "configuration" && pins.forget());
@@ -385,7 +393,7 @@ export interface CodeAtHand {
 function ownIdentity(
   own: ServerDefinition,
   { origin, facts, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
-  envFile: readonly string[] | undefined,
+  outside: Pick<Pinned, "envFile" | "address">,
 ): ServerIdentity {
   const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
   const { name } = own;
@@ -394,12 +402,13 @@ function ownIdentity(
       return { name, origin, facts, pinned: base };
     case "stdio": {
       const command = [own.command, ...own.args];
-      const pinned = { ...base, command, env: variablesOf(own.env), ...defined({ envFile }) };
+      const pinned = { ...base, command, env: variablesOf(own.env), ...outside };
       return { name, origin, facts, pinned };
     }
     case "http": {
       const { url, headers } = own;
-      return { name, origin, facts, pinned: { ...base, url, headers: variablesOf(headers) } };
+      const pinned = { ...base, url, headers: variablesOf(headers), ...outside };
+      return { name, origin, facts, pinned };
     }
   }
 }

@@ -31,6 +31,8 @@ export interface PolicyOptions {
   readonly warn: (message: string) => void;
   /** Is called with values of the workspace file that look like secrets, when they are shown. */
   readonly register?: (value: string) => void;
+  /** Returns the value of a variable that is no key, such as a host. */
+  readonly plain?: (name: string) => string | undefined;
 }
 
 /** The part that changed: the files and the trust in them, or the servers of registries. */
@@ -84,6 +86,11 @@ export class Policy {
   /** Registers a value of the workspace file that looks like a secret, so that logs redact it. */
   get register(): PolicyOptions["register"] {
     return this.#options.register;
+  }
+
+  /** Returns the value of a variable that is no key, such as a host. */
+  get plain(): NonNullable<PolicyOptions["plain"]> {
+    return this.#options.plain ?? (() => undefined);
   }
 
   /** The present snapshot. */

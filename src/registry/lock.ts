@@ -60,6 +60,7 @@ const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   env: TEXTS,
   headers: TEXTS,
   envFile: TEXTS,
+  address: TEXT,
   manifest: HASHED,
 };
 

@@ -27,6 +27,8 @@ import type { TransportChoice } from "./transports.ts";
 
 /** What a server is reached with; values are filled in. */
 export interface HttpWireOptions extends Named {
+  /** The address that requests are sent to, if it contains more than the one to show. */
+  readonly requestUrl?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   /** What goes with a call of a tool and with nothing else. */
   readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
@@ -159,7 +161,8 @@ export class HttpSession {
     method: string,
     { message, last, signal, token }: Sending & { token?: string | undefined },
   ): Promise<Response> {
-    const { url, fetch, headers, keyHeaders, named, certificates } = this.#options;
+    const { fetch, headers, keyHeaders, named, certificates } = this.#options;
+    const { url, requestUrl = url } = this.#options;
     const all = new Headers({ ...headers, ...message?.method === "tools/call" && keyHeaders });
     const own = {
       ...Object.fromEntries(all),
@@ -172,8 +175,8 @@ export class HttpSession {
       }),
     };
     const way = { method, signal, named, certificates };
-    if (message === undefined) return fetch(url, { ...way, headers: own });
-    return fetch(this.address ?? url, {
+    if (message === undefined) return fetch(requestUrl, { ...way, headers: own });
+    return fetch(this.address ?? requestUrl, {
       ...way,
       headers: { ...own, ...requestHeaders(message, this.#tool), "content-type": JSON_TYPE },
       body: JSON.stringify({ jsonrpc: "2.0", ...message }),

@@ -14,7 +14,10 @@ import type { HttpWireOptions } from "./_http_session.ts";
 /** How a server is reached. Variables are replaced by their values. */
 export interface HttpValues {
   readonly name: string;
+  /** The address without the values of keys: what errors, files and sign-ins contain. */
   readonly url: string;
+  /** The address that requests are sent to, if it is another one. It may contain keys. */
+  readonly requestUrl?: string | undefined;
   /** Whether its definition says that it is an address of HTTP+SSE. */
   readonly isSse?: boolean | undefined;
   readonly headers: Readonly<Record<string, string>>;

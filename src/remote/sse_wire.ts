@@ -152,8 +152,9 @@ export class SseWire implements Wire {
   #begin(data: Uint8Array): void {
     if (this.#isFound) return;
     this.#isFound = true;
-    const { name, url } = this.#options;
-    const to = data.length > ADDRESS_BYTES ? null : URL.parse(new TextDecoder().decode(data), url);
+    const { name, url, requestUrl = url } = this.#options;
+    const text = new TextDecoder().decode(data.subarray(0, ADDRESS_BYTES + 1));
+    const to = data.length > ADDRESS_BYTES ? null : URL.parse(text, requestUrl);
     if (to === null || to.username + to.password !== "" || to.origin !== new URL(url).origin) {
       const where = quoted(to?.origin ?? "no valid address", 200);
       const why = `it wants messages sent to ${where}, which is not its own origin`;
