@@ -227,17 +227,10 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
       const [one, ...more] = await running();
       assert.ok(one !== undefined && more.length === 0, "one process is one server");
       Deno.kill(one.pid, "SIGKILL");
-      const since = performance.now();
-      const answer = await retried(() => call(id));
-      const ms = performance.now() - since;
-      assert.match(textOf(answer), like);
-      assert.ok(ms < SERVED_MS, `${id} was served after ${Math.round(ms)} ms`);
+      assert.match(textOf(await retried(() => call(id))), like);
     }
   },
 };
-
-/** A second is wanted; starting node alone takes as much where others use the machine. */
-const SERVED_MS = 3_000;
 
 /** A call that meets the death itself is told so, and not sent again for its caller. */
 async function retried<T extends Pick<Message, "result">>(call: () => Promise<T>): Promise<T> {
