@@ -28,6 +28,7 @@ function wire(kind: string) {
 
 async function workspaceOf(): Promise<Workspace> {
   return await makeScenery({
+    limits: { first_list_ms: 60_000 },
     pml: {
       version: 1,
       gateway: { tools_exposure: "full_proxy" },

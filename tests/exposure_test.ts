@@ -162,6 +162,7 @@ for (const era of ERAS) {
 function sceneOf(era: Era): Promise<Scene> {
   return makeScene({
     era,
+    limits: { first_list_ms: 60_000 },
     pml: JSON.parse(pmlFile(undefined)),
     files: { "tools.json": JSON.stringify(HOSTILE), "many.json": JSON.stringify(MANY) },
   });
@@ -274,6 +275,7 @@ Deno.test("What a registry offers is in no list, and what changes nothing is tol
   const seen: Message[] = [];
   await using scene = await makeScene({
     onMessage: (message) => void seen.push(message),
+    limits: { first_list_ms: 60_000 },
     env: { PML_REGISTRIES: registry.url },
     pml: JSON.parse(pmlFile({ tools_exposure: "semantic" }, { intent: WEATHER })),
     files: { "tools.json": JSON.stringify(HOSTILE), "many.json": "[]" },

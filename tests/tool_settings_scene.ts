@@ -89,6 +89,7 @@ export async function sceneOf(era: Era, { url, ...options }: Options & { readonl
   return await makeScene({
     ...world(url, options),
     era,
+    limits: { first_list_ms: 60_000 },
     env,
     trusted,
     capabilities: { elicitation: { form: {} } },

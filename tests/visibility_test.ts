@@ -53,6 +53,7 @@ async function sceneOf(era: Era, url: string): Promise<Scene> {
   const tables = { older: TABLE, newest: { ...TABLE, ...NEWEST } };
   return await makeScene({
     era,
+    limits: { first_list_ms: 60_000 },
     files: { ...filesOf(tables), "module.js": moduleOf("module") },
     pml: {
       version: 1,
