@@ -13,6 +13,7 @@ import { type Environment, readEnvironment } from "../config/env.ts";
 import { Keys, type KeysOptions } from "../config/keys.ts";
 import type { OsLayer } from "../config/os_layer.ts";
 import { ending } from "../core/errors.ts";
+import { listedMetaTools } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { LIST_NAMES } from "../core/lists.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
@@ -290,7 +291,9 @@ export class App implements AsyncDisposable {
 
   /** What a client is told when it opens a connection. */
   hello(isModern = false): Hello {
-    return helloOf(this.servers.states(), { ...this.config().gateway, isModern });
+    const { gateway } = this.config();
+    const metaTools = listedMetaTools(gateway);
+    return helloOf(this.servers.states(), { ...gateway, metaTools, isModern });
   }
 
   /** What servers and tools were when they were first seen, or approved. */

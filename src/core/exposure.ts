@@ -49,3 +49,16 @@ export interface HybridOptions {
   /** Names or patterns of tools that are never listed. */
   readonly blacklistedTools: readonly Pattern[];
 }
+
+/** Returns the meta-tools that `tools/list` has. */
+export function listedMetaTools(
+  { exposure, hybrid, metaTools }: {
+    readonly exposure: Exposure;
+    readonly hybrid: Pick<HybridOptions, "exposeMetaTools">;
+    readonly metaTools: readonly MetaTool[];
+  },
+): readonly MetaTool[] {
+  const isHidden = exposure === "full_proxy" ||
+    exposure === "hybrid" && !hybrid.exposeMetaTools;
+  return isHidden ? [] : metaTools;
+}

@@ -5,6 +5,7 @@
  */
 
 import type { Call, CallTool, ContentBlock, Meanwhile, Outcome } from "../core/call.ts";
+import { listedMetaTools } from "../core/exposure.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { safeItem } from "../core/safe_text.ts";
@@ -102,7 +103,12 @@ export class Gateway implements Face, Disposable {
     return faceOf({
       clients: this.clients,
       party: party ?? this.#here,
-      hello: (isModern) => helloOf(servers.states(), { ...settings(), isModern }),
+      hello: (isModern) =>
+        helloOf(servers.states(), {
+          ...settings(),
+          metaTools: listedMetaTools(settings()),
+          isModern,
+        }),
       serve: (request) => {
         const answered = () => this.#serve(request);
         return party?.on(request.context, answered) ?? answered();

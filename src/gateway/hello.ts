@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { MetaTool } from "../core/exposure.ts";
 import { instructions } from "./instructions.ts";
 import type { ServerState } from "./servers.ts";
 
@@ -30,9 +31,11 @@ export interface Hello {
 /** Says hello by the name that the configuration gives this server, with how each server stands. */
 export function helloOf(
   states: readonly ServerState[],
-  { name, version, isModern = false }: {
+  { name, version, metaTools, isModern = false }: {
     readonly name: string;
     readonly version: string;
+    /** The meta-tools that are listed; by default all. */
+    readonly metaTools?: readonly MetaTool[];
     readonly isModern?: boolean;
   },
 ): Hello {
@@ -42,6 +45,6 @@ export function helloOf(
   return {
     capabilities: { ...CAPABILITIES, ...tasks },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
-    instructions: instructions(states),
+    instructions: instructions(states, metaTools),
   };
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
 import { inset } from "../core/json.ts";
 import type { ServerState } from "./servers.ts";
 
@@ -19,10 +20,33 @@ export function serverLine(states: readonly ServerState[]): string {
   return `${fit} and ${names.length - fit.split(", ").length} more`;
 }
 
-/** Says how to use PML and how each server stands; under 2 KB whatever there is. */
-export function instructions(states: readonly ServerState[]): string {
-  const usage =
-    "Every tool is reached through this server. Find one with `search`, see its `schema` if need be, run it with `call`, several with `batch`. A call may ask the user first; a refusal is final.";
+/** What each meta-tool is for, in the order of their use. */
+const USES: Readonly<Record<MetaTool, string>> = {
+  search: "find one with `search`",
+  schema: "see its `schema` if need be",
+  call: "run it with `call`",
+  batch: "several with `batch`",
+  execute_workflow: "calls that depend on each other with `execute_workflow`",
+  execute_code: "code that calls tools with `execute_code`",
+};
+
+/** Returns how to use PML. Only tools that are listed are named: others would look broken. */
+function usageOf(listed: readonly MetaTool[]): string {
+  const uses = META_TOOLS.filter((name) => listed.includes(name)).map((name) => USES[name])
+    .join(", ");
+  const how = uses === "" ? "" : ` ${uses.slice(0, 1).toUpperCase()}${uses.slice(1)}.`;
+  return `Every tool is reached through this server.${how} A call may ask the user first; a refusal is final.`;
+}
+
+/**
+ * Returns how to use PML with the listed meta-tools, and the state of each server; under 2 KB whatever
+ * there is.
+ */
+export function instructions(
+  states: readonly ServerState[],
+  listed: readonly MetaTool[] = META_TOOLS,
+): string {
+  const usage = usageOf(listed);
   const lines = states.map((one) => {
     const why = one.why === undefined ? "" : ` (${inset(one.why, 160)})`;
     return `- ${one.name}${one.state === "blocked" ? ": not usable yet" : ""}${why}`;

@@ -36,6 +36,10 @@ Deno.test("the description of search and the instructions name the servers, and 
   const { search } = metaTools(serverLine(few), 50);
   assert.match(search.description ?? "", /filesystem, github, slack/);
   assert.match(instructions(few), /- github\n/);
+  const names = (text: string) => META_TOOLS.filter((name) => text.includes("`" + name + "`"));
+  assert.deepEqual(names(instructions(few)), META_TOOLS);
+  assert.deepEqual(names(instructions(few, ["search", "call"])), ["search", "call"]);
+  assert.deepEqual(names(instructions(few, [])), []);
   const many = states(5_000, (n) => `server-${n}`);
   assert.match(serverLine(many), /^server-0, .* and \d+ more$/);
   assert.ok(new TextEncoder().encode(instructions(many)).length < 2_048);
