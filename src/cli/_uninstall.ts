@@ -51,6 +51,7 @@ const KEPT: Readonly<Record<string, string>> = {
   signed_in: "sign-ins at servers",
   trust: "files that you trust",
   types: "types of tools",
+  unresponsive: "servers that do not answer a running PML",
   valid: "which of your files were checked",
   windows: "open windows",
 };
