@@ -208,7 +208,7 @@ Deno.test("Rules that name nothing, a replaced built-in, waiting trust and chang
     pml: {
       permissions: {
         allow: ["m:*", "m:b", "filesytem:*"],
-        ask: ["elsewhere:*"],
+        ask: ["elsewhere:*", "pml:*"],
       },
       mcpServers: { git: { command: "true" } },
       private_mcps: { m: { type: "deno", path: "m.ts" } },
@@ -227,6 +227,7 @@ Deno.test("Rules that name nothing, a replaced built-in, waiting trust and chang
     /^warn rule: The rule "m:b" in .* names no tool of "m"\. Did you mean "m:a"\?$/m,
   );
   assert.match(stdout, /^warn rule: The rule "elsewhere:\*" .* A registry may have it$/m);
+  assert.doesNotMatch(stdout, /"pml:\*"/, "the cloud's own tools have this name");
   assert.match(stdout, /^warn server git: your own definition replaces the built-in server/m);
   await writeFile(ws.file("m.ts"), MODULE("two"));
   const changed = await runPml(ws, ["call", "m:a"]);

@@ -60,13 +60,13 @@ export function readMeta(exported: unknown, place: MetaPlace): MetaFound | undef
   const failed = (error: unknown) =>
     say("failed", visible(asPmlError(error).message.replace(/^.*?: (?=__meta__)/, ""), 400));
   const head = attempt(
-    () => parseModuleMeta(isObject(said.tools) ? { ...said, tools: {} } : value, "it"),
+    () => parseModuleMeta(isObject(said.tools) ? { ...said, tools: {} } : value, path),
     failed,
   );
   const base = head === undefined ? { name: "x" } : said;
   const read = Object.entries(tools).flatMap(([name, tool]): readonly ModuleTool[] => {
     const one = { ...base, tools: Object.fromEntries([[name, tool]]) };
-    return attempt(() => parseModuleMeta(one, "it"), failed)?.tools ?? [];
+    return attempt(() => parseModuleMeta(one, path), failed)?.tools ?? [];
   });
   if (head !== undefined && taken.has(head.name)) {
     say("failed", `__meta__.name is ${quoted(head.name)}, which ships with PML`, {

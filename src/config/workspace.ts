@@ -62,7 +62,8 @@ export function findWorkspace(
     : { root: realFolder(resolve(here, said), "PML_WORKSPACE"), found: "PML_WORKSPACE" } as const;
   const { root, found } = place;
   const warning = found === "cwd"
-    ? `No workspace found above ${quoted(root, 200)}: the current folder is used`
+    ? `No workspace found above ${quoted(root, 200)}: the current folder is used. ` +
+      "Run `pml init` there, or set PML_WORKSPACE to your project"
     : undefined;
   return { root, found, ...rulingFiles(environment, place), warning };
 }

@@ -75,7 +75,7 @@ const meta = fc.record({
     { maxKeys: 2, noNullPrototype: true },
   )),
   later: fc.jsonValue(),
-}, { requiredKeys: ["name", "tools"] });
+}, { requiredKeys: ["tools"] });
 
 Deno.test("module-meta.schema.json accepts exactly what parseModuleMeta() does", () => {
   const seen = { good: 0, bad: 0 };
@@ -89,6 +89,13 @@ Deno.test("module-meta.schema.json accepts exactly what parseModuleMeta() does",
     { numRuns: 3_000 },
   );
   assert.ok(seen.good > 300 && seen.bad > 300, JSON.stringify(seen));
+});
+
+Deno.test("parseModuleMeta() takes a missing name from the file", () => {
+  const named = (path: string) => parseModuleMeta({ tools: {} }, path).name;
+  assert.equal(named("/work/mcp/My weather.v2.ts"), "my-weather.v2");
+  assert.equal(named("C:\\mcp\\weather.ts"), "weather");
+  assert.throws(() => named("/work/pml.ts"), { code: "CONFIG_INVALID" });
 });
 
 Deno.test("module-meta.schema.json passes the gateway's own walk of schemas", async () => {

@@ -5,9 +5,10 @@
  * @module
  */
 
+import { basename } from "node:path";
 import { PmlError } from "./errors.ts";
 import { isObject, type Json, type JsonObject, quoted } from "./json.ts";
-import { isFreeName } from "./tool_id.ts";
+import { isFreeName, serverSlug } from "./tool_id.ts";
 
 /** The permissions of a module's code. Paths are relative to the workspace. */
 export interface Permissions {
@@ -75,8 +76,8 @@ export interface ModuleTool {
 
 /** The `__meta__` that a module's author writes. */
 export interface Meta {
-  /** The server name that the module suggests. */
-  readonly name: string;
+  /** The server name that the module suggests; by default the name of its file. */
+  readonly name?: string;
   /** The version. */
   readonly version?: string;
   /** A description in one sentence. */
@@ -178,8 +179,8 @@ const PERMISSION: MetaKind<keyof Permissions> = {
 };
 
 /**
- * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` names the
- * module in the message.
+ * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` is the path
+ * of the module: it names the module in the message, and its file gives a missing name.
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const read: ReadMeta = (key, found, { wanted, is }) => {
@@ -194,12 +195,21 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const { name, version, description, permissions, tools } = read("", value, OBJECT);
   const asked = parsePermissions(".permissions", permissions, read) ?? NO_PERMISSIONS;
   return {
-    name: read(".name", name, SERVER_NAME),
+    name: read(".name", name === undefined ? nameOfFile(source) : name, SERVER_NAME),
     version: read(".version", version, TEXT),
     description: read(".description", description, TEXT),
     tools: Object.entries(read(".tools", tools, TOOLS))
       .map(([tool, said]) => parseTool(tool, said, { asked, read })),
   };
+}
+
+/** Returns the server name that the name of a file stands for; undefined if it is none. */
+function nameOfFile(path: string): string | undefined {
+  try {
+    return serverSlug(basename(path.replaceAll("\\", "/")).replace(/(?<=.)\.[^.]*$/, ""));
+  } catch {
+    return undefined; // the caller reports what is missing
+  }
 }
 
 function parseTool(
