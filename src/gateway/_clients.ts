@@ -157,8 +157,28 @@ export class Clients {
   }
 }
 
-function urisOf(followed: Follower["followed"], { server, name }: Place): readonly string[] {
-  return [...followed].flatMap(([uri, place]) =>
-    place.server === server && place.name === name ? [uri] : []
-  );
+/**
+ * Returns the addresses by which a follower is notified of a change: its own for the resource, also
+ * if the server writes it in another way, and that of the change for a part of the resource.
+ */
+function urisOf(followed: Follower["followed"], { server, name }: Place): ReadonlySet<string> {
+  const changed = normalized(name);
+  const uris = [...followed].flatMap(([uri, place]) => {
+    if (place.server !== server) return [];
+    const whole = normalized(place.name);
+    if (whole === changed) return [uri];
+    const prefix = uri.slice(0, uri.length - place.name.length);
+    return isPart(changed, whole) && uri.endsWith(place.name) ? [prefix + name] : [];
+  });
+  return new Set(uris);
+}
+
+function normalized(uri: string): string {
+  return URL.parse(uri)?.href ?? uri;
+}
+
+/** Returns whether an address is below another one. */
+function isPart(uri: string, whole: string): boolean {
+  if (!uri.startsWith(whole)) return false;
+  return whole.endsWith("/") || /^[/?#]/.test(uri.slice(whole.length));
 }

@@ -85,6 +85,10 @@ export class Offers {
       const [only] = owners;
       if (only !== undefined && owners.length === 1) return { server: only, name: uri };
       if (owners.length > 1) throw ambiguous(uri, owners);
+      const covering = await this.#coveringOf(uri);
+      const [sole] = covering;
+      if (sole !== undefined && covering.length === 1) return { server: sole, name: uri };
+      if (covering.length > 1) throw ambiguous(uri, covering);
       const first = servers.states().find(({ origin }) => origin !== "builtin");
       if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
@@ -186,6 +190,14 @@ export class Offers {
       .filter(({ items }) => items.some((item) => pageOf(item) === uri))
       .map(({ server }) => server);
     return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
+  }
+
+  /** The servers of which a template covers an address that none of them listed or linked. */
+  async #coveringOf(uri: string): Promise<readonly string[]> {
+    const { servers } = this.#options;
+    await servers.prepare("resourceTemplates");
+    return servers.listed("resourceTemplates")
+      .filter(({ items }) => isCovered(uri, items)).map(({ server }) => server);
   }
 
   #urisOf(items: readonly ListItem[]): ReadonlySet<unknown> {

@@ -57,6 +57,18 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
   ]);
 });
 
+Deno.test("Offers gives an address to the one server of which a template covers it", async () => {
+  const resourceTemplates = [{ uriTemplate: "test://{name}" }];
+  const offers = offersOf({ good: { resourceTemplates }, other: { resources: A } });
+  assert.deepEqual(await offers.resource("test://b"), { server: "good", name: "test://b" });
+  // What a server listed itself is that server's.
+  assert.deepEqual(await offers.resource("test://a"), { server: "other", name: "test://a" });
+  await assert.rejects(offers.resource("test://b/c"), /Cannot find the resource/);
+  const two = offersOf({ one: { resourceTemplates }, two: { resourceTemplates } });
+  await assert.rejects(two.resource("test://b"), /several servers have it/);
+  await assert.rejects(two.resource("pml:x"), /Cannot find the resource/);
+});
+
 Deno.test("Offers reads the page that a tool names for its results", async () => {
   const meta = { ui: { resourceUri: "ui://view" } };
   const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
