@@ -8,6 +8,7 @@ import { textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
+import { remarkOf } from "../core/output.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { safeText, withTagRemark } from "../core/safe_text.ts";
@@ -117,6 +118,13 @@ export function afterSent(error: unknown): unknown {
   if (ran === undefined) return error;
   const hint = [ran, error.hint].filter(Boolean).join(". ");
   return new PmlError(code, message, { hint, detail: { ...detail, may_have_run: true }, cause });
+}
+
+/** Adds a remark to the first result of a server that was started again. */
+export function withRestart(name: string, result: ToolResult): ToolResult {
+  const text = `[PML: ${quoted(name)} did not answer after a call was cancelled or timed out, ` +
+    "so it was restarted. What it kept in memory is gone]";
+  return { ...result, content: [...result.content, remarkOf(text)] };
 }
 
 /** Returns one line that says why a resource of a server cannot be followed. */

@@ -16,7 +16,15 @@ import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
 import { UnresponsiveServers } from "../io/unresponsive_servers.ts";
 import { unlessAborted } from "../io/waiting.ts";
-import { afterSent, errorFor, listRefused, notFollowed, resultOf, toolError } from "./_answers.ts";
+import {
+  afterSent,
+  errorFor,
+  listRefused,
+  notFollowed,
+  resultOf,
+  toolError,
+  withRestart,
+} from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
@@ -94,6 +102,8 @@ export class Upstreams implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #lists: ServerLists;
   readonly #running = new Set<Connection>();
+  /** The servers that were ended because they did not answer, until their next result. */
+  readonly #restarted = new Set<string>();
   readonly #declared: DeclaredCapabilities;
   readonly #tasks = new RunningTasks((name, until) => {
     // If the server fails, its tasks end with it.
@@ -258,7 +268,9 @@ export class Upstreams implements AsyncDisposable {
     if (task !== undefined) this.#tasks.note(name, task);
     const uri = method === "resources/read" ? textOf(args.uri) : undefined;
     const checked = resultOf(result, { name, method, uri, isModern, able: () => call.able });
-    return { kind: "result", result: checked, ...(task && { task: task.status }) };
+    const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
+    const all = isFirst ? withRestart(name, checked) : checked;
+    return { kind: "result", result: all, ...(task && { task: task.status }) };
   }
 
   /** Removes one follower of a resource. */
@@ -397,7 +409,9 @@ export class Upstreams implements AsyncDisposable {
       onEnd: (ended, isHung) => {
         this.#running.delete(ended);
         this.#tasks.end(name);
-        if (isHung && server.isRemote !== true) this.#restart(name);
+        const isProgram = server.isRemote !== true;
+        if (isProgram && (isHung || ended.hung)) this.#restarted.add(name);
+        if (isHung && isProgram) this.#restart(name);
       },
     });
     if (connection.alive) this.#running.add(connection);
