@@ -41,7 +41,7 @@ for (const { door, era, on } of WAYS) {
       const two = JSON.parse(textOf(await pml.callTool(`${kind}__ask_twice`)));
       assert.deepEqual(Object.keys(two), ["one", "two"]);
       await call(pml, `${kind}:ask_secret`);
-      assert.equal(seen[0], `Server ${kind} asks: Who are you?`);
+      assert.equal(seen[0], `Server ${kind} asks: Who\n    are you?`);
       assert.match(seen[3] ?? "", /^Server \w+ asks: Type your password\n\(PML notes: .*secret/);
       // Begun once by an older server, and asked again by the newest revision as it wants.
       const calls = (await ledgerOf(ws, kind)).filter((line) => line.startsWith("call ask_name"));

@@ -169,7 +169,7 @@ async function results(pml: RawStdio): Promise<void> {
 async function questions(pml: RawStdio): Promise<void> {
   for (const kind of KINDS) {
     const one = JSON.parse(textOf(await call(pml, `${kind}:ask_name`)));
-    const content = { name: `Server ${kind} asks: Who are you?` };
+    const content = { name: `Server ${kind} asks: Who\n    are you?` };
     assert.deepEqual(one, { one: { action: "accept", content } });
     const two = JSON.parse(textOf(await pml.callTool(`${kind}__ask_twice`)));
     assert.deepEqual(Object.keys(two), ["one", "two"]);
