@@ -203,12 +203,12 @@ export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   };
 }
 
-/** Returns the server name that the name of a file stands for; undefined if it is none. */
+/** Returns a server name made of the name of a file; undefined if none can be made. */
 function nameOfFile(path: string): string | undefined {
   try {
     return serverSlug(basename(path.replaceAll("\\", "/")).replace(/(?<=.)\.[^.]*$/, ""));
   } catch {
-    return undefined; // the caller reports what is missing
+    return undefined; // the caller reports the missing name
   }
 }
 
