@@ -87,7 +87,9 @@ async function assertAll(
   ) => [name, definition]);
   await using scene = await makeScene({
     era,
-    capabilities: {},
+    // Addresses that no list names are asked about.
+    capabilities: { elicitation: {} },
+    answer: () => ({ action: "accept", content: { answer: "Yes" } }),
     limits: LIMITS,
     pml: {
       version: 1,

@@ -106,7 +106,8 @@ Deno.test("Whatever a server over HTTP writes, only its answers count (SP8, SP9,
     assert.deepEqual((await stage.call(name)).content, DONE, name);
   }
   await until(() => isFreed);
-  for (const name of ["html", "accepted", "other", "none", "broken"]) {
+  assert.match(JSON.stringify(await stage.call("none")), /The tool did run.*no object/);
+  for (const name of ["html", "accepted", "other", "broken"]) {
     assert.equal((await failed(stage.call(name))).code, "UPSTREAM_PROTOCOL", name);
   }
   for (const name of ["cut", "reset"]) {
