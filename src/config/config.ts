@@ -135,7 +135,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     rules: problem === undefined ? rulesThatHold(loaded, trusted) : nothingRuns(loaded),
     servers,
     registries: askedRegistries(environment, registries, person.registries),
-    cloud,
+    cloud: cloud?.url === undefined ? cloud : { url: hubAddress(cloud.url) },
     grants: grantsThatHold(grants, { person, servers }),
     gateway,
     ...person.settings,
@@ -147,6 +147,11 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
     warnings,
   };
   return freeze(narrowing?.settled(config) ?? config);
+}
+
+/** Returns the address of a hub. People also write that of its MCP endpoint, which ends in `/mcp`. */
+function hubAddress(url: string): string {
+  return url.replace(/\/+$/, "").replace(/\/mcp$/, "");
 }
 
 async function find(

@@ -324,3 +324,12 @@ Deno.test({
     assert.match(problem?.message ?? "", /an unreadable file \(Permission denied/);
   },
 });
+
+Deno.test("settle() takes the address of a hub with and without its /mcp", async () => {
+  for (const end of ["", "/", "/mcp", "/mcp/"]) {
+    using scratch = new Scratch();
+    scratch.write("ws/.pml.json", JSON.stringify({ cloud: { url: `https://hub.example${end}` } }));
+    const { cloud } = settle(await scratch.load(), true);
+    assert.deepEqual(cloud, { url: "https://hub.example" }, end);
+  }
+});
