@@ -38,6 +38,8 @@ export interface Entry {
   readonly waits: Map<ListName, Promise<void>>;
   /** Whether the tools have changed since they were loaded, as the server reported. */
   isOutdated: boolean;
+  /** Over when tools that have changed are loaded again. */
+  renewing: Promise<void> | undefined;
   /** For which client each list was asked for. */
   readonly ages: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
@@ -59,6 +61,7 @@ export function newEntry(source: Server): Entry {
     waits: new Map(),
     ages: new Map(),
     isOutdated: false,
+    renewing: undefined,
     unapproved: [],
     rejected: [],
     left: 0,

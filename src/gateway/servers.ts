@@ -343,14 +343,19 @@ export class Servers implements Disposable {
   async #renew(server: string): Promise<void> {
     const entry = this.#entries.get(server);
     // The list of a server that may not run is not asked for.
-    if (!entry?.isOutdated || entry.source.blocked() !== undefined) return;
-    entry.isOutdated = false;
-    try {
-      await this.#loadApproved(entry);
-    } catch (error) {
-      entry.isOutdated = true;
-      throw error;
+    if (entry === undefined || entry.source.blocked() !== undefined) return;
+    if (entry.isOutdated) {
+      entry.isOutdated = false;
+      const renewing = this.#loadApproved(entry).catch((error) => {
+        entry.isOutdated = true;
+        throw error;
+      }).finally(() => {
+        if (entry.renewing === renewing) entry.renewing = undefined;
+      });
+      entry.renewing = renewing;
     }
+    // A call that comes meanwhile must not go on with the earlier definition.
+    await entry.renewing;
   }
 
   // To read what a server says of itself is to run it.

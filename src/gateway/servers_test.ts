@@ -73,6 +73,20 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
   }
 });
 
+Deno.test("definition() waits for a changed list that another call is loading", async () => {
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
+  let list = Promise.resolve(TOOLS);
+  servers.replace([source("one", { tells: true, list: () => list })]);
+  await servers.definition(toolId("one", "t"));
+  const changed = Promise.withResolvers<readonly ToolDefinition[]>();
+  list = changed.promise;
+  servers.expire("one", "tools");
+  const both = [1, 2].map(() => servers.definition(toolId("one", "t")));
+  changed.resolve([{ name: "t", description: "new", inputSchema: { type: "object" } }]);
+  assert.deepEqual((await Promise.all(both)).map(({ description }) => description), ["new", "new"]);
+  servers[Symbol.dispose]();
+});
+
 Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
   const catalog = new Catalog();
   const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
