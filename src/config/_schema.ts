@@ -6,7 +6,7 @@
 
 import { META_KEY } from "../core/client_meta.ts";
 import { META_TOOLS } from "../core/exposure.ts";
-import { canonical, type Json } from "../core/json.ts";
+import { canonical, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";
 import { withType } from "./_document.ts";
@@ -241,7 +241,17 @@ export const policySchema = object({}, {
  * servers are distinguished by `type`.
  */
 function serverSections(certificate: Wanted<string>) {
-  const tools = either(list(text(), "strings, or an object of tools"), settings);
+  const listed = leaf<string | { readonly name: string }>(
+    "the name of a tool, or its definition",
+    (value) => typeof value === "string" || isObject(value) && typeof value.name === "string",
+  );
+  const tools = either(list(listed, "strings, or an object of tools"), settings);
+  // A registry's entry can be pasted here. Of these keys only `env_required` counts.
+  const required = { env_required: list(variable, "names of variables") };
+  const pasted = {
+    ...{ fqdn: text(), version: text(), description: text(), integrity: text() },
+    ...{ routing: oneOf(["local"]), warnings: texts, ...required },
+  };
   const program = { command: filled };
   const given = { args: texts, env: record(variable, text()) };
   const running = { cwd: path, envFile: path, tools, confine: flag };
@@ -274,8 +284,11 @@ function serverSections(certificate: Wanted<string>) {
   const type = <T extends string>(...types: readonly T[]) => ({ type: oneOf(types) });
   const own = byType({
     deno: object({ ...type("deno"), path }, { confine: flag, tools: settings }),
-    stdio: object({ ...type("stdio"), install: object(program, given) }, running),
-    http: object({ ...type("http"), ...address }, sent),
+    stdio: object(
+      { ...type("stdio"), install: object(program, { ...given, ...required }) },
+      { ...running, ...pasted },
+    ),
+    http: object({ ...type("http"), ...address }, { ...sent, ...pasted }),
   });
   const remote = also(
     object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside }),

@@ -30,6 +30,17 @@ const GOOD: readonly object[] = [
   },
   { private_mcps: { a: { type: "deno", path: "/abs/x.ts" } } },
   { private_mcps: { "My Server": { type: "stdio", install: { command: "x" }, confine: true } } },
+  {
+    private_mcps: {
+      a: {
+        ...{ type: "stdio", fqdn: "acme.a", version: "1.0.0", description: "A", warnings: ["w"] },
+        ...{ integrity: "sha256-0", routing: "local", env_required: ["A_KEY"] },
+        install: { command: "x", env_required: ["B_KEY"] },
+        tools: [{ name: "t", inputSchema: {} }, "u"],
+      },
+      b: { type: "http", url: "https://x/", version: "1.0.0", tools: [{ name: "t" }] },
+    },
+  },
   { private_mcps: { a: { type: "http", url: "http://host:1/x", headers: { "X-A": "${B:-c}" } } } },
   { mcpServers: { a: { type: "stdio", command: "x", args: ["-y"], cwd: "." } } },
   {

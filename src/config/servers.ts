@@ -161,7 +161,7 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
   // A list may name a tool with or without its server, but not a tool of another server.
   const own = (tool: string) =>
     [name, title].some((each) => tool.startsWith(`${each}:`)) ? tool.replace(/^.*?:/, "") : tool;
-  const tools = listed?.map(own);
+  const tools = listed?.map((one) => own(typeof one === "string" ? one : one.name));
   const foreign = tools?.find((tool) => !isToolName(tool));
   if (foreign !== undefined) {
     const wanted = `tools of this server: "${name}:tool" or "tool"`;
@@ -179,12 +179,20 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     const at = { url, isSse, headers, oauth, ca, cert, key };
     return { kind: "http", ...names, ...at, tools, ...limits, ...settings };
   }
-  const { command, args = [], env = {} } = "install" in entry ? entry.install : entry;
+  const { command, args = [], env: written = {} } = "install" in entry ? entry.install : entry;
+  const env = { ...requiredEnv(entry), ...written };
   const { cwd, envFile, confine } = entry;
   const at = (path: string) => path.startsWith("${") ? path : resolve(folder, path);
   const paths = { cwd: cwd && at(cwd), ...(envFile && { envFile: at(envFile) }) };
   const program = { command, args, env, ...paths, tools, confine };
   return { kind: "stdio", ...names, ...program, ...limits, ...settings };
+}
+
+/** Returns the variables that the entry of a registry requires, each with its own value. */
+function requiredEnv(entry: ServerEntry): Readonly<Record<string, string>> {
+  if (!("install" in entry)) return {};
+  const names = [...entry.env_required ?? [], ...entry.install.env_required ?? []];
+  return Object.fromEntries(names.map((name) => [name, `\${${name}}`]));
 }
 
 /**

@@ -51,6 +51,24 @@ Deno.test("readWorkspaceFile() warns of an address that is not valid, without it
   }
 });
 
+Deno.test("readWorkspaceFile() takes the entry of a registry in private_mcps", async () => {
+  const install = {
+    command: "npx",
+    args: ["-y", "x@1"],
+    env: { B: "b" },
+    env_required: ["A", "B"],
+  };
+  const entry = { type: "stdio", fqdn: "acme.db", version: "1.0.0", integrity: "x", install };
+  const tools = [{ name: "query", inputSchema: { type: "object" } }, "db:list"];
+  const value = { private_mcps: { db: { ...entry, env_required: ["C"], tools } } };
+  const { file, error } = await read(JSON.stringify(value));
+  assert.equal(error, undefined);
+  const [db] = file?.servers ?? [];
+  assert.ok(db?.kind === "stdio");
+  assert.deepEqual(db.env, { C: "${C}", A: "${A}", B: "b" });
+  assert.deepEqual(db.tools, ["query", "list"]);
+});
+
 Deno.test("readWorkspaceFile() merges both kinds of servers and resolves beside the real file", async () => {
   using scratch = new Scratch();
   const real = scratch.write(
