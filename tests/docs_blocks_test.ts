@@ -33,7 +33,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
     /^(sh|(yaml|json|js|ts|text) \S+|yaml)\n/,
     "tests/agent_tools_doc_test.ts",
   ],
-  ["docs/clients.md", /^(json|toml)\n/, "tests/clients_doc_test.ts"],
+  ["docs/clients.md", /^(json|toml|yaml)\n/, "tests/clients_doc_test.ts"],
   ["docs/commands.md", /^ts\n/, "tests/cli_types_test.ts"],
   ["docs/deploy.md", /^nginx\n/, "tests/hub_replicas_test.ts"],
   ["docs/design.md", /^\nserve → gateway/, "a picture"],

@@ -153,7 +153,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
       textOf(await reader.request("tools/call", { name: "call", arguments: small })),
       "good\n",
     );
-    await until(async () => await openOf(served, connections) === 0, 60_000);
+    await until(async () => await openOf(served, connections) === 0, 240_000);
     // What was given up is collected while others are served.
     await until(async () => {
       await reader.request("tools/call", { name: "call", arguments: small });
