@@ -96,6 +96,18 @@ const grants = record(
   object({}, { read: granted, write: granted, net: granted, run: granted, env: granted }),
 );
 
+const listed = leaf<string | { readonly name: string }>(
+  "the name of a tool, or its definition",
+  (value) => typeof value === "string" || isObject(value) && typeof value.name === "string",
+);
+const listedTools = either(list(listed, "strings, or an object of tools"), settings);
+const required = { env_required: list(variable, "names of variables") };
+/** The keys of a registry's entry, which can be pasted. Only `env_required` has an effect. */
+const pasted = {
+  ...{ fqdn: text(), version: text(), description: text(), integrity: text() },
+  ...{ routing: oneOf(["local"]), warnings: texts, ...required },
+};
+
 /** The keys that both files may have. */
 const shared = {
   permissions,
@@ -241,20 +253,9 @@ export const policySchema = object({}, {
  * servers are distinguished by `type`.
  */
 function serverSections(certificate: Wanted<string>) {
-  const listed = leaf<string | { readonly name: string }>(
-    "the name of a tool, or its definition",
-    (value) => typeof value === "string" || isObject(value) && typeof value.name === "string",
-  );
-  const tools = either(list(listed, "strings, or an object of tools"), settings);
-  // A registry's entry can be pasted here. Of these keys only `env_required` counts.
-  const required = { env_required: list(variable, "names of variables") };
-  const pasted = {
-    ...{ fqdn: text(), version: text(), description: text(), integrity: text() },
-    ...{ routing: oneOf(["local"]), warnings: texts, ...required },
-  };
   const program = { command: filled };
   const given = { args: texts, env: record(variable, text()) };
-  const running = { cwd: path, envFile: path, tools, confine: flag };
+  const running = { cwd: path, envFile: path, tools: listedTools, confine: flag };
   // An address that is not valid makes its own server fail, and not the configuration.
   const address = { url: text("the URL of the server", /\S/) };
   const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
@@ -270,7 +271,7 @@ function serverSections(certificate: Wanted<string>) {
     { wanted: "set only together with oauth.client_id", key: "client_secret" },
   );
   const sent = {
-    ...{ headers: record(header, line), oauth, tools },
+    ...{ headers: record(header, line), oauth, tools: listedTools },
     ...{ ca: certificate, cert: certificate, key: certificate },
   };
   // Keys that clients write and PML ignores: only rules decide which calls run.
