@@ -131,7 +131,7 @@ Deno.test("A confined server reaches no data folder but its own (SP1)", async ()
 });
 
 Deno.test("A confined server is not started with a variable that could take its limits away", async () => {
-  for (const name of ["DENO_PERMISSION_BROKER_PATH", "Deno_Auth_Tokens"]) {
+  for (const name of ["DENO_PERMISSION_BROKER_PATH", "Deno_Auth_Tokens", "LD_LIBRARY_PATH"]) {
     await using one = await house(KEEPS, { env: { [name]: "x", DENO_CERT: "/none.pem" } });
     assert.match(
       await one.tell(),

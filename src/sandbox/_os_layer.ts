@@ -190,8 +190,12 @@ export function bubblewrapArgs(sight: Sight): string[] {
   const roots = (given: readonly string[]) =>
     given.map((root) => isInside(workspace, root) ? workspace : root);
   const writable = [...roots(write), ...own];
-  const readable = [...roots(read), lock, ...systemPaths(net), Deno.execPath()]
-    .filter((path) => !writable.some((root) => isInside(root, path)));
+  const all = [...roots(read), lock, ...systemPaths(net), Deno.execPath()];
+  // bubblewrap cannot mount onto a link, such as `/etc/localtime`, in a folder that is mounted.
+  const readable = all.filter((path) =>
+    !writable.some((root) => isInside(root, path)) &&
+    !all.some((root) => root !== path && isInside(root, path))
+  );
   const mounts = [
     ...readable.map((path) => ["--ro-bind-try", path, path]),
     ...writable.map((path) => ["--bind-try", path, path]),

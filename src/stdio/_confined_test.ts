@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { closedPaths, confinedAccess, confinedArgs } from "./_confined.ts";
+import { dataFolder } from "./data_folder.ts";
 import { serverReach } from "./_server_reach.ts";
 
 const PROTECTION = {
@@ -104,7 +105,20 @@ Deno.test("serverReach() opens no more than Deno, but for grants that do not exi
   assert.deepEqual(reach.fixed?.includes(workspace), true);
   assert.ok(reach.write.includes(out) && !reach.write.some((path) => path.startsWith(workspace)));
   assert.ok(!reach.read.includes("/usr"), "no program is granted");
-  const later = serverReach(folders.where({ write: [join(out, "a/b")], run: ["git"] }), options);
+  const later = serverReach(folders.where({ write: [join(out, "a/b")] }), options);
   assert.ok(later.fixed?.includes(out) && !later.write.includes(out));
-  assert.ok(later.read.includes("/usr"));
+});
+
+Deno.test("serverReach() opens to granted programs no folder around a missing path", () => {
+  using folders = new Folders();
+  const { root, workspace } = folders;
+  const options = { userHome: root, path: "/usr/bin:/bin", own: ["/deno"] };
+  const out = join(root, "out");
+  Deno.mkdirSync(dataFolder({ home: join(root, "home"), workspace, name: "s" }), {
+    recursive: true,
+  });
+  const reach = serverReach(folders.where({ read: [join(out, "a")], run: ["git"] }), options);
+  assert.ok(reach.read.includes("/usr") && !reach.read.includes(out));
+  const missing = folders.where({ write: [join(out, "a/b")], run: ["git"] });
+  assert.throws(() => serverReach(missing, options), /that it may write is missing/);
 });

@@ -16,6 +16,24 @@ const INTERPRETERS = /^(?:node|(?:python|pypy)w?[\d.]*|ruby|perl|php|java)$/i;
 /** Programs that only start others. */
 const STARTERS = /^(?:\w*sh|cmd|powershell|env|sudo|doas)$/i;
 
+/** Other programs that can run any code, by their names without a version. */
+const HOSTS_OF_CODE = new RegExp(
+  "^(?:busybox|toybox|[gmn]?awk|find|xargs|parallel|nohup|timeout|setsid|nice|ionice|stdbuf|time|watch|" +
+    "script|flock|expect|su|runuser|pkexec|chroot|unshare|nsenter|bwrap|firejail|setpriv|systemd-run|" +
+    "at|batch|crontab|docker|podman|nerdctl|lxc|gdb|lldb|[sl]trace|ld|ld-linux.*|ld-musl.*|[gn]?vim?|" +
+    "view|emacs|ed|lua|luajit|r|rscript|julia|osascript|nodejs|electron|[gb]make|ninja|cmake|just|ant|" +
+    "gradlew?|mvnw?|rake|bundler?|composer|corepack|asdf|direnv|fnm|nvm|volta|conda|u?mamba|" +
+    "micromamba|pixi|hatch|rye|nix.*|guix)$",
+  "i",
+);
+
+/** Returns whether a program can run any code, because of its arguments or its settings. */
+export function canRunAnything(program: string): boolean {
+  const name = programName(program);
+  const plain = name.replace(/[-.]?\d[\w.-]*$/, "");
+  return [name, plain].some((one) => runsAnything(one) || HOSTS_OF_CODE.test(one));
+}
+
 /** Returns whether a program runs code that others bring. */
 export function runsAnything(program: string): boolean {
   const name = programName(program);

@@ -7,15 +7,17 @@
 import { devNull } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { Tell } from "../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
 import { findProgram, searchPath } from "../sandbox/search_path.ts";
-import { confinedArgs, coversOf } from "./_confined.ts";
+import { confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
 import { takesFromFolder } from "./_folder_code.ts";
+import { grantedPrograms } from "./_granted_programs.ts";
 import { type NewestVersion, newestVersion } from "./_newest.ts";
 import { type PackageCommand, packageCommand } from "./_package_command.ts";
 import type { ScriptConfinement } from "./_script_reach.ts";
@@ -105,7 +107,7 @@ export class Launch {
     if (confine && wanted.env.NODE_OPTIONS !== undefined) {
       throw unconfinable(name, "--node-options", { why: "works only with node" });
     }
-    const steering = Object.keys(env).find((each) => STEERS_DENO.test(each));
+    const steering = Object.keys(own).find((each) => STEERS_DENO.test(each));
     if (confine && steering !== undefined) {
       throw unconfinable(name, steering, { why: "changes its permissions" });
     }
@@ -219,22 +221,28 @@ export class Launch {
     { name, cwd, trial }: StdioValues,
     { folder, file, args, env }: Omit<Program, "cwd"> & { readonly folder: string },
   ): Promise<LaunchedProgram> {
-    const { workspace, grants, protection, certificates, home, environment } = this.#options;
+    const { workspace, grants, certificates, home, environment } = this.#options;
     const layer = await this.#layer();
     const where = {
       ...{ name, home, certificates, isHeld: layer.kind !== "none" },
-      ...{ workspace: workspace(), protection: protection() },
+      ...{ workspace: workspace(), protection: this.#options.protection() },
     };
     const granted = trial?.grants ?? grants(name) ?? {};
-    const confinement = { ...where, folder, grants: granted };
+    const { run, write } = confinedAccess({ ...where, grants: granted });
+    const programs = grantedPrograms(run, { ...where, cwd, path: env.PATH, write });
+    const paths = [...where.protection.paths ?? [], ...programs.files];
+    const protection = { ...where.protection, paths };
+    const confinement = { ...where, folder, grants: granted, protection };
     const { HOME: userHome = home } = environment;
-    const denoDir = join(home, "servers", "deno");
+    // A granted program can write in it, and Deno runs code that is kept there.
+    const denoDir = join(home, "servers", "deno", sha256(this.#dataFolder(name)).slice(0, 32));
     const program = {
       file: Deno.execPath(),
       args: [...confinedArgs(confinement), file, ...args],
       cwd,
       env: {
         ...env,
+        PATH: programs.path,
         DENO_DIR: denoDir,
         DENO_NO_UPDATE_CHECK: "1",
         ...trial && { DENO_AUDIT_PERMISSIONS: trial.file },
@@ -244,7 +252,7 @@ export class Launch {
     // A layer can only open what exists.
     Deno.mkdirSync(denoDir, { recursive: true, mode: 0o700 });
     const own = [denoDir, ...trial === undefined ? [] : [trial.file]];
-    const reach = serverReach(confinement, { userHome, path: env.PATH, own });
+    const reach = serverReach(confinement, { userHome, path: programs.path, own });
     return {
       program: confinedProgram(program, { layer, reach, covers: coversOf(confinement) }),
       denied: (text) =>
@@ -292,8 +300,11 @@ export class Launch {
 /** Bun would run what `bunfig.toml` of its folder says, with the variables in `.env` there. */
 const APART = { node: [], bun: [`--config=${devNull}`, `--env-file=${devNull}`] };
 
-/** Variables that could remove the permissions of a server. Those for certificates cannot. */
-const STEERS_DENO = /^DENO_(?!CERT$|TLS_CA_STORE$)/i;
+/**
+ * Variables that could remove the permissions of a server: those of Deno, but not those for
+ * certificates, and those of the loader, which loads other code into Deno.
+ */
+const STEERS_DENO = /^(?:DENO_(?!CERT$|TLS_CA_STORE$)|(?:DY)?LD_)/i;
 
 function unconfinable(
   name: string,

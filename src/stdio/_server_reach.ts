@@ -6,6 +6,8 @@
  */
 
 import { dirname } from "node:path";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
 import { infoAt, isInside } from "../io/place.ts";
 import { type Reach, systemPaths } from "../sandbox/confined_program.ts";
 import { confinedAccess, type Confinement } from "./_confined.ts";
@@ -29,7 +31,11 @@ export interface ServerReachOptions {
   readonly own: readonly string[];
 }
 
-/** Returns what a confined server may read and write. */
+/**
+ * Returns the paths of a confined server. Throws `SANDBOX_DENIED` if programs are granted and a path
+ * to write does not exist: a layer would have to open the folder around it, which Deno closes to the
+ * server and not to programs.
+ */
 export function serverReach(
   confinement: Confinement,
   { userHome, path, own }: ServerReachOptions,
@@ -43,15 +49,32 @@ export function serverReach(
     : scriptReach({ ...confinement, userHome, certificates }, { path, write: [] }).read;
   const granted = outside(write);
   const isPresent = (path: string) => nearest(path) === path;
-  const missing = granted.filter((path) => !isPresent(path)).map(nearest);
+  const missing = granted.filter((path) => !isPresent(path));
+  const [absent] = missing;
+  if (run.length > 0 && confinement.isHeld && absent !== undefined) {
+    throw unopened(confinement.name, absent);
+  }
+  const readable = outside(read);
   return {
     read: [
-      ...[folder, Deno.execPath(), workspace, ...outside(read).map(nearest)],
+      ...[
+        folder,
+        Deno.execPath(),
+        workspace,
+        ...(run.length > 0 ? readable.filter(isPresent) : readable.map(nearest)),
+      ],
       ...[...systemPaths(true), ...SYSTEM, ...programs],
     ],
     write: [...own, ...granted.filter(isPresent)],
-    fixed: [...write.includes(workspace) ? [workspace] : [], ...missing],
+    fixed: [...write.includes(workspace) ? [workspace] : [], ...missing.map(nearest)],
   };
+}
+
+function unopened(name: string, path: string): PmlError {
+  const why = `it may run programs, and the path ${quoted(path, 300)} that it may write is missing`;
+  return new PmlError("SANDBOX_DENIED", `Cannot confine ${quoted(name)}: ${why}`, {
+    hint: "Create it, as a file or a folder",
+  });
 }
 
 /**

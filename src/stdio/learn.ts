@@ -8,14 +8,15 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { visible } from "../core/json.ts";
+import { isSteering } from "../core/steering.ts";
 import { keepFile } from "../io/kept.ts";
-import { isInside, realPathIfAny } from "../io/place.ts";
+import { infoAt, isInside, namesOf, realPathIfAny } from "../io/place.ts";
 import { readRegularText } from "../io/regular_file.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { NO_COMMA } from "../sandbox/net_flags.ts";
 import { type AskedFor, askedFor } from "./_asked_for.ts";
 import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
-import { runsAnything } from "./_folder_code.ts";
+import { canRunAnything } from "./_folder_code.ts";
 import { DATA_FOLDER } from "./data_folder.ts";
 
 /** The options of a trial. */
@@ -43,6 +44,7 @@ export interface Lesson {
   readonly env: Readonly<Record<string, string>>;
 }
 
+type PathKind = "read" | "write";
 type MutableGrants = { -readonly [K in keyof Grants]: string[] };
 
 /** If more files of one folder are needed, the folder is granted. */
@@ -54,6 +56,7 @@ const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|
 const TEXTS = 200_000;
 /** Names of variables that hold a place for data, and of those that hold a folder. */
 const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
+const SIMPLE = /^[\w.-]+$/;
 const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
 
 /** One trial of a server. */
@@ -122,11 +125,12 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
       const isGranted = own.some((root) => isInside(root, path));
       const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
         ? undefined
-        : protectedName(path, options) ?? (isGranted ? undefined : refusal(path, options));
+        : protectedName(path, options) ??
+          (isGranted ? undefined : refusal(path, options) ?? contained(path, { kind, options }));
       if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
       return !isGranted && why === undefined;
     });
-    missing[kind] = [...folded([...new Set(beyond)], options)];
+    missing[kind] = [...folded([...new Set(beyond)], { kind, options })];
   }
   fitWrites(missing, { has, options, left });
   for (const kind of ["read", "write"] as const) {
@@ -147,7 +151,7 @@ export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
   }).map((host) => host.replace(/:443$/, ""));
   missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
     // The server wrote the text that this name was taken from.
-    const isOpen = runsAnything(program) || !PROGRAM.test(program);
+    const isOpen = canRunAnything(program) || !PROGRAM.test(program);
     if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
     return !isOpen && !has.run.includes(program);
   });
@@ -198,11 +202,12 @@ function dataIn(
   // A temporary file beside a file replaces that file later.
   const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
     path.replace(/\.te?mp$/, "");
-  const places = variables.filter((name) => PLACE.test(name));
+  const places = variables.filter((name) => PLACE.test(name) && !isSteering(name));
+  const title = SIMPLE.test(basename(file)) ? basename(file) : "data";
   return Object.fromEntries(
     places.map((
       name,
-    ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${basename(file)}`]),
+    ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
   );
 }
 
@@ -214,6 +219,10 @@ function refusal(path: string, options: TrialOptions): string | undefined {
   }
   if (isInside(home, path)) return "it belongs to PML";
   if (path.includes(",")) return NO_COMMA;
+  if (visible(path, Infinity) !== path) return "its name contains hidden characters";
+  const info = infoAt(path);
+  const isPlain = info === undefined || info.isFile || info.isDirectory;
+  if (!isPlain || isInside("/proc", path)) return "it is neither a file nor a folder of a disk";
   return isTooWide(path, options) ? "it is too wide: grant it by hand if you want that" : undefined;
 }
 
@@ -234,6 +243,37 @@ function protectedName(path: string, { protection, home }: TrialOptions): string
 }
 
 /**
+ * Returns the protected name that a folder contains, as a reason against a grant. Of a name with
+ * several parts, the last ones need not exist yet.
+ */
+function contained(
+  path: string,
+  { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
+): string | undefined {
+  const { readProtected, writeProtected } = options.protection;
+  const names = kind === "read" ? readProtected : [...readProtected, ...writeProtected];
+  const parts = path.split(sep);
+  const entries = entriesOf(path);
+  const found = names.find((name) => {
+    const own = name.split("/");
+    const isAbove = own.slice(1).some((_, at) =>
+      starred(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
+    );
+    return isAbove || own.length === 1 && entries.some((entry) => starred(name).test(entry));
+  });
+  return found && `it contains ${found}, which is protected`;
+}
+
+/** Returns the names in a folder; none if it is no folder, or cannot be read. */
+function entriesOf(path: string): readonly string[] {
+  try {
+    return infoAt(path)?.isDirectory ? namesOf(path) : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
  * Returns whether a path is too wide: the home folder, a folder that contains it or the workspace,
  * or a top folder of the system.
  */
@@ -243,12 +283,17 @@ function isTooWide(path: string, { home, userHome, workspace }: TrialOptions): b
 }
 
 /** Replaces several files of one folder by the folder. */
-function folded(paths: readonly string[], options: TrialOptions): readonly string[] {
+function folded(
+  paths: readonly string[],
+  { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
+): readonly string[] {
   const counts = Map.groupBy(paths, (path) => dirname(path));
   const some = paths.map((path) => {
     const folder = dirname(path);
     const isMany = (counts.get(folder)?.length ?? 0) > FOLDED;
-    return isMany && !isTooWide(folder, options) ? folder : path;
+    const isFolded = isMany && !isTooWide(folder, options) &&
+      contained(folder, { kind, options }) === undefined;
+    return isFolded ? folder : path;
   });
   const all = [...new Set(some)];
   return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { askedFor } from "./_asked_for.ts";
 import { lessonOf, type TrialOptions } from "./learn.ts";
 
@@ -10,11 +11,22 @@ const OPTIONS: TrialOptions = {
   home: "/u/me/.pml",
   userHome: "/u/me",
   grants: { read: ["/granted"], net: ["known.example"], run: ["git"] },
-  protection: { writeProtected: [".git", ".mcp.json"], readProtected: [".env*", ".ssh", "*.pem"] },
+  protection: {
+    writeProtected: [".git", ".mcp.json"],
+    readProtected: [".env*", ".ssh", "*.pem", ".docker/config.json"],
+  },
   certificates: ["/etc/corp/ca.pem"],
   env: {},
   given: ["HOME", "TOKEN"],
 };
+
+class Folder implements Disposable {
+  readonly path = Deno.realPathSync(Deno.makeTempDirSync());
+
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.path, { recursive: true });
+  }
+}
 
 function line(permission: string, value: string | null): string {
   return JSON.stringify({ v: 1, permission, value });
@@ -90,7 +102,22 @@ Deno.test("A trial's lesson proposes no key, no home, and nothing of PML's, and 
     assert.deepEqual(missing, {}, asked);
     assert.match(left.join("\n"), like, asked);
   }
-  for (const program of ["sh", "bash", "/usr/bin/node", "python3", "cmd.exe", "gh,sh", "*"]) {
+  const programs = [
+    ...["sh", "bash", "/usr/bin/node", "python3", "cmd.exe", "gh,sh", "*", "gh\u200b"],
+    ...[
+      "nodejs",
+      "node22",
+      "python3.12-dbg",
+      "busybox",
+      "xargs",
+      "timeout",
+      "docker",
+      "gawk",
+      "su",
+    ],
+    "ld-linux-x86-64.so.2",
+  ];
+  for (const program of programs) {
     const { missing, left } = lesson([], `Requires run access to "${program}"`);
     assert.deepEqual(missing, {}, program);
     assert.match(left.join("\n"), /it can run any code/, program);
@@ -100,4 +127,49 @@ Deno.test("A trial's lesson proposes no key, no home, and nothing of PML's, and 
 Deno.test("Many files of the home folder are not folded into it", () => {
   const files = ["a", "b", "c", "d", "e"].map((name) => line("read", `/u/me/${name}`));
   assert.deepEqual(lesson(files).missing.read?.length, 5);
+});
+
+Deno.test("A trial's lesson proposes no folder that contains a protected name", () => {
+  using folder = new Folder();
+  Deno.mkdirSync(join(folder.path, "other/.git"), { recursive: true });
+  Deno.writeTextFileSync(join(folder.path, "server.pem"), "");
+  const files = ["a", "b", "c", "d"].map((name) => join(folder.path, name));
+  const many = lesson(files.map((path) => line("read", path)));
+  assert.deepEqual(many.missing, { read: files }, "they are not folded");
+  const parts = ["a", "b", "c", "d"].map((name) => `/u/me/.docker/${name}`);
+  assert.deepEqual(lesson(parts.map((path) => line("read", path))).missing, { read: parts });
+  const cases: readonly (readonly ["read" | "write", string, RegExp])[] = [
+    ["read", folder.path, /it contains \*\.pem, which is protected/],
+    ["read", "/u/me/.docker", /it contains \.docker\/config\.json, which is protected/],
+    ["write", join(folder.path, "other"), /it contains \.git, which is protected/],
+  ];
+  for (const [kind, path, like] of cases) {
+    const { missing, left } = lesson([line(kind, path)]);
+    assert.deepEqual(missing, {}, path);
+    assert.match(left.join("\n"), like);
+  }
+  const other = join(folder.path, "other");
+  assert.deepEqual(lesson([line("read", other)]).missing, { read: [other] });
+});
+
+Deno.test("A trial's lesson proposes no process, socket or name with hidden characters", () => {
+  using folder = new Folder();
+  const path = join(folder.path, "s.sock");
+  using _socket = Deno.listen({ transport: "unix", path });
+  for (const asked of [path, "/proc/1/environ", "/data/\u202egnp.txt", "/data/a\u200bb"]) {
+    for (const kind of ["read", "write"]) {
+      const { missing, left } = lesson([line(kind, asked)]);
+      assert.deepEqual(missing, {}, asked);
+      assert.match(left.join("\n"), /neither a file nor a folder|hidden characters/, asked);
+    }
+  }
+});
+
+Deno.test("A trial's lesson sets no variable that changes how programs run, and no odd value", () => {
+  const lines = [
+    ...["LD_LIBRARY_PATH", "GIT_EXEC_PATH", "DENO_DIR", "MEMORY_FILE_PATH"]
+      .map((name) => line("env", name)),
+    line("write", "/u/me/.pml/servers/npm-1/lib\u202e"),
+  ];
+  assert.deepEqual(lesson(lines).env, { MEMORY_FILE_PATH: "${dataFolder}/data" });
 });
