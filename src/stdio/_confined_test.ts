@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { closedPaths, confinedAccess, confinedArgs } from "./_confined.ts";
+import { availableLayer, confinedProgram } from "../sandbox/confined_program.ts";
+import { runProgram } from "../sandbox/process.ts";
+import { closedPaths, confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
 import { dataFolder } from "./data_folder.ts";
 import { serverReach } from "./_server_reach.ts";
 
@@ -121,4 +123,62 @@ Deno.test("serverReach() opens to granted programs no folder around a missing pa
   assert.ok(reach.read.includes("/usr") && !reach.read.includes(out));
   const missing = folders.where({ write: [join(out, "a/b")], run: ["git"] });
   assert.throws(() => serverReach(missing, options), /that it may write is missing/);
+});
+
+const bubblewrap = await availableLayer({
+  wanted: "bwrap",
+  path: Deno.env.get("PATH"),
+  workspace: "/nowhere",
+});
+
+Deno.test({
+  name: "coversOf() has bubblewrap hide and fix closed paths, without the help of Deno (GX1)",
+  ignore: bubblewrap.kind !== "bwrap",
+  fn: async () => {
+    using folders = new Folders();
+    const { workspace } = folders;
+    for (const name of [".docker/config.json", ".git/config", ".newagent/rules", "mcp/deep/m.js"]) {
+      Deno.mkdirSync(join(workspace, name, ".."), { recursive: true });
+      Deno.writeTextFileSync(join(workspace, name), "closed");
+    }
+    Deno.writeTextFileSync(join(workspace, ".env"), "closed");
+    const run = async (script: string, grants: object = {}) => {
+      const program = {
+        file: "/bin/sh",
+        args: ["-c", script],
+        cwd: workspace,
+        env: {},
+        kept: true,
+      };
+      const reach = { read: ["/usr", "/bin"], write: [workspace] };
+      const covers = coversOf(folders.where(grants));
+      const confined = confinedProgram(program, { layer: bubblewrap, reach, covers });
+      const { code, stdout, stderr } = await runProgram(confined, { ms: 60_000, maxBytes: 10_000 });
+      return { code, stdout, stderr };
+    };
+    for (const name of [".env", ".docker/config.json"]) {
+      assert.equal((await run(`cat ${name}`)).stdout, "", name);
+      // A granted program may need to read it.
+      assert.equal((await run(`cat ${name}`, { run: ["git"] })).stdout, "closed", name);
+    }
+    const refused = [
+      ...[".env", ".docker/config.json", ".git/config", ".newagent/rules", "mcp/deep/m.js"]
+        .flatMap((name) => [`echo evil > ${name}`, `rm ${name}`, `mv ${name} moved`]),
+      ...[".docker", ".git", ".newagent", "mcp", "mcp/deep"].map((name) => `mv ${name} moved`),
+      ...[".docker/new", ".git/new", ".newagent/new"].map((name) => `echo evil > ${name}`),
+    ];
+    // Each attempt has its own target: `mv` between mounts copies, and leaves one behind.
+    const all = refused.map((script, at) =>
+      `(${script.replace("moved", `moved${at}`)}) 2>/dev/null && echo "${script}"`
+    ).join("\n");
+    for (const grants of [{}, { run: ["git"] }]) {
+      assert.equal((await run(all, grants)).stdout, "", "what succeeded");
+      for (const name of [".env", "mcp/deep/m.js", ".newagent/rules", ".git/config"]) {
+        assert.equal(Deno.readTextFileSync(join(workspace, name)), "closed", name);
+      }
+    }
+    const allowed = "echo a > new && mkdir made && mv made other && echo b > mcp/deep/new";
+    assert.deepEqual(await run(allowed), { code: 0, stdout: "", stderr: "" });
+    assert.equal(Deno.readTextFileSync(join(workspace, "mcp/deep/new")), "b\n");
+  },
 });
