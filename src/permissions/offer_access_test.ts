@@ -3,7 +3,9 @@ import type { Call, Verdict } from "../core/call.ts";
 import { toolId } from "../core/tool_id.ts";
 import { isAboutAll, isOfOffer, offerVerdict } from "./offer_access.ts";
 
-type Request = Pick<Call, "id" | "method" | "isOffered">;
+type Request =
+  & Pick<Call, "id" | "method" | "isOffered">
+  & Partial<Pick<Call, "members" | "arguments">>;
 
 const READ: Request = { id: toolId("s", "@resources"), method: "resources/read", isOffered: true };
 const UNLISTED: Request = { ...READ, isOffered: false };
@@ -54,4 +56,21 @@ Deno.test("isAboutAll() is false for an address that was not offered, and true f
   ];
   assert.deepEqual(others.map(isOfOffer), [false, false, false]);
   assert.deepEqual(others.map(isAboutAll), [false, false, false]);
+});
+
+Deno.test("offerVerdict() asks for a request with members that no list knows, unless a rule allows it (GX7)", () => {
+  const prompt: Request = { id: toolId("s", "@prompts"), method: "prompts/get" };
+  const odd = [{ members: { _meta: { force: true } } }, { arguments: { name: "n", priority: 1 } }];
+  const known = [{}, { arguments: { uri: "s://a", name: "n", arguments: { a: "1" } } }];
+  for (const request of [READ, prompt]) {
+    for (const more of odd) {
+      const call = { ...request, ...more };
+      assert.equal(decided(call, FOLLOWS), "ask members of the request that no rule allows");
+      assert.equal(decided(call, by("allow", "s:*")), "allow s:*");
+      assert.equal(decided(call, by("deny", "s:*")), "deny s:*");
+    }
+    for (const more of known) {
+      assert.equal(decided({ ...request, ...more }, FOLLOWS), "allow as its server");
+    }
+  }
 });

@@ -29,6 +29,8 @@ const TABLE: Table = {
       tools: [{ name: "show", inputSchema: OBJECT, _meta: { ui } }, {
         name: "link",
         inputSchema: OBJECT,
+        // No page: only `ui://` addresses are shown with results.
+        _meta: { ui: { resourceUri: "s://named" } },
       }],
     },
   },
@@ -166,7 +168,9 @@ for (const era of ERAS) {
       const { ws, pml } = scene;
       assert.equal(await readNow(pml, "pml://s/s://a"), "1");
       assert.equal(await readNow(pml, "pml://s/s://item/7"), "2");
-      for (const uri of [MADE_UP, "pml://s/s://item/7/8", "pml://s/file:///etc/passwd"]) {
+      assert.equal(await readNow(pml, "pml://s/ui://page"), "3", "a tool names it");
+      const madeUp = ["s://item/7/8", "file:///etc/passwd", "ui://other", "s://named"];
+      for (const uri of [MADE_UP, ...madeUp.map((each) => `pml://s/${each}`)]) {
         const { text } = await asked(pml, uri);
         assert.ok(text.includes(JSON.stringify(uri.slice("pml://s/".length))), text);
       }
@@ -174,7 +178,7 @@ for (const era of ERAS) {
       await read();
       assert.match(textIn(await linked.answer(picked("No"))), /the person said no/);
       await pml.callTool("call", { tool: "s:link", arguments: {} });
-      assert.equal(await readNow(pml, "pml://s/s://linked"), "3");
+      assert.equal(await readNow(pml, "pml://s/s://linked"), "4");
       if (era === "2025-11-25") {
         const followed = await outcomeOfRequest(pml, "resources/subscribe", { uri: MADE_UP });
         assert.equal(followed.kind, "asked");
@@ -215,7 +219,7 @@ for (const era of ERAS) {
     const shown = await pml.callTool("call", { tool: "s:show", arguments: {} });
     assert.equal(codeOf(shown), undefined, textOf(shown));
     assert.equal(await readNow(pml, "pml://s/ui://page"), "1");
-    await asked(pml, "pml://s/s://a");
+    for (const uri of ["s://a", "ui://other"]) await asked(pml, `pml://s/${uri}`);
     await using asking = await sceneOf(era, { allow: ["filesystem:*"], ask: ["s:show"] });
     const call = await outcomeOfRequest(asking.pml, "tools/call", {
       name: "call",
@@ -226,6 +230,55 @@ for (const era of ERAS) {
     const { text } = await asked(asking.pml, "pml://s/ui://page");
     assert.match(text, /@resources/);
     assert.equal(await readNow(asking.pml, "pml://s/s://a"), "1");
+  });
+}
+
+Deno.test("a tool's address that is no page follows no tool (GX16)", async () => {
+  const rules = { allow: ["filesystem:*", "s:link"], ask: ["*"] };
+  await using scene = await sceneOf("2025-11-25", rules);
+  const { pml } = scene;
+  const linked = await pml.callTool("call", { tool: "s:link", arguments: {} });
+  assert.equal(codeOf(linked), undefined, textOf(linked));
+  await asked(pml, "pml://s/s://named");
+});
+
+Deno.test("a link of one server offers no address of another (GX16)", async () => {
+  const tables = { s: TABLE, t: TABLE };
+  await using scene = await makeScene({
+    files: filesOf(tables),
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "s:link", "t:show"] },
+      mcpServers: definitions(tables),
+    },
+    trusted: true,
+    capabilities: { elicitation: { form: {} } },
+  });
+  const { pml } = scene;
+  const called = await pml.callTool("call", { tool: "s:link", arguments: {} });
+  assert.equal(codeOf(called), undefined, textOf(called));
+  const { text } = await asked(pml, "pml://t/s://linked");
+  assert.match(text, /No list that PML has of this server names the address/);
+  assert.equal(await readNow(pml, "pml://s/s://linked"), "1");
+});
+
+const FOREIGN = [{ _meta: { force: true } }, { priority: "high" }];
+
+for (const era of ERAS) {
+  Deno.test(`a prompt with members that no list knows asks unless a rule allows prompts, on ${era} (GX7)`, async () => {
+    const allow = ["filesystem:*", "s:link"];
+    const getting = (pml: RawStdio, more: object) =>
+      outcomeOfRequest(pml, "prompts/get", { name: "s__greet", ...more });
+    await using scene = await sceneOf(era, { allow });
+    assert.equal((await getting(scene.pml, {})).kind, "answered");
+    for (const more of FOREIGN) {
+      const outcome = await getting(scene.pml, more);
+      assert.match(outcome.kind === "asked" ? outcome.asked.text : "", /force|priority/);
+    }
+    const known = { _meta: { "claudecode/toolUseId": "toolu_1" } };
+    assert.equal((await getting(scene.pml, known)).kind, "answered");
+    await using ruled = await sceneOf(era, { allow: [...allow, "s:@prompts"] });
+    for (const more of FOREIGN) assert.equal((await getting(ruled.pml, more)).kind, "answered");
   });
 }
 
