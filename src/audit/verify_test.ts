@@ -140,9 +140,43 @@ Deno.test("verifyJournal() reads version 1, in which each record has a hash (GX1
   Deno.writeTextFileSync(file, lines.join(""));
   const check = await verifyJournal(file, "2027");
   assert.deepEqual(check, { records: 4, closed: true, complete: true, head: prev });
-  Deno.writeTextFileSync(file, lines.toSpliced(1, 1).join(""));
+  const changes: readonly (readonly string[])[] = [
+    lines.toSpliced(1, 1),
+    lines.with(1, lines[1]?.replace('"one"', '"two"') ?? ""),
+    // Hashed anew, but without the record before it, or with another number.
+    lines.with(1, rehashed(lines[1], /(?<="prev":")[0-9a-f]{64}/, "0".repeat(64))),
+    lines.with(1, rehashed(lines[1], /(?<="seq":)1/, "7")),
+  ];
+  for (const changed of changes) {
+    Deno.writeTextFileSync(file, changed.join(""));
+    const { bad } = await verifyJournal(file);
+    assert.deepEqual([bad?.flush, bad?.line], [2, 2], changed[1]);
+  }
+  Deno.removeSync(home, { recursive: true });
+});
+
+/** Returns a line with a change, and a hash that fits it. */
+function rehashed(line = "", from: RegExp, to: string): string {
+  const [, text = ""] = /^(.*),"hash":"[0-9a-f]{64}"\}\n?$/.exec(line) ?? [];
+  const changed = text.replace(from, to);
+  assert.notEqual(changed, text);
+  return `${changed},"hash":"${sha256(changed)}"}\n`;
+}
+
+Deno.test("verifyJournal() names a flush with a wrong number whose hash was made anew (GX13)", async () => {
+  const { home, text } = await written(3);
+  const file = join(home, "copy.jsonl");
+  const lines = text.trimEnd().split("\n").map((line) => `${line}\n`);
+  assert.deepEqual(flushesOf(text).slice(0, 3), [1, 2, 3], "flushes of one line");
+  for (const number of [/(?<="seq":)\d+/, /(?<="flush":)\d+/]) {
+    const changed = lines.slice(0, 2).with(1, rehashed(lines[1], number, "99"));
+    Deno.writeTextFileSync(file, changed.join(""));
+    const { bad } = await verifyJournal(file);
+    assert.match(`${bad?.flush} ${bad?.reason}`, /^2 it does not follow/);
+  }
+  Deno.writeTextFileSync(file, `${text}{"seq":`);
   const { bad } = await verifyJournal(file);
-  assert.deepEqual([bad?.flush, bad?.line], [2, 2]);
+  assert.equal(bad?.reason, "it is not a whole record");
   Deno.removeSync(home, { recursive: true });
 });
 
