@@ -33,6 +33,8 @@ export class Yard implements Disposable {
   readonly runs: (readonly string[])[] = [];
   /** The most bytes that are kept of an output, instead of the caller's limit. */
   maxBytes: number | undefined;
+  /** The variables of the last run. */
+  environment: Readonly<Record<string, string>> = {};
   /** Called before each run. */
   onRun: (args: readonly string[]) => void = () => {};
 
@@ -84,6 +86,17 @@ export class Yard implements Disposable {
     return text.decode(stdout);
   }
 
+  /** Returns a setting as git reads it with the variables of the last run. */
+  settingInLastRun(key: string): string {
+    const { stdout } = new Deno.Command(GIT, {
+      args: ["config", "--get", key],
+      cwd: this.ws,
+      clearEnv: true,
+      env: { ...this.environment, HOME: this.home, PATH: "/usr/bin:/bin" },
+    }).outputSync();
+    return new TextDecoder().decode(stdout).replace(/\n$/, "");
+  }
+
   async run(name: Name, args: object = {}): Promise<Answer> {
     const host: Host = {
       workspace: this.ws,
@@ -127,6 +140,7 @@ export class Yard implements Disposable {
     assert.equal(program, "git");
     assert.ok(`${cwd}/`.startsWith(`${this.ws}/`), `runs in ${cwd}`);
     this.runs.push(args);
+    this.environment = env;
     this.onRun(args);
     const child = new Deno.Command(GIT, {
       args: [...args],

@@ -50,6 +50,7 @@ Deno.test("a setting that nothing can override is refused by its name (GX6)", as
     "includeIf.onbranch:x.path": "x",
     "include.later": "x",
     "extensions.later": "true",
+    "extensions.x.noop": "true",
     "extensions.constructor": "true",
     "extensions.refStorage": "files:///tmp/refs",
   };
@@ -95,4 +96,45 @@ Deno.test("git works with every setting of its own list in the repository", asyn
   await yard.run("stash", { action: "pop" });
   await yard.run("restore", { paths: ["a"] });
   assert.equal(yard.get("a"), "2\n");
+});
+
+/** Settings of a hostile repository, and the value that git reads instead. */
+const FIXED_VALUES: Readonly<Record<string, readonly [hostile: string, read: string]>> = {
+  "core.abbrev": ["4", "auto"],
+  "core.attributesFile": ["/x", "/dev/null"],
+  "core.excludesFile": ["/x", "/dev/null"],
+  "core.fsmonitor": ["/x", "false"],
+  "core.hooksPath": ["/x", "/dev/null"],
+  "core.protectHFS": ["false", "true"],
+  "core.protectNTFS": ["false", "true"],
+  "core.quotePath": ["false", "true"],
+  "diff.orderFile": ["/x", "/dev/null"],
+  "gc.auto": ["1", "0"],
+  "i18n.commitEncoding": ["UTF-16", "UTF-8"],
+  "i18n.logOutputEncoding": ["UTF-16", "UTF-8"],
+  "log.showSignature": ["true", "false"],
+  "mailmap.file": ["/x", "/dev/null"],
+  "maintenance.auto": ["true", "false"],
+  "merge.x.driver": ["/x", "git merge-file -q %A %O %B"],
+  "merge.x.recursive": ["binary", "text"],
+  "rerere.enabled": ["true", "false"],
+  "safe.bareRepository": ["all", "explicit"],
+  "submodule.recurse": ["true", "false"],
+  "submodule.s.update": ["merge", "none"],
+};
+
+Deno.test("git reads the fixed settings, whatever the repository and the user set (GX6)", async () => {
+  for (const file of [".git/config", "../home/.gitconfig"]) {
+    using yard = new Yard().repository({ a: "1\n" });
+    for (const [key, [hostile]] of Object.entries(FIXED_VALUES)) {
+      yard.git(["config", "--file", file, key, hostile]);
+    }
+    await yard.run("status");
+    for (const [key, [hostile, read]] of Object.entries(FIXED_VALUES)) {
+      const value = yard.settingInLastRun(key);
+      if (file === ".git/config") assert.equal(value, read, key);
+      // The files that the user ignores stay ignored.
+      else assert.equal(value === hostile, key === "core.excludesFile", `${key} = ${value}`);
+    }
+  }
 });
