@@ -26,6 +26,8 @@ export interface ShownList {
 /** A part of a list. */
 export interface Part<T> {
   readonly items: readonly T[];
+  /** How many items come before it. */
+  readonly from: number;
   /** The member that says where the next part begins, if there is one. */
   readonly more: { readonly nextCursor?: string };
 }
@@ -46,6 +48,7 @@ export function partOf<T>(
   const last = items.at(-1);
   return {
     items,
+    from,
     more: last !== undefined && end < all.length ? { nextCursor: `${end}-${keyOf(last)}` } : {},
   };
 }
@@ -81,8 +84,9 @@ export class Pages {
    * PML did not give.
    */
   of({ name, items: all, about }: ShownList, params: JsonObject): JsonObject {
-    const { items, more } = partOf(all, params, nameOf);
-    const key = JSON.stringify([name, params.cursor, about, more]);
+    const { items, from, more } = partOf(all, params, nameOf);
+    // A cursor of any length is a text of the client, and is not kept.
+    const key = JSON.stringify([name, from, about, more]);
     const known = this.#known.get(key);
     const isSame = known?.items.length === items.length &&
       items.every((item, at) => item === known.items[at]);

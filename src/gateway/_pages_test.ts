@@ -45,6 +45,13 @@ Deno.test("pageOf() skips and repeats nothing in a list that changes between two
   assert.deepEqual(next(all.slice(0, 900)), []);
 });
 
+Deno.test("Pages keeps no text of a cursor", () => {
+  const pages = new Pages();
+  const items = [{ name: "a" }, { name: "b" }];
+  const pageAt = (cursor: string) => pages.of({ name: "tools", items, about: {} }, { cursor });
+  assert.equal(pageAt(`1-${"x".repeat(1_000_000)}`), pageAt("1-y"));
+});
+
 Deno.test("Pages gives the same page as long as nothing in it is another", () => {
   const pages = new Pages();
   const items = Array.from({ length: 1_500 }, (_, at) => ({ name: `${at}` }));
