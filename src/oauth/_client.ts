@@ -14,6 +14,7 @@ import {
   type Registration,
   sharedClientKey,
   type TokenStore,
+  usersOf,
 } from "./token_store.ts";
 
 /** What a client is found in. */
@@ -70,13 +71,15 @@ export async function clientFor(
 
 /**
  * Returns whether the authorization server may know a client from other servers: the id is the
- * address of the document, or a sign-in at another address has the same client.
+ * address of the document, or a sign-in at another address has or had the same client.
  */
 export function isShared(
   { as, server, document, store }: Omit<ClientOptions, "protocol">,
-  { client_id }: KeptClient,
+  client: KeptClient,
 ): boolean {
+  const { client_id } = client;
   return client_id === document ||
+    usersOf(store, { issuer: as.issuer, client }).some((url) => url !== server.url) ||
     store.all().some((kept) =>
       kept.issuer === as.issuer && kept.client.client_id === client_id && kept.url !== server.url
     );

@@ -17,7 +17,14 @@ import { RedirectPage } from "./_redirect_page.ts";
 import { assertSites } from "./_sites.ts";
 import { tokensOf } from "./_tokens.ts";
 import type { OAuthServer, SignIn, SignInsOptions } from "./sign_ins.ts";
-import { forgetClient, type Kept, type KeptClient, keyOf, type TokenStore } from "./token_store.ts";
+import {
+  forgetClient,
+  keepUser,
+  type Kept,
+  type KeptClient,
+  keyOf,
+  type TokenStore,
+} from "./token_store.ts";
 
 /** What signing in needs. */
 export interface SigningIn extends SignInsOptions {
@@ -67,6 +74,9 @@ async function opened(protocol: Protocol, options: SigningIn): Promise<SignIn> {
   const clients = { protocol, as, store, server, document: options.document() };
   const client = await clientFor(clients, { redirect, scopes, signal });
   const sharedClient = isShared(clients, client) ? client.client_id : undefined;
+  if (server.oauth?.client_id !== undefined) {
+    await keepUser(store, { issuer: as.issuer, client, url: server.url });
+  }
   // Without it, a consent that was given for another server would count for this one, too.
   const wantsConsent = sharedClient !== undefined || scopes.includes("offline_access");
   const verifier = library.generateRandomCodeVerifier();

@@ -8,11 +8,11 @@ import { clientAuth } from "./_client.ts";
 import { Protocol } from "./_protocol.ts";
 import { assertSites } from "./_sites.ts";
 import type { OAuthServer, SignInsOptions } from "./sign_ins.ts";
-import { forgetClient, type Kept, type TokenStore } from "./token_store.ts";
+import { forgetClient, keepUser, type Kept, type TokenStore } from "./token_store.ts";
 
 /** Revokes the tokens where the authorization server can, and removes them. */
 export async function endSignIn(
-  { issuer, client: known, revocationEndpoint }: Kept,
+  { issuer, url, client: known, revocationEndpoint }: Kept,
   { key, store, server, signal, fetch, issuerHosts }: SignInsOptions & {
     readonly key: string;
     readonly store: TokenStore;
@@ -26,6 +26,7 @@ export async function endSignIn(
     ) ?? {};
     await store.remove(key);
     await forgetClient(store, { issuer, client }, server);
+    if (server.oauth?.client_id !== undefined) await keepUser(store, { issuer, client, url });
     const tokens = [refreshToken, accessToken].filter((one) => one !== undefined);
     if (revocationEndpoint === undefined || tokens.length === 0) return "removed";
     let done: "removed" | "revoked" = "removed";

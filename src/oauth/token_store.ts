@@ -35,6 +35,8 @@ export interface Registration {
   readonly redirect: string;
   /** When its secret expires, in milliseconds since 1970. */
   readonly until?: number | undefined;
+  /** The addresses of servers for which the user signed in with a configured client. */
+  readonly users?: readonly string[] | undefined;
 }
 
 /** A sign-in as it is kept. */
@@ -123,6 +125,36 @@ export function clientKey(
 /** Returns the key that registrations of an issuer had while all servers shared one. */
 export function sharedClientKey(issuer: string): string {
   return `client-${sha256(issuer).slice(0, 32)}`;
+}
+
+/** The most addresses that are kept for a configured client. */
+const USERS_MAX = 100;
+
+/** Returns the addresses for which the user signed in with a configured client. */
+export function usersOf(
+  store: TokenStore,
+  { issuer, client }: Pick<Kept, "issuer" | "client">,
+): readonly string[] {
+  return store.look<Registration>(usersKey(issuer, client))?.users ?? [];
+}
+
+/**
+ * Keeps an address for which the user signs in with a configured client, also after the sign-in has
+ * ended: the authorization server remembers the consent for the client.
+ */
+export async function keepUser(
+  store: TokenStore,
+  { issuer, client: { client_id }, url }: Pick<Kept, "issuer" | "client" | "url">,
+): Promise<void> {
+  const client: KeptClient = { client_id, method: "none" };
+  const users = usersOf(store, { issuer, client });
+  if (users.includes(url)) return;
+  const all = [...users, url].slice(-USERS_MAX);
+  await store.write(usersKey(issuer, client), { client, redirect: "", users: all });
+}
+
+function usersKey(issuer: string, { client_id }: KeptClient): string {
+  return `client-${sha256(JSON.stringify(["users", issuer, client_id])).slice(0, 32)}`;
 }
 
 /** Removes the registration of a client for a server. A newer registration stays. */

@@ -175,6 +175,20 @@ Deno.test("a configured client asks for consent where a sign-in at another addre
   assert.deepEqual(prompts, [null, "consent"]);
 });
 
+Deno.test("a configured client asks for consent also after the other sign-in has ended (GX5)", async () => {
+  const client = { id: "of-the-user", redirects: ["http://127.0.0.1/callback"] };
+  await using scene = await TwoServers.make({ clients: [client] }, { client_id: client.id });
+  const { server, ws, hosts } = scene;
+  assert.equal((await signIn(ws, "good")).code, 0);
+  assert.equal((await runPml(ws, ["logout", "good"])).code, 0);
+  // The authorization server remembers the consent for the client.
+  const { stderr } = await signIn(ws, "evil");
+  assert.ok(stderr.includes(`lets ${hosts.evil} use your account`), stderr);
+  assert.equal((await signIn(ws, "good")).code, 0);
+  const prompts = server.to("/authorize").map(({ query }) => query.get("prompt"));
+  assert.deepEqual(prompts, [null, "consent", "consent"]);
+});
+
 for (const era of ERAS) {
   Deno.test(`the question of a sign-in names issuer and receivers, on ${era} (GX4, GX5)`, async () => {
     await using scene = await TwoServers.make({ path: "/tenant" });
