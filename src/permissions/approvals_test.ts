@@ -114,6 +114,22 @@ Deno.test("Always within 300 ms counts as yes, once (GX13)", async () => {
   }
 });
 
+Deno.test("Always within 300 ms counts as yes, once, when the client kept the question (GX13)", async () => {
+  await using at = await fixture();
+  const digest = digestOf([subject()]);
+  // The last one: the clock of the process that asked is ahead.
+  const cases = [[0, 0, "Yes"], [299, 0, "Yes"], [300, 0, "Always"], [299, 5_000, "Yes"]] as const;
+  for (const [passed, ahead, settled] of cases) {
+    const { handle: asked } = at.approvals.open([subject()], { always: "fs:write" });
+    const sent = at.approvals.send(asked);
+    assert.ok(sent);
+    at.clock.now += passed;
+    const question = { ...sent, at: sent.at + ahead };
+    const handle = at.approvals.takeBack(question, () => Promise.resolve());
+    assert.equal(at.approvals.settle({ handle, reply: "Always" }, digest), settled);
+  }
+});
+
 Deno.test("the journal records why Always within 300 ms was not kept (GX13)", async () => {
   await using at = await fixture();
   const { handle } = at.approvals.open([subject()], { always: "fs:write" });

@@ -75,6 +75,27 @@ for (const era of ERAS) {
     }
   });
 
+  Deno.test(`a question of trust marks mixed alphabets in addresses and commands, on ${era} (GX18)`, async () => {
+    const far = { type: "http", url: "https://g\u0456thub.com/mcp" };
+    const own = { command: "./cu\u0433l", args: ["\uff47ithub.com"] };
+    const pml = { version: 1, mcpServers: { far, own } };
+    const capabilities = { elicitation: { form: {} } };
+    await using scene = await makeScene({ era, pml, trusted: false, capabilities });
+    const call = { name: "call", arguments: { tool: "far:x", arguments: {} } };
+    const { text, answer } = await questionOf(scene.pml, call);
+    assert.match(
+      text,
+      /"far".*\n(?:\s+\^.*\n)*\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/,
+    );
+    assert.match(
+      text,
+      /"own".*\n(?:\s+\^.*\n)*\s+\^ "cu\u0433l" mixes Latin and Cyrillic letters\n/,
+    );
+    assert.match(text, /\^ "\uff47ithub.com" has letters or signs of an unusual form\n/);
+    await read();
+    await answer(picked("No"));
+  });
+
   Deno.test(`a question marks mixed alphabets in other members of a request, on ${era} (GX18)`, async () => {
     const capabilities = { elicitation: { form: {} } };
     await using scene = await makeScene({ era, pml: PML, capabilities });
