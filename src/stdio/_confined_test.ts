@@ -142,6 +142,11 @@ Deno.test({
       Deno.writeTextFileSync(join(workspace, name), "closed");
     }
     Deno.writeTextFileSync(join(workspace, ".env"), "closed");
+    Deno.mkdirSync(join(workspace, ".ssh"));
+    Deno.writeTextFileSync(join(workspace, ".ssh/id"), "closed");
+    // A link gets no mount: bubblewrap would follow it, or fail.
+    Deno.writeTextFileSync(join(folders.root, "out/file"), "outside");
+    Deno.symlinkSync(join(folders.root, "out"), join(workspace, ".config"));
     const run = async (script: string, grants: object = {}) => {
       const program = {
         file: "/bin/sh",
@@ -151,12 +156,15 @@ Deno.test({
         kept: true,
       };
       const reach = { read: ["/usr", "/bin"], write: [workspace] };
-      const covers = coversOf(folders.where(grants));
+      const where = folders.where(grants);
+      const readProtected = [...PROTECTION.readProtected, ".ssh"];
+      const covers = coversOf({ ...where, protection: { ...where.protection, readProtected } });
       const confined = confinedProgram(program, { layer: bubblewrap, reach, covers });
       const { code, stdout, stderr } = await runProgram(confined, { ms: 60_000, maxBytes: 10_000 });
       return { code, stdout, stderr };
     };
-    for (const name of [".env", ".docker/config.json"]) {
+    assert.equal((await run("cat .config/file ../out/file")).stdout, "");
+    for (const name of [".env", ".docker/config.json", ".ssh/id"]) {
       assert.equal((await run(`cat ${name}`)).stdout, "", name);
       // A granted program may need to read it.
       assert.equal((await run(`cat ${name}`, { run: ["git"] })).stdout, "closed", name);
