@@ -156,6 +156,8 @@ Deno.test("pml audit verify compares a checkpoint with a journal that was writte
   const first = await runPml(ws, ["audit", "verify"]);
   const [, checkpoint = ""] = /^Checkpoint: (.*)$/m.exec(first.stdout) ?? [];
   assert.match(checkpoint, /^2\d{3}-.*Z\/[0-9a-f]{64}$/, first.stdout);
+  const age = Date.now() - Date.parse(checkpoint.split("/")[0] ?? "");
+  assert.ok(age >= 1_000, "a record of the same time may still be written");
   await runPml(ws, ["call", "filesystem:read_file", "path=good.txt"]);
   const grown = await runPml(ws, ["audit", "verify", "--checkpoint", checkpoint]);
   assert.equal(grown.code, 0, grown.stdout);
