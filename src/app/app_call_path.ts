@@ -6,6 +6,7 @@
 
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import { toolId } from "../core/tool_id.ts";
 import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import { builtins } from "../modules/builtins.ts";
 import type { PinEvent } from "../policy/pins.ts";
@@ -96,7 +97,11 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
     changed: (server, list) => app.servers.expire(server, list),
-    updated: (server, name) => app.openGateway?.clients.updated({ server, name }),
+    updated: (server, name) => {
+      // A rule that came after the client followed the resource ends its updates.
+      if (app.policy.now.judge(toolId(server, "@resources")).kind === "deny") return;
+      app.openGateway?.clients.updated({ server, name });
+    },
     logged: (message) => app.openGateway?.clients.logged(message),
     task: (server, state) => app.openGateway?.taskChanged(server, state),
     elicited: (params) => app.openGateway?.clients.elicited(params),
