@@ -76,7 +76,7 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
 }
 
 for (const era of ERAS) {
-  Deno.test(`a rule that comes while a run waits holds for its next call, on ${era}`, async () => {
+  Deno.test(`a rule that comes while a run waits applies to its next call, on ${era}`, async () => {
     await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
     await using pml = new RawStdio(ws, { era });
     await pml.open();
@@ -84,7 +84,7 @@ for (const era of ERAS) {
     await pml.close();
   });
 
-  Deno.test(`a rule that comes while a run waits holds for its next call, over HTTP of ${era}`, async () => {
+  Deno.test(`a rule that comes while a run waits applies to its next call, over HTTP of ${era}`, async () => {
     await using ws = await makeScenery({ files: SLOW.files, pml: RULES });
     await using served = await servePml(ws);
     await using client = await DoorClient.open(served, { era });
