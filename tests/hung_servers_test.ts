@@ -129,6 +129,8 @@ for (const kind of ["legacy", "modern"] as const) {
     let hangs: Promise<undefined> | undefined;
     const released = Promise.withResolvers<undefined>();
     await using http = new FullHttp(kind, { guard: async () => await hangs });
+    // The server ends only when its requests have.
+    using _release = { [Symbol.dispose]: () => released.resolve(undefined) };
     const pml = {
       version: 1,
       permissions: { allow: ["far:*"] },
@@ -142,6 +144,8 @@ for (const kind of ["legacy", "modern"] as const) {
     const { length } = http.asked;
     const first = call();
     await until(() => http.asked.length > length);
+    // Its own deadline comes later than that of the first call.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
     const second = call();
     assert.equal(codeOf(await first), "TIMED_OUT");
     assertEnded(await second);

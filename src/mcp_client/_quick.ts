@@ -31,6 +31,8 @@ export interface QuickParts {
   readonly lists: ServerLists;
   readonly declared: DeclaredCapabilities;
   readonly outages: Outages;
+  /** The servers whose next result names their restart. */
+  readonly restarted: ReadonlySet<string>;
   /** Returns the present owner of the lists of a server. */
   readonly ownerOf: (server: UpstreamServer) => ListOwner;
 }
@@ -83,8 +85,9 @@ class QuickServerTool implements QuickTool {
   }
 
   holds(): boolean {
-    const { pool, lists, outages, ownerOf } = this.#parts;
+    const { pool, lists, outages, restarted, ownerOf } = this.#parts;
     const server = this.#server;
+    if (restarted.has(server.name)) return false;
     try {
       const isSame = this.#way() === server && server.version() === this.#version;
       const connection = isSame ? pool.at(server.name, this.#version) : undefined;

@@ -143,6 +143,11 @@ export class Connection implements Living {
     }
   }
 
+  /** The name of its server. */
+  get name(): string {
+    return this.#options.name;
+  }
+
   /** Whether it takes requests. Once it has ended, it never does again. */
   get alive(): boolean {
     return this.#dead === undefined;

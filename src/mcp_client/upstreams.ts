@@ -140,6 +140,7 @@ export class Upstreams implements AsyncDisposable {
     });
     this.quick = new QuickServerTools({
       ...{ pool: this.#pool, lists: this.#lists, declared: this.#declared, outages: this.#outages },
+      restarted: this.#restarted,
       ownerOf: (server) => this.#ownerOf(server),
     });
     this.#notices = new Notices({
@@ -390,6 +391,10 @@ export class Upstreams implements AsyncDisposable {
     const { limits, onLog, roots, withoutSecrets, home } = this.#options;
     const { name } = server;
     const { signal: closing } = this.#closing;
+    // A process that does not answer takes longer to end than the next one to start.
+    for (const one of this.#running) {
+      if (one.name === name && one.hung) this.#ended(one, server, true);
+    }
     const connection = await Connection.start({
       name,
       open: await openOf(server, { closing, now: this.#options.server }),
@@ -407,11 +412,9 @@ export class Upstreams implements AsyncDisposable {
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
-        this.#running.delete(ended);
+        this.#ended(ended, server, isHung || ended.hung);
         this.#tasks.end(name);
-        const isProgram = server.isRemote !== true;
-        if (isProgram && (isHung || ended.hung)) this.#restarted.add(name);
-        if (isHung && isProgram) this.#restart(name);
+        if (isHung && server.isRemote !== true) this.#restart(name);
       },
     });
     if (connection.alive) this.#running.add(connection);
@@ -420,6 +423,12 @@ export class Upstreams implements AsyncDisposable {
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;
+  }
+
+  /** Notes once that a connection has ended, and whether its next result names that. */
+  #ended(connection: Connection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
+    const isFirst = this.#running.delete(connection);
+    if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
   }
 
   /** Starts a server again that was ended, so that the next call need not wait for that. */
