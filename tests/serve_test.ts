@@ -209,6 +209,7 @@ Deno.test("pml init --http writes an entry that names the token's variable, once
     type: "http",
     url: "http://127.0.0.1:3003/mcp",
     headers: { Authorization: "Bearer ${PML_TOKEN:-}" },
+    alwaysLoad: true,
   });
   await runPml(ws, ["init", "--yes", "--http"]);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), text, "a second run changes nothing");
