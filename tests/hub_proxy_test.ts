@@ -270,7 +270,7 @@ Deno.test("Large bodies that never end fill no memory of a hub, and keep no smal
   const before = await rssOf(pid);
   const large = async (path: string, size: number) => {
     const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${size}\r\n\r\n`;
-    return await rawHttp(port, [head, "x".repeat(size - 1)], { ms: 4_000, until: /"message"/ });
+    return await rawHttp(port, [head, "x".repeat(size - 1)], { ms: 15_000, until: /"message"/ });
   };
   const sent = Array.from(
     { length: 120 },
