@@ -16,7 +16,7 @@ function source(name: string, change: Partial<Server> = {}): Server {
 
 Deno.test("Servers lists the good ones although another fails or hangs", async () => {
   const catalog = new Catalog();
-  const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
+  const servers = new Servers({ catalog: catalog, waitMs: () => 1_000, onChange: () => {} });
   servers.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),

@@ -39,7 +39,7 @@ Deno.test("pml import takes __proto__ for a name that it does not take, and read
   assert.deepEqual(problems, []);
   assert.deepEqual(
     take.map((one: Record<string, unknown>) => [one.name, one.definition, one.left]),
-    [["good", { command: "y" }, ["__proto__"]]],
+    [["good", { command: "y" }, [{ key: "__proto__", why: "PML has no such setting" }]]],
   );
   assert.deepEqual(skip.map(({ name, why }: Record<string, string>) => [name, why]), [
     ["__proto__", "PML wants another name"],
