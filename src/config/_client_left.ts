@@ -31,12 +31,12 @@ const OF_ADDRESS = ["headers", "http_headers", "env_http_headers", "bearer_token
 const OF_PROGRAM = ["args", "env", "cwd", "envFile", "env_vars"];
 /** Why PML leaves a key out. All others are unknown to PML. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/^description$/, "PML shows what the server itself reports"],
+  [/^description$/, "PML shows the description of the server"],
   [
     /^(?:autoApprove|alwaysAllow|trust|default_tools_approval_mode)$/,
     "only rules of PML allow calls",
   ],
-  [/^startup_timeout_(?:sec|ms)$/, "PML waits for a start as long as for a call"],
+  [/^startup_timeout_(?:sec|ms)$/, "`limits.start_ms` of PML is the time for a start"],
   [/^(?:required|alwaysLoad)$/, "PML starts a server when it is used"],
 ];
 

@@ -63,6 +63,15 @@ export function variablesOfAddress(written: string): AddressVariables {
   };
 }
 
+/** Returns the host of an address, if its definition writes it out. */
+export function writtenHost(written: string): string | undefined {
+  const pieces = piecesOf(written);
+  const isWritten = pieces.every(({ name, place }) =>
+    name === undefined || place === "path" || place === "query"
+  );
+  return isWritten ? URL.parse(pieces.map(({ text }) => text).join(""))?.hostname : undefined;
+}
+
 /** Returns the values of the variables in the host of an address, as far as they are set. */
 export function plainValuesOf(
   written: string,

@@ -11,7 +11,7 @@ import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { variablesOfAddress } from "./address.ts";
+import { writtenHost } from "./address.ts";
 import type { PolicyFile } from "./_company_file.ts";
 import type { Config } from "./config.ts";
 import type { Grants } from "./file.ts";
@@ -127,9 +127,7 @@ export class Company {
 
   /** Returns why the host of a URL is forbidden; undefined if it is not. */
   forbidsHost(url: string, what = "the network"): Forbidding | undefined {
-    const written = variablesOfAddress(url);
-    const literal = url.replace(/\$\{\w+(?::-[^}]*)?\}/g, "x");
-    const host = written.plain.length === 0 ? URL.parse(literal)?.hostname : undefined;
+    const host = writtenHost(url);
     if (host === undefined) {
       const file = this.files.find(({ said: { hosts } }) => hosts !== undefined);
       return file &&

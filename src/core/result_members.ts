@@ -20,16 +20,27 @@ const OF_PML = "pml/";
 
 /**
  * Returns a result without members whose names differ from the protocol's only in case (parsers that
- * ignore case, such as Go's, take them for those), and without `pml/*` in its `_meta`. Returns the
- * same object if it has none.
+ * ignore case, such as Go's, take them for those), and without `pml/*` in its `_meta` and in that of
+ * its blocks: plans and code do not get blocks that PML marks as its remarks. Returns the same object
+ * if it has none.
  */
 export function withoutForged<T extends object>(result: T): T {
   const names = Object.keys(result).filter(isForged);
-  const { _meta } = result as { readonly _meta?: unknown };
-  const meta = isObject(_meta) ? Object.keys(_meta).filter(isOfPml) : [];
-  if (names.length + meta.length === 0) return result;
-  const rest = without(result, names);
-  return meta.length === 0 ? rest : { ...rest, _meta: without(_meta as object, meta) };
+  const rest = withoutOfPml(names.length === 0 ? result : without(result, names));
+  const { content } = rest as { readonly content?: unknown };
+  if (!Array.isArray(content) || !content.some(hasOfPml)) return rest;
+  return { ...rest, content: content.map((block) => hasOfPml(block) ? withoutOfPml(block) : block) };
+}
+
+/** Returns an object without `pml/*` in its `_meta`: the same object if it has none. */
+function withoutOfPml<T extends object>(object: T): T {
+  if (!hasOfPml(object)) return object;
+  const { _meta } = object;
+  return { ...object, _meta: without(_meta, Object.keys(_meta).filter(isOfPml)) };
+}
+
+function hasOfPml(value: unknown): value is { readonly _meta: object } {
+  return isObject(value) && isObject(value._meta) && Object.keys(value._meta).some(isOfPml);
 }
 
 function isForged(name: string): boolean {

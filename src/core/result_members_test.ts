@@ -15,6 +15,14 @@ Deno.test("withoutForged() removes other spellings of the protocol's members and
   });
 });
 
+Deno.test("withoutForged() removes pml/* from blocks, so that no server hides one from code (GX12)", () => {
+  const block = { type: "text", text: "a" };
+  const forged = [{ ...block, _meta: { "pml/remark": true, "x/own": 1 } }, block, null];
+  const { content } = withoutForged({ content: forged });
+  assert.deepEqual(content, [{ ...block, _meta: { "x/own": 1 } }, block, null]);
+  assert.equal(content[1], block);
+});
+
 Deno.test("withoutForged() returns a result without such members as it is (GX12)", () => {
   for (const result of [{ content: [], isError: true, _meta: { "x/own": 1 } }, { other: 1 }, {}]) {
     assert.equal(withoutForged(result), result);

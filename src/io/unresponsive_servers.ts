@@ -6,8 +6,8 @@
  */
 
 import { join } from "node:path";
-import process from "node:process";
 import { isObject } from "../core/json.ts";
+import { isAlive } from "./folder_lock.ts";
 import { drop, keep, readKept } from "./kept.ts";
 import { infoAt, namesOf } from "./place.ts";
 
@@ -58,7 +58,7 @@ export function unresponsiveServers(home: string): readonly UnresponsiveServer[]
   return names.filter((name) => name.endsWith(".json")).flatMap((name) => {
     const file = join(folder, name);
     const note = readKept(file);
-    if (isNote(note) && runs(note.pid)) return [note];
+    if (isNote(note) && isAlive(note.pid)) return [note];
     drop(file);
     return [];
   });
@@ -71,13 +71,4 @@ function folderIn(home: string): string {
 function isNote(note: unknown): note is UnresponsiveServer {
   return isObject(note) && typeof note.server === "string" && Number.isSafeInteger(note.pid) &&
     Number.isSafeInteger(note.since);
-}
-
-/** Returns whether a process runs. Signal 0 only asks that. */
-function runs(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
 }
