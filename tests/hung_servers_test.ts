@@ -54,7 +54,7 @@ function assertEnded(answer: Message): void {
 /** Asserts that the first result after a restart has a remark, and the second one has none. */
 async function assertRestarted(scene: QuickScene): Promise<void> {
   const first = textOf(await scene.call());
-  assert.match(first, /^done\s*\[PML: "s" did not answer .* it was restarted\. .* gone\]$/);
+  assert.match(first, /^done\s*\[PML: "s" did not answer .* it was restarted\. .* lost\]$/);
   assert.equal(textOf(await scene.call()), "done");
 }
 

@@ -24,7 +24,7 @@ const TABLE: Table = {
 };
 
 for (const era of ERAS) {
-  Deno.test(`what a template covers or a prompt links is read by its own address, on ${era}`, async () => {
+  Deno.test(`an address that a template covers or a prompt links is read without a prefix, on ${era}`, async () => {
     const tables = { s: TABLE, other: { "tools/list": { result: { tools: [] } } } };
     await using ws = await makeScenery({
       files: filesOf(tables),

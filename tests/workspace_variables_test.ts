@@ -81,7 +81,7 @@ Deno.test("a server of the user's file runs files of a workspace only if that is
   assert.deepEqual((await told(ws, "data")).args, [await Deno.realPath(ws.path)]);
 });
 
-Deno.test("an envFile gives a server its variables, and a new name in it is asked about", async () => {
+Deno.test("a server gets the variables of its envFile, and a new name in the file asks the user", async () => {
   const mcpServers = {
     own: {
       command: "node",

@@ -283,7 +283,7 @@ export class App implements AsyncDisposable {
     this.#path?.then(({ machine }) => machine.setLevel(level), () => {});
   }
 
-  /** Takes what the client of `pml stdio` declares that it can do. */
+  /** Takes the capabilities of the client of `pml stdio`. */
   takeCapabilities(able: JsonObject): void {
     this.clientRoots.capability = able.roots;
     this.servers.serve(able);

@@ -1,6 +1,6 @@
 /**
  * Servers of the user's own file that run files of the workspace. They start in every workspace,
- * which may be somebody else's clone, so they need a trusted one.
+ * which may be a clone of foreign code, so they need a trusted one.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * The next step of each client after `pml init`: what its user confirms once, and what a run without a
- * terminal needs.
+ * The next step of each client after `pml init`: the confirmations of its user, and the options of a
+ * run without a terminal.
  *
  * @module
  */

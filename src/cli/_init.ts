@@ -104,7 +104,7 @@ async function offered(
   return lines;
 }
 
-/** Returns what the user still has to do before the next steps of the clients. */
+/** Returns the open tasks of the user, which come before the next steps of the clients. */
 function noteOf(steps: readonly Step[]): string {
   const todos = steps.flatMap(({ todo = [] }) => todo);
   if (todos.length > 0) return `\n${todos.join("\n")}`;

@@ -16,7 +16,7 @@ export interface FilledAddress {
   readonly requestUrl: string;
   /** The address up to the first key: what errors, files and sign-ins contain. */
   readonly url: string;
-  /** The address with the names of its keys: what is shown and approved. */
+  /** The address with the names of its keys, as it is shown and approved. */
   readonly shown: string;
 }
 
@@ -50,7 +50,7 @@ const PARTS = /^\$\{(\w+)(?::-([^}]*))?\}$/;
 const HOST = /^[\w.:[\]+-]+$/;
 /** The ends of names of addresses. Such a name is no key, whatever else it contains. */
 const ADDRESS_NAME = /(?:^|_)(?:URL|URI|BASE|HOST|HOSTNAME|DOMAIN|PORT|ENDPOINT|ADDRESS|ORIGIN)$/i;
-/** What an address must be. */
+/** The required form of an address. */
 const WANTED = "a URL that begins https:// or http://, without a user name or password";
 
 /** Returns the variables of an address as written. */
@@ -100,7 +100,7 @@ export function shownAddress(
   }
 }
 
-/** Returns what an address must be if no value of a variable could make it valid. */
+/** Returns the required form of an address if no values of its variables could make it valid. */
 export function addressProblem(written: string): string | undefined {
   const pieces = piecesOf(written);
   const text = pieces.map(({ text, name, place }, at) =>

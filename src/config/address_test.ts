@@ -44,7 +44,7 @@ Deno.test("filledAddress() fills in hosts, ports, schemes and whole addresses fo
   ]);
 });
 
-Deno.test("filledAddress() refuses what is no address, by names alone", () => {
+Deno.test("filledAddress() refuses an invalid address, and its error contains only names", () => {
   const bad: readonly (readonly [string, Record<string, string>, RegExp, ...string[]])[] = [
     ["https://${API_KEY}.h.example/", { API_KEY: "CANARY" }, /API_KEY is the name of a key/],
     [
@@ -82,7 +82,7 @@ Deno.test("addressProblem() accepts addresses that values can make valid, and no
   }
 });
 
-Deno.test("variablesOfAddress() tells which variables are keys", () => {
+Deno.test("variablesOfAddress() returns the variables that are keys", () => {
   assert.deepEqual(variablesOfAddress("${S}://${H}:${P:-80}/a/${K}?b=${L:-x}#${M}"), {
     plain: ["S", "H", "P"],
     keys: ["${K}", "${L:-x}", "${M}"],

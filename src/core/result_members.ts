@@ -29,7 +29,10 @@ export function withoutForged<T extends object>(result: T): T {
   const rest = withoutOfPml(names.length === 0 ? result : without(result, names));
   const { content } = rest as { readonly content?: unknown };
   if (!Array.isArray(content) || !content.some(hasOfPml)) return rest;
-  return { ...rest, content: content.map((block) => hasOfPml(block) ? withoutOfPml(block) : block) };
+  return {
+    ...rest,
+    content: content.map((block) => hasOfPml(block) ? withoutOfPml(block) : block),
+  };
 }
 
 /** Returns an object without `pml/*` in its `_meta`: the same object if it has none. */

@@ -180,7 +180,7 @@ const PERMISSION: MetaKind<keyof Permissions> = {
 
 /**
  * Parses `__meta__` (JSON from outside). Throws CONFIG_INVALID if it is wrong. `source` is the path
- * of the module: it names the module in the message, and its file gives a missing name.
+ * of the module: the message names it, and a missing name is taken from it.
  */
 export function parseModuleMeta(value: unknown, source: string): ModuleMeta {
   const read: ReadMeta = (key, found, { wanted, is }) => {

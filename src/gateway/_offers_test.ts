@@ -57,7 +57,7 @@ Deno.test("Offers lets no server speak for PML or for a server that is not there
   ]);
 });
 
-Deno.test("Offers gives an address to the one server of which a template covers it", async () => {
+Deno.test("Offers returns the only server with a template that covers an address", async () => {
   const resourceTemplates = [{ uriTemplate: "test://{name}" }];
   const offers = offersOf({ good: { resourceTemplates }, other: { resources: A } });
   assert.deepEqual(await offers.resource("test://b"), { server: "good", name: "test://b" });

@@ -20,7 +20,7 @@ export function serverLine(states: readonly ServerState[]): string {
   return `${fit} and ${names.length - fit.split(", ").length} more`;
 }
 
-/** What each meta-tool is for, in the order of their use. */
+/** The use of each meta-tool, in the order of their use. */
 const USES: Readonly<Record<MetaTool, string>> = {
   search: "find one with `search`",
   schema: "see its `schema` if need be",

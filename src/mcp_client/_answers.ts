@@ -12,8 +12,8 @@ import { remarkOf } from "../core/output.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { safeText, withTagRemark } from "../core/safe_text.ts";
-import { pageLines } from "./_pages.ts";
-import { ErrorResponse, INTERNAL_ERROR, PAGES_REQUIRED } from "./_peer.ts";
+import { urlElicitationLines } from "./_url_elicitation.ts";
+import { ErrorResponse, INTERNAL_ERROR, URL_ELICITATION_REQUIRED } from "./_peer.ts";
 import { type ReadableOptions, readableResult } from "./_readable_result.ts";
 import { type Denial, unusable } from "./wire.ts";
 
@@ -21,7 +21,7 @@ import { type Denial, unusable } from "./wire.ts";
  * Codes that would mean to a client that PML itself asks it something or does not support its
  * revision.
  */
-const RESERVED = [PAGES_REQUIRED, -32020, -32022];
+const RESERVED = [URL_ELICITATION_REQUIRED, -32020, -32022];
 /** The members of a result that only PML may set. */
 const OF_PML = ["resultType", "inputRequests", "requestState"];
 /** The code of a request that needs a capability which the client did not declare. */
@@ -101,7 +101,7 @@ export function toolError(name: string, error: ErrorResponse): ToolResult {
   const { code, data } = error;
   if (code === MISSING_CAPABILITY) throw errorFor(name, error);
   const _meta = { "pml/error": defined({ code, data }) };
-  const text = answeredBy(quoted(name), error) + pageLines(error);
+  const text = answeredBy(quoted(name), error) + urlElicitationLines(error);
   const result = { ...textResult(text), isError: true, _meta };
   ofErrors.add(result);
   return result;
@@ -123,7 +123,7 @@ export function afterSent(error: unknown): unknown {
 /** Adds a remark to the first result of a server that was started again. */
 export function withRestart(name: string, result: ToolResult): ToolResult {
   const text = `[PML: ${quoted(name)} did not answer after a call was cancelled or timed out, ` +
-    "so it was restarted. What it kept in memory is gone]";
+    "so it was restarted. Its memory is lost]";
   return { ...result, content: [...result.content, remarkOf(text)] };
 }
 
@@ -135,7 +135,7 @@ export function notFollowed(name: string, error: unknown): string {
 
 /** Returns the error response of a server as an error for the client, without a reserved code. */
 export function errorFor(name: string, error: ErrorResponse): PmlError {
-  const message = answeredBy(quoted(name), error) + pageLines(error);
+  const message = answeredBy(quoted(name), error) + urlElicitationLines(error);
   const { code, data } = error;
   const answered = RESERVED.includes(code)
     ? { code: INTERNAL_ERROR, message }

@@ -80,7 +80,7 @@ export interface Pending {
 }
 
 /** The code of an error that names pages to open. Nothing ran. */
-export const PAGES_REQUIRED = -32042;
+export const URL_ELICITATION_REQUIRED = -32042;
 /** The JSON-RPC code for an internal error. */
 export const INTERNAL_ERROR = -32603;
 /** How many cancelled requests are remembered. */
@@ -416,7 +416,7 @@ function isId(id: unknown): id is number | string {
 /** Returns the error of a response with the addresses as its server wrote them. */
 function withAddresses(cleaned: unknown, error: unknown): unknown {
   const { code, data } = objectOf(error);
-  if (code !== PAGES_REQUIRED) return cleaned;
+  if (code !== URL_ELICITATION_REQUIRED) return cleaned;
   const own = listOf(objectOf(data).elicitations).map(objectOf);
   const known = objectOf(cleaned);
   // A URL without its key would lead to another page.

@@ -15,7 +15,7 @@ import type { Pool } from "../io/pool.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { afterSent, resultOf, toolError } from "./_answers.ts";
 import type { DeclaredCapabilities } from "./_declared.ts";
-import { pagesOf } from "./_pages.ts";
+import { urlElicitationsOf } from "./_url_elicitation.ts";
 import { ownName } from "./_readable.ts";
 import { isListed } from "./_listed_tools.ts";
 import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
@@ -119,7 +119,7 @@ class QuickServerTool implements QuickTool {
     const failed = (error: unknown) => {
       over();
       // A client that can open a page has the person sign in, and the call goes on.
-      const wantsPage = isUnsigned(error) || pagesOf(error).length > 0;
+      const wantsPage = isUnsigned(error) || urlElicitationsOf(error).length > 0;
       const isOpened = wantsPage && back.ways().onOpen !== undefined;
       if (error instanceof ErrorResponse && !isOpened) {
         return this.#answered(() => toolError(name, error), to);

@@ -61,7 +61,7 @@ function isPlainText(block: unknown): boolean {
   return !("annotations" in block) && (block._meta === undefined || isObject(block._meta));
 }
 
-/** A check of a member, and what is wrong with a value that fails it. */
+/** A check of a member, and the fault of a value that fails it. */
 type Kind = readonly [is: (value: unknown) => boolean, what: string];
 
 const TEXT: Kind = [(value) => typeof value === "string", "no text"];
@@ -88,7 +88,7 @@ const ANNOTATIONS: Readonly<Record<string, Kind>> = {
   lastModified: [isDateTime, "no date and time with a time zone"],
 };
 
-/** Corrects one result, and collects what it corrects. */
+/** Corrects one result, and collects the corrections. */
 class Repair {
   readonly #options: ReadableOptions;
   readonly #repairs: string[] = [];
@@ -115,7 +115,7 @@ class Repair {
     }
   }
 
-  /** Corrects the result of a tool. `odd` names what is no result, and so is its content here. */
+  /** Corrects the result of a tool. `odd` is the name of an answer that is no result: `result` has it as content. */
   ofTool(result: Members, odd?: string): Members {
     const { content, structuredContent, isError } = result;
     if (odd !== undefined) this.#note(odd, undefined, OBJECT[1]);

@@ -29,7 +29,7 @@ import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
-import { FinishedPages } from "./_pages.ts";
+import { FinishedElicitations } from "./_url_elicitation.ts";
 import { QuickServerTools } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
@@ -110,7 +110,7 @@ export class Upstreams implements AsyncDisposable {
     this.#use(this.#options.server(name), () => until).catch(() => {});
   });
   readonly #outages = new Outages();
-  readonly #pages = new FinishedPages();
+  readonly #elicitations = new FinishedElicitations();
   readonly #unresponsive: UnresponsiveServers;
   readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
     new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
@@ -320,7 +320,7 @@ export class Upstreams implements AsyncDisposable {
       };
       try {
         return await send().catch(async (error) => {
-          if (!await this.#pages.open(error, name, call)) throw error;
+          if (!await this.#elicitations.open(error, name, call)) throw error;
           return await send();
         });
       } catch (error) {
@@ -406,7 +406,7 @@ export class Upstreams implements AsyncDisposable {
       closing,
       onLog: (level, text) => onLog(name, level, text),
       onNotification: (method, params) => {
-        if (method === "notifications/elicitation/complete") this.#pages.note(name, params);
+        if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
         this.#notices.take(name, { method, params });
       },
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),

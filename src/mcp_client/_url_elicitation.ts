@@ -1,5 +1,5 @@
 /**
- * Pages that a server requires to be opened before it does a request: the error -32042.
+ * The error -32042 (URL elicitation required): addresses that the user must open before a request.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { Call } from "../core/call.ts";
 import { dropOldest } from "../core/memo.ts";
 import { type JsonObject, listOf, objectOf, textOf, visible } from "../core/json.ts";
 import { soon, unlessAborted } from "../io/waiting.ts";
-import { ErrorResponse, PAGES_REQUIRED } from "./_peer.ts";
+import { ErrorResponse, URL_ELICITATION_REQUIRED } from "./_peer.ts";
 
 /** The most pages of one error. */
 const PAGES_MAX = 5;
@@ -20,23 +20,23 @@ const DONE_MS = 60_000;
 const REMEMBERED_MAX = 100;
 
 /** The params of `elicitation/create` for each page that an error names. */
-export function pagesOf(error: unknown): readonly JsonObject[] {
-  if (!(error instanceof ErrorResponse) || error.code !== PAGES_REQUIRED) return [];
+export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
+  if (!(error instanceof ErrorResponse) || error.code !== URL_ELICITATION_REQUIRED) return [];
   return listOf(objectOf(error.data).elicitations).map(objectOf)
     .filter(({ url }) => /^https?:$/.test(URL.parse(textOf(url))?.protocol ?? ""))
     .slice(0, PAGES_MAX);
 }
 
 /** Returns a line with the address for each page that an error names. */
-export function pageLines(error: unknown): string {
-  return pagesOf(error).map(({ url, message }) => {
+export function urlElicitationLines(error: unknown): string {
+  return urlElicitationsOf(error).map(({ url, message }) => {
     const what = visible(textOf(message), SHOWN_MAX) || "Open this page";
     return `\n${what}: ${visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX)}`;
   }).join("");
 }
 
 /** Remembers which pages users have finished, by the ids that their servers gave them. */
-export class FinishedPages {
+export class FinishedElicitations {
   readonly #done = new Set<string>();
   readonly #waiting = new Map<string, () => void>();
 
@@ -53,7 +53,7 @@ export class FinishedPages {
    * until they are finished, at most a minute: not every server reports that.
    */
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
-    const pages = pagesOf(error);
+    const pages = urlElicitationsOf(error);
     if (pages.length === 0 || call.onAsk === undefined || call.onOpen === undefined) return false;
     const { onAsk, signal } = call;
     try {
