@@ -145,7 +145,7 @@ Deno.test("pml import reads Codex' TOML", async () => {
   assert.deepEqual(codex.skip, { off: "it is disabled" });
   const [left] = codex.json.take.flatMap((each: { left: unknown[] }) => each.left);
   assert.equal(left.key, "startup_timeout_sec");
-  assert.match(left.why, /PML waits/);
+  assert.match(left.why, /limits\.start_ms/);
 });
 
 Deno.test("pml import reads Windsurf's file", async () => {

@@ -59,7 +59,10 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     for (action of ["accept", "accept", "decline"] as const) {
       const before = await Deno.readTextFile(ws.file("ledger"));
       // The server answers again with the error, and the model gets the address.
-      assert.match(await call(), /error -32042: Sign in first\nSign in: https:.*token=abc/);
+      assert.match(
+        await call(),
+        /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/,
+      );
       const [asked, ...more] = seen.splice(0);
       assert.equal(more.length, 0);
       const { url, message } = asked as { readonly url: string; readonly message: string };
@@ -78,7 +81,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     await using scene = await quickScene(era);
     for (const ask of [scene.quick, scene.gated]) {
       const told = textOf(await ask(PAGE));
-      assert.match(told, /error -32042: Sign in first\nSign in: https:.*token=abc/);
+      assert.match(told, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
     }
   });
 }

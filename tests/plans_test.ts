@@ -253,7 +253,7 @@ for (const era of ERAS) {
   });
 
   Deno.test(`What may have run is told, and what did nothing may change, on ${era}`, async () => {
-    await using at = await scene({ era, limits: { call_ms: 1_500 } });
+    await using at = await scene({ era, limits: { call_ms: 5_000 } });
     const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
     const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
     const { run, may_have_run: unsure } = await ran(at.pml, { plan: { tasks } });

@@ -8,7 +8,8 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { call, listed } from "./full_scene.ts";
-import { type Era, ERAS } from "./kit/json_rpc.ts";
+import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
 import { definitions, filesOf, type Tables } from "./said_scene.ts";
@@ -43,6 +44,16 @@ async function sceneOf(
     await http.shutdown();
   };
   return { ...scene, names, [Symbol.asyncDispose]: dispose };
+}
+
+/** Reads a resource, and answers the question of the newest revision about its address. */
+async function readAfterYes(pml: RawStdio, uri: string): Promise<Message> {
+  const first = await pml.request("resources/read", { uri });
+  const { inputRequests = {}, requestState } = first.result ?? {};
+  const [key] = Object.keys(inputRequests);
+  if (key === undefined) return first;
+  const inputResponses = { [key]: { action: "accept", content: { answer: "Yes" } } };
+  return await pml.request("resources/read", { uri, inputResponses, requestState });
 }
 
 for (const era of ERAS) {
@@ -113,7 +124,7 @@ for (const era of ERAS) {
       const ref = { type: "ref/prompt", name: `${name}__p` };
       const argument = { name: "a", value: "b" };
       const asked = [
-        pml.request("resources/read", { uri: `pml://${name}/test://a` }),
+        readAfterYes(pml, `pml://${name}/test://a`),
         pml.request("prompts/get", { name: `${name}__p` }),
         pml.request("completion/complete", { ref, argument }),
       ];

@@ -46,7 +46,9 @@ export async function readList(
   let ttlMs: number | undefined;
   let cursor: Json | undefined;
   let length = 0;
-  for (let page = 0; page < PAGES_MAX; page++) {
+  for (let page = 0;; page++) {
+    // What a list lacks would count as removed until the server reports a change.
+    if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
     const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
       if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
       throw error;
@@ -63,10 +65,11 @@ export async function readList(
     );
     if (items.length > max) throw broken(`it has over ${max} ${name}`);
     // A cursor that repeats would never end.
-    if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) break;
+    if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) {
+      return { items, ttlMs };
+    }
     seen.add(cursor = nextCursor);
   }
-  return { items, ttlMs };
 }
 
 /** Reads the params of `notifications/message`. Puts the server's name before the logger. */

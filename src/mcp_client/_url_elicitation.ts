@@ -6,7 +6,7 @@
 
 import type { Call } from "../core/call.ts";
 import { dropOldest } from "../core/memo.ts";
-import { type JsonObject, listOf, objectOf, textOf, visible } from "../core/json.ts";
+import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import { soon, unlessAborted } from "../io/waiting.ts";
 import { ErrorResponse, URL_ELICITATION_REQUIRED } from "./_peer.ts";
 
@@ -27,11 +27,15 @@ export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
     .slice(0, PAGES_MAX);
 }
 
-/** Returns a line with the address for each page that an error names. */
+/**
+ * Returns a line with the address for each page that an error names. The message of the server is
+ * quoted: it could be taken for PML's own.
+ */
 export function urlElicitationLines(error: unknown): string {
   return urlElicitationsOf(error).map(({ url, message }) => {
-    const what = visible(textOf(message), SHOWN_MAX) || "Open this page";
-    return `\n${what}: ${visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX)}`;
+    const said = textOf(message) && ` (${quoted(textOf(message), SHOWN_MAX)})`;
+    const address = visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX);
+    return `\nThe server wants this page opened: ${address}${said}`;
   }).join("");
 }
 

@@ -158,8 +158,7 @@ for (const instead of ["hang", "endless", "refuse"] as const) {
     // Meanwhile the tools of others are found and run, and the approved list is shown.
     assert.match(textOf(await pml.callTool("search", { query: "echo" })), /s:echo/);
     assert.equal(textOf(await call(pml, "filesystem:read_file", { path: "good.txt" })), "good\n");
-    // After a thousand pages a list is over, and the tool is in none of them.
-    const codes = { hang: "TIMED_OUT", endless: "UNKNOWN_TOOL", refuse: "UPSTREAM_PROTOCOL" };
+    const codes = { hang: "TIMED_OUT", endless: "UPSTREAM_PROTOCOL", refuse: "UPSTREAM_PROTOCOL" };
     const answer = await refused;
     const code = toldCode(answer) ?? "none";
     assert.ok([codes[instead], "TIMED_OUT"].includes(code), JSON.stringify(answer));

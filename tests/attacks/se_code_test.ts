@@ -117,9 +117,10 @@ const FIND_PORT = `
 `;
 
 Deno.test("Forged requests of code get through no gate and answer no other run (SE12)", async () => {
-  await using scene = await ledgerScene({ permissions: { deny: ["led:note"] } });
+  const permissions = { deny: ["led:note"] };
+  await using scene = await ledgerScene({ permissions, limits: { call_ms: 5_000 } });
   const { ws, pml } = scene;
-  const held = runCode(pml, untyped("await mcp.led.hang()"), { timeout_ms: 5_000 });
+  const held = runCode(pml, untyped("await mcp.led.hang()"));
   held.catch(() => {}); // told below
   await waitUntil(async () => (await ledgerOf(ws)).includes("hang"));
   const forged = await valueOf(
@@ -145,7 +146,7 @@ Deno.test("Forged requests of code get through no gate and answer no other run (
   assert.equal(forged, '{"after":1}');
   const lines = await ledgerOf(ws);
   assert.ok(!lines.some((line) => line.startsWith("note")), lines.join());
-  assert.match(textsOf(await held)[0] ?? "", /^TIMED_OUT/);
+  assert.match(textsOf(await held)[0] ?? "", /^ToolError TIMED_OUT: .*"led:hang"/);
   await endWell(ws, pml);
 });
 

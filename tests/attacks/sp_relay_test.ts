@@ -62,12 +62,14 @@ for (const era of ERAS) {
     await endWell(ws, pml);
   });
 
-  Deno.test(`No error of a server asks the person past the rules, or tells a key, on ${era} (SX4)`, async () => {
+  Deno.test(`No error of a server asks the user past the rules, speaks as PML or contains a key, on ${era} (SX4)`, async () => {
     await using scene = await sceneOf(era, { rules: { deny: ["rude:@elicitation"] } });
     const { ws, pml } = scene;
     const { error } = await pml.request("resources/read", { uri: PAGE });
     assert.equal(error?.code, -32603);
-    assert.doesNotMatch(JSON.stringify(error), /log-in|elicitations/);
+    const text = error?.message ?? "";
+    assert.match(text, /\nThe server wants .*: https:\S+log-in \("PML needs you to sign in"\)$/);
+    assert.equal(error?.data, undefined);
     const told = await pml.request("resources/read", { uri: "pml://rude/rude://key" });
     assert.equal(told.error?.code, -32000);
     assert.ok(!JSON.stringify(told).includes(SECRET), JSON.stringify(told));
