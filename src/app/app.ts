@@ -15,7 +15,8 @@ import type { OsLayer } from "../config/os_layer.ts";
 import { ending } from "../core/errors.ts";
 import { listedMetaTools } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
-import { LIST_NAMES } from "../core/lists.ts";
+import { INSTRUCTIONS, LIST_NAMES } from "../core/lists.ts";
+import { toolId } from "../core/tool_id.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Hello, helloOf } from "../gateway/hello.ts";
@@ -106,6 +107,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     await app.registries().catch((error) => log.warn(error.message));
   }
   await app.lookAtCapabilities();
+  if (options.stays) await app.recallInstructions();
   app.sweep();
   return app;
 }
@@ -293,7 +295,28 @@ export class App implements AsyncDisposable {
   hello(isModern = false): Hello {
     const { gateway } = this.config();
     const metaTools = listedMetaTools(gateway);
-    return helloOf(this.servers.states(), { ...gateway, metaTools, isModern });
+    const { toolsetFor } = this.config().narrowing ?? {};
+    const ofServers = this.servers.instructionsIn({ ...gateway, toolsetFor });
+    return helloOf(this.servers.states(), { ...gateway, metaTools, isModern, ofServers });
+  }
+
+  /**
+   * Reads the approved instructions of servers that were listed here before. With `full_proxy` they
+   * are part of what a client is told at once.
+   */
+  async recallInstructions(): Promise<void> {
+    if (this.config().gateway.exposure !== "full_proxy") return;
+    const pins = await this.pins();
+    const { judge } = this.policy.now;
+    for (const identity of await this.identities()) {
+      const { name } = identity;
+      const tools = pins.listedBy(name).filter((tool) => tool !== INSTRUCTIONS);
+      const isDenied = (tool: string) => judge(toolId(name, tool)).kind === "deny";
+      if (tools.length > 0 && tools.every(isDenied)) continue;
+      // If the pins cannot be read, calls report that.
+      const text = await pins.instructionsOf(identity).catch(() => undefined);
+      if (text !== undefined) this.servers.recall(name, text);
+    }
   }
 
   /** What servers and tools were when they were first seen, or approved. */

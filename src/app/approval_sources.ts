@@ -11,8 +11,10 @@ import { serverText } from "../config/shown.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Approval } from "../core/known_server.ts";
+import { instructionsIn } from "../core/lists.ts";
 import type { PassCall } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { isFreeName, splitToolId, type ToolId } from "../core/tool_id.ts";
 import { allowsBeforehand } from "../policy/always_rule.ts";
 import type { Pins } from "../policy/pins.ts";
@@ -166,13 +168,33 @@ async function unpinned(
   try {
     const definition = await pass.definition();
     // It may have been installed for that, and so be known by its version now.
-    return await pins.unapprovedTool(identity(), definition);
+    const tool = await pins.unapprovedTool(identity(), definition);
+    const all = await pass.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    const said = instructionsIn(all);
+    const instructions = said && await pins.unapprovedTool(identity(), said);
+    return instructions === undefined ? tool : withInstructions(instructions, tool);
   } catch (error) {
     // What was installed turned out to be another one.
     const late = await pins.unapproved(identity());
     if (late === undefined) throw error;
     return late;
   }
+}
+
+/** Puts changed instructions of a server into the question about a tool. */
+function withInstructions(
+  { code, facts, accept }: Unapproved,
+  tool: Unapproved | undefined,
+): Unapproved {
+  if (tool === undefined) return { code, facts, accept };
+  return {
+    ...tool,
+    facts: [...tool.facts, ...facts],
+    accept: async () => {
+      await tool.accept();
+      await accept();
+    },
+  };
 }
 
 /** Tells whether a tool's id may be the name of a registry's entry. */

@@ -50,7 +50,10 @@ export class Costs {
   /** Returns what a list costs, without a query as clients ask for it. */
   async list(options: GatewayOptions, query?: string): Promise<ListCost> {
     const tools = await (await this.#app.gateway()).exposed(options, { query });
-    return { tools: tools.length, tokens: tokensOf(JSON.stringify(tools)) };
+    // With `full_proxy` the instructions of servers are in PML's.
+    const said = [...this.#app.servers.instructionsIn(options).values()].join("\n");
+    const tokens = tokensOf(JSON.stringify(tools)) + tokensOf(said);
+    return { tools: tools.length, tokens };
   }
 
   /** Returns the tokens of a list in the middle where a query comes with it. */

@@ -6,8 +6,8 @@
  */
 
 import type { App } from "../app/app.ts";
+import { Costs } from "../app/costs.ts";
 import type { Config } from "../config/config.ts";
-import { tokensOf } from "../core/tokens.ts";
 
 /**
  * A list with more tokens than this gets a warning, because it takes much of a client's context.
@@ -67,11 +67,11 @@ export function followCost(app: App): Disposable {
 }
 
 async function logCost(app: App): Promise<void> {
-  const { exposure } = app.config().gateway;
-  const tools = await (await app.gateway()).exposed();
-  const tokens = tokensOf(JSON.stringify(tools));
+  const { gateway } = app.config();
+  const { exposure } = gateway;
+  const { tools, tokens } = await new Costs(app).list(gateway);
   const said = `The list of tools costs a client about ${tokens} tokens (an estimate)`;
-  const fields = { exposure, tools: tools.length };
+  const fields = { exposure, tools };
   if (tokens <= MANY_TOKENS) app.log.info(said, fields);
   else app.log.warn(`${said}: \`pml config --wizard\` compares what lists less`, fields);
 }

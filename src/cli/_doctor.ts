@@ -16,6 +16,7 @@ import { type Check, check } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
+import { INSTRUCTIONS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { unresponsiveServers } from "../io/unresponsive_servers.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
@@ -200,7 +201,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   const changed = app.servers.states().flatMap(({ name, changed = [] }) =>
     changed.map((tool) =>
       warned(
-        `tool ${name}:${visible(tool)}`,
+        tool === INSTRUCTIONS ? `instructions of ${name}` : `tool ${name}:${visible(tool)}`,
         "changed, not approved",
         `Look at the change with \`pml lock update ${name}\``,
       )

@@ -8,6 +8,7 @@ import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { memberOf, quoted, visible } from "../core/json.ts";
+import { INSTRUCTIONS } from "../core/lists.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownWords, usage } from "./_failure.ts";
@@ -96,7 +97,7 @@ async function update(
   }
   // All in one request: each refresh asks the registries for everything that they offer.
   const isPinned = names.some((name) =>
-    Object.hasOwn({ ...lock, ...home }, name) || pins.wasListed(name)
+    Object.hasOwn({ ...lock, ...home }, name) || pins.listedBy(name).length > 0
   );
   if (isPinned) await forgetLists(app, names.length === 1 ? names[0] : undefined);
   const facts: string[] = [];
@@ -177,7 +178,7 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
   const pins = await app.pins();
   const { lock, home } = await pins.state();
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
-  if (pinned.length === 0 && !pins.wasListed(name)) return [];
+  if (pinned.length === 0 && pins.listedBy(name).length === 0) return [];
   // A list that is known already may be from before. A failure is told by the server's state.
   await unlessAborted(app.servers.load(name).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
@@ -190,7 +191,9 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
     ...changed,
   ]);
   for (const tool of tools) {
-    const definition = app.catalog.get(toolId(name, tool))?.own;
+    const definition = tool === INSTRUCTIONS
+      ? app.servers.saidBy(name)
+      : app.catalog.get(toolId(name, tool))?.own;
     const stale = identity && definition && await pins.unapprovedTool(identity, definition);
     if (stale) found.push(stale);
   }

@@ -168,7 +168,9 @@ export async function openOthers(
           return company?.settled(own) ?? own;
         },
         judge: (judge) => (id, args) => missingIn(sets, id) ?? judge(id, args),
-        toolsetFor: (client) => setOf(clients.get(client.toLowerCase())),
+        toolsetFor: clients.size === 0
+          ? undefined
+          : (client) => setOf(clients.get(client.toLowerCase())),
       };
     },
   };
@@ -184,8 +186,8 @@ export interface Narrowing {
   settled(config: Config): Config;
   /** Returns a judge that denies every tool which is not in all tool sets. */
   judge<A>(judge: (id: ToolId, args?: A) => Verdict): (id: ToolId, args?: A) => Verdict;
-  /** Returns the tool set of a client; undefined if it has none. */
-  toolsetFor(client: string): Toolset | undefined;
+  /** Returns the tool set of a client, if it has one; undefined if no client has one. */
+  readonly toolsetFor: ((client: string) => Toolset | undefined) | undefined;
 }
 
 /** Returns the rules of an identity, and all by which the person narrows. */

@@ -7,7 +7,7 @@
 import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
-import type { ListItem, ListName } from "./lists.ts";
+import { INSTRUCTIONS, type ListItem, type ListName } from "./lists.ts";
 import type { QuickTool } from "./quick_tool.ts";
 import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
@@ -91,7 +91,9 @@ export abstract class KnownServer implements Server {
     if (this.blocked() !== undefined) return undefined;
     const { tool } = splitToolId(id);
     const all = await this.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
-    return all.find(({ name, visibility }) => name === tool && visibility === "internal");
+    return all.find(({ name, visibility }) =>
+      name === tool && visibility === "internal" && name !== INSTRUCTIONS
+    );
   }
 
   /** Returns lines that say what the server is and what the tool may do. */
@@ -126,8 +128,12 @@ export abstract class KnownServer implements Server {
   quick(definition: ToolDefinition): QuickTool | undefined {
     const { isGiven = () => false } = this.#options.approval;
     const tool = isGiven(definition) ? this.quickTool(definition) : undefined;
-    return tool && {
-      holds: () => isGiven(definition) && tool.holds(),
+    const { instructions } = tool ?? {};
+    const isApproved = () =>
+      isGiven(definition) && (instructions === undefined || isGiven(instructions));
+    if (tool === undefined || !isApproved()) return undefined;
+    return {
+      holds: () => isApproved() && tool.holds(),
       call: (...of) => tool.call(...of),
     };
   }

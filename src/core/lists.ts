@@ -42,6 +42,34 @@ export interface ListItem {
   readonly [key: string]: Json | undefined;
 }
 
+/**
+ * The name of an item in a list of tools that stands for the instructions of its server, which are
+ * cached and pinned like a definition. It is no valid name of a tool.
+ */
+export const INSTRUCTIONS = "@instructions";
+
+/** The most bytes of a server's instructions. */
+const INSTRUCTIONS_BYTES = 4_096;
+
+/** Adds the instructions of a server, if it has some, to its tools as an item that no client sees. */
+export function withInstructions(
+  tools: readonly ListItem[],
+  instructions: string,
+): readonly ListItem[] {
+  const own = tools.filter(({ name }) => name !== INSTRUCTIONS);
+  if (instructions.trim() === "") return own;
+  const bytes = new Uint8Array(INSTRUCTIONS_BYTES);
+  const { read } = new TextEncoder().encodeInto(instructions, bytes);
+  const cut = read < instructions.length ? "…" : "";
+  const description = `${instructions.slice(0, read)}${cut}`;
+  return [...own, { name: INSTRUCTIONS, description, inputSchema: {}, visibility: "internal" }];
+}
+
+/** Returns the item with the instructions of a server. */
+export function instructionsIn<T extends object>(tools: readonly T[]): T | undefined {
+  return tools.find((tool) => "name" in tool && tool.name === INSTRUCTIONS);
+}
+
 /** Returns the address of the page that a tool names to be shown with its results. */
 export function pageOf(tool: object): unknown {
   const { _meta } = tool as { readonly _meta?: unknown };

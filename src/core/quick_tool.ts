@@ -26,6 +26,8 @@ export interface Back {
 export interface QuickTool {
   /** Returns whether its server can still be called without a question to anybody. */
   holds(): boolean;
+  /** The instructions of its server, which must be approved, too; undefined if there are none. */
+  readonly instructions?: ToolDefinition | undefined;
   /** Calls the tool. */
   call(args: JsonObject, back: Back): Cancel;
 }

@@ -8,6 +8,7 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { Server } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import type { RejectedTool } from "../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */
@@ -44,6 +45,9 @@ export interface Entry {
   readonly ages: Map<ListName, number>;
   /** The tools whose definitions changed without an approval. */
   unapproved: readonly string[];
+  /** The instructions of the server as it sent them, and those that are approved. */
+  said: ToolDefinition | undefined;
+  instructions: string | undefined;
   /** The tools that the catalog did not take, and why. */
   rejected: readonly RejectedTool[];
   /** How many tools the person left out. */
@@ -63,6 +67,8 @@ export function newEntry(source: Server): Entry {
     isOutdated: false,
     renewing: undefined,
     unapproved: [],
+    said: undefined,
+    instructions: undefined,
     rejected: [],
     left: 0,
     unmet: [],

@@ -6,7 +6,7 @@
  */
 
 import { asPmlError } from "../core/errors.ts";
-import { externalTools, type ListItem, type ListName } from "../core/lists.ts";
+import { externalTools, instructionsIn, type ListItem, type ListName } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { Entry } from "./_entry.ts";
@@ -28,6 +28,8 @@ export interface ListLoaderOptions {
 interface Loaded {
   readonly list: ListName;
   readonly items: readonly ListItem[];
+  /** The instructions of the server, with a list of tools. */
+  readonly said: ToolDefinition | undefined;
   readonly before: readonly ListItem[] | undefined;
 }
 
@@ -57,14 +59,17 @@ export class ListLoader {
     try {
       const all = await source.list(list);
       const items = list === "tools" ? externalTools(all) : all;
+      // What loads tools looked at them.
+      const said = list === "tools" ? instructionsIn(all as readonly ToolDefinition[]) : entry.said;
       // What was asked for one client is not shown to another, while that can be had.
       if (age !== ageNow() && tries > 1) return await this.load(entry, list, tries - 1);
       ages.set(list, age);
       failures.delete(list);
       // A slow answer is not put in the place of a newer one.
       if (before === items || lists.get(list) !== before) return false;
-      if (before === undefined || !await isSame(before, items)) {
-        const isTaken = await this.#take(entry, { list, items, before });
+      const isSameText = said?.description === entry.said?.description;
+      if (before === undefined || !isSameText || !await isSame(before, items)) {
+        const isTaken = await this.#take(entry, { list, items, said, before });
         return isTaken && (before !== undefined || items.length > 0);
       }
       if (lists.get(list) === before) lists.set(list, items);
@@ -79,7 +84,7 @@ export class ListLoader {
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
   async #take(
     entry: Entry,
-    { list, items, before }: Loaded,
+    { list, items, said, before }: Loaded,
   ): Promise<boolean> {
     const { catalog, isThere } = this.#options;
     const { source, lists } = entry;
@@ -87,15 +92,15 @@ export class ListLoader {
     const tools = items as readonly ToolDefinition[];
     const { unusableTools } = await import("./_safe_schema.ts");
     const unusable = list === "tools" ? await unusableTools(tools) : undefined;
-    const unapproved = unusable && await this.#unapproved(entry, tools);
+    const unapproved = unusable && await this.#unapproved(entry, tools, said);
     const { settings } = source;
     const shown = tools.map((tool) => unapproved?.get(tool) ?? tool);
-    const said = unusable && settings &&
+    const set = unusable && settings &&
       (await import("./_tool_settings.ts")).applied(shown, settings);
     if (lists.get(list) !== before || !isThere(entry)) return false;
     lists.set(list, items);
     if (unusable === undefined || unapproved === undefined) return true;
-    const { tools: kept = shown, changes = [], unmet = [] } = said ?? {};
+    const { tools: kept = shown, changes = [], unmet = [] } = set ?? {};
     const owns = new Map(shown.map((tool, at) => [tool, tools[at] ?? tool]));
     const ownOf = (tool: ToolDefinition) => owns.get(tool) ?? tool;
     const all = new Map<ToolDefinition, ToolDefinition | string>([
@@ -107,23 +112,31 @@ export class ListLoader {
     entry.left = tools.length - kept.length;
     entry.unmet = unmet;
     entry.unapproved = [...unapproved.keys()].map(({ name }) => name);
+    entry.said = said;
+    entry.instructions = (said && unapproved.get(said) || said)?.description;
     return true;
   }
 
   /** Compares the tools of a server with the approved ones again. True if clients see others. */
   async review(entry: Entry): Promise<boolean> {
-    const { source, lists } = entry;
+    const { source, lists, said } = entry;
     const items = lists.get("tools");
     if (items === undefined || source.blocked() !== undefined) return false;
     const tools = items as readonly ToolDefinition[]; // what loads tools looked at them
-    const unapproved = [...(await this.#unapproved(entry, tools)).keys()].map(({ name }) => name);
+    const changed = await this.#unapproved(entry, tools, said);
+    const unapproved = [...changed.keys()].map(({ name }) => name);
     if (`${unapproved}` === `${entry.unapproved}`) return false;
-    return await this.#take(entry, { list: "tools", items, before: items });
+    return await this.#take(entry, { list: "tools", items, said, before: items });
   }
 
-  /** Returns what to show for tools that changed without an approval. */
-  async #unapproved({ source }: Entry, tools: readonly ToolDefinition[]) {
-    return await source.approvedDefinitions?.(tools) ?? new Map<ToolDefinition, ToolDefinition>();
+  /** Returns what to show for tools and instructions that changed without an approval. */
+  async #unapproved(
+    { source }: Entry,
+    tools: readonly ToolDefinition[],
+    said: ToolDefinition | undefined,
+  ) {
+    const all = said === undefined ? tools : [...tools, said];
+    return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
   }
 }
 

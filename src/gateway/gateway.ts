@@ -107,6 +107,7 @@ export class Gateway implements Face, Disposable {
         helloOf(servers.states(), {
           ...settings(),
           metaTools: listedMetaTools(settings()),
+          ofServers: servers.instructionsIn(settings()),
           isModern,
         }),
       serve: (request) => {

@@ -5,7 +5,7 @@
  */
 
 import type { MetaTool } from "../core/exposure.ts";
-import { instructions } from "./instructions.ts";
+import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "./servers.ts";
 
 /** All that MCP has: which servers have what is not known before they are started. */
@@ -31,20 +31,23 @@ export interface Hello {
 /** Says hello by the name that the configuration gives this server, with how each server stands. */
 export function helloOf(
   states: readonly ServerState[],
-  { name, version, metaTools, isModern = false }: {
+  { name, version, metaTools, isModern = false, ofServers = new Map() }: {
     readonly name: string;
     readonly version: string;
     /** The meta-tools that are listed; by default all. */
     readonly metaTools?: readonly MetaTool[];
     readonly isModern?: boolean;
+    /** The instructions of servers, whole, by name. */
+    readonly ofServers?: ReadonlyMap<string, string>;
   },
 ): Hello {
+  const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
   const tasks = isModern
     ? { extensions: { "io.modelcontextprotocol/tasks": {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
     capabilities: { ...CAPABILITIES, ...tasks },
     serverInfo: { name, title: name === "pml" ? "PML" : name, version },
-    instructions: instructions(states, metaTools),
+    instructions: [instructions(states, metaTools), ...said].join("\n"),
   };
 }

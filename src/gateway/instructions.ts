@@ -5,11 +5,27 @@
  */
 
 import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
-import { inset } from "../core/json.ts";
+import { inset, visible } from "../core/json.ts";
 import type { ServerState } from "./servers.ts";
 
 const MAX_BYTES = 2_000;
 const LINE_MAX = 120;
+
+/** Returns what a server tells models, as lines that nobody takes for PML's. */
+export function instructionLines(server: string, text: string): string {
+  return `Instructions of ${server}:\n    ${inset(text.trim(), Infinity)}`;
+}
+
+/** Returns the beginning of what a server tells models, in one line. */
+export function instructionLine(server: string, text: string): string {
+  const start = `Instructions of ${server}: `;
+  return `${start}${cut(text.replaceAll(/\s+/g, " ").trim(), LINE_MAX - start.length)}`;
+}
+
+function cut(text: string, max: number): string {
+  const shown = visible(text, Infinity);
+  return shown.length <= max ? shown : `${shown.slice(0, Math.max(max - 1, 0))}…`;
+}
 
 /** Names the servers in one line, for the description of `search`. */
 export function serverLine(states: readonly ServerState[]): string {

@@ -33,6 +33,7 @@ import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
+import { instructionLine, instructionLines } from "./instructions.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "./results.ts";
 import { strictTool } from "./strict_tool.ts";
@@ -162,6 +163,7 @@ export class MetaCalls {
     const mode = `mode: ${answer.mode}${lines.length > 0 ? SHARE_SAID : ""}`;
     const said = [
       ...lines,
+      ...this.#instructionLines(answer.hits.map(({ id }) => id)),
       ...remarks(answer),
       ...isMany ? [CODE_HINT] : [],
       mode,
@@ -176,7 +178,22 @@ export class MetaCalls {
     const tools = catalog.toolsOf(server).filter(({ id }) => judge(id).kind !== "deny");
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
-    return textResult([...lines, ...none, ...this.#troubles(server)].join("\n"));
+    const said = this.#instructionLines(tools.map(({ id }) => id));
+    return textResult([...lines, ...said, ...none, ...this.#troubles(server)].join("\n"));
+  }
+
+  /** Returns one line for each server of these tools that has instructions. */
+  #instructionLines(ids: readonly ToolId[]): readonly string[] {
+    return this.#instructions(ids).map(([server, text]) => instructionLine(server, text));
+  }
+
+  /** Returns the instructions of the servers of these tools. */
+  #instructions(ids: readonly ToolId[]): readonly (readonly [server: string, text: string])[] {
+    const names = new Set(ids.map((id) => splitToolId(id).server));
+    return [...names].flatMap((name) => {
+      const text = this.#options.servers.instructionsOf(name);
+      return text === undefined ? [] : [[name, text] as const];
+    });
   }
 
   /** Says why tools may be missing: of the server that was asked for, else of a few. */
@@ -228,7 +245,10 @@ export class MetaCalls {
     const text = as === "typescript"
       ? await declared(shown, await this.#options.observed())
       : JSON.stringify(shown.map((one) => this.#shown(one)));
-    return { ...textResult(text), ...defined({ isError }) };
+    const ids = shown.flatMap((one) => "error" in one || one.id === undefined ? [] : [one.id]);
+    const said = this.#instructions(ids)
+      .map(([server, own]) => ({ type: "text", text: instructionLines(server, own) }));
+    return { content: [...textResult(text).content, ...said], ...defined({ isError }) };
   }
 
   async #look(name: string): Promise<LookedAt> {
@@ -277,7 +297,8 @@ export class MetaCalls {
     await servers.prepare("tools", { only: server });
     const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
-    return { kind: "result", result: textResult(lines.join("\n") || "It has no tools") };
+    const said = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];
+    return { kind: "result", result: textResult(said.join("\n") || "It has no tools") };
   }
 
   async #batch(request: MetaCall): Promise<Outcome> {

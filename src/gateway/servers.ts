@@ -7,6 +7,8 @@
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { FaceSettings } from "./options.ts";
+import type { Exposure } from "../core/exposure.ts";
 import { defined, type JsonObject, sorted } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
@@ -14,7 +16,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Catalog, KnownTool } from "../search/catalog.ts";
+import { type Catalog, type KnownTool, WHOLE_SERVER } from "../search/catalog.ts";
 import {
   type Entry,
   isAsked,
@@ -308,6 +310,43 @@ export class Servers implements Disposable {
     const isKnown = entry?.source.tells === true && this.#lists.isKnown(entry, "tools") &&
       entry.source.blocked() === undefined;
     if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
+  }
+
+  /**
+   * Returns the approved instructions of a server, for models. There are none of a server that may
+   * not run, or of which every tool is denied.
+   */
+  instructionsOf(server: string): string | undefined {
+    const { catalog, policy } = this.#options;
+    const { source, lists, instructions } = this.#entries.get(server) ?? {};
+    const isDenied = (id: ToolId) => policy?.now.judge(id).kind === "deny";
+    const tools = lists?.has("tools") === true ? catalog.toolsOf(server) : [];
+    const isHidden = source?.blocked() !== undefined || isDenied(toolId(server, WHOLE_SERVER)) ||
+      tools.length > 0 && tools.every(({ id }) => isDenied(id));
+    return isHidden ? undefined : instructions;
+  }
+
+  /**
+   * Returns the instructions of the servers, by name, that belong into PML's with an exposure. Where
+   * clients have tool sets there are none: PML's are written before it knows which client reads them.
+   */
+  instructionsIn(
+    { exposure, toolsetFor }: Pick<FaceSettings, "toolsetFor"> & { readonly exposure: Exposure },
+  ): ReadonlyMap<string, string> {
+    if (exposure !== "full_proxy" || toolsetFor !== undefined) return new Map();
+    const all = [...this.#entries.keys()].map((name) => [name, this.instructionsOf(name)] as const);
+    return new Map(all.flatMap(([name, text]) => text === undefined ? [] : [[name, text]]));
+  }
+
+  /** Returns the instructions of a server as it sent them last, approved or not. */
+  saidBy(server: string): ToolDefinition | undefined {
+    return this.#entries.get(server)?.said;
+  }
+
+  /** Takes instructions that were approved earlier, until the server is asked. */
+  recall(server: string, instructions: string): void {
+    const entry = this.#entries.get(server);
+    if (entry?.lists.has("tools") === false) entry.instructions = instructions;
   }
 
   /** Tells whether a registry offers a tool. */

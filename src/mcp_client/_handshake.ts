@@ -5,7 +5,7 @@
  */
 
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { isUnsent } from "../io/outages.ts";
 import { after, soon } from "../io/waiting.ts";
 import { CLIENT } from "./_meta.ts";
@@ -41,6 +41,8 @@ export interface Agreement {
   readonly isModern: boolean;
   /** The capabilities of the server. */
   readonly capabilities: JsonObject;
+  /** How to use the server, for models; empty if it says nothing. */
+  readonly instructions: string;
 }
 
 /** Makes the handshake with a server, in a revision that it supports. */
@@ -106,7 +108,7 @@ async function initialize(
   }, aside);
   wire.send({ method: "notifications/initialized" });
   await settled(peer);
-  return { isModern: false, capabilities: objectOf(objectOf(result).capabilities) };
+  return { isModern: false, ...saidBy(objectOf(result)) };
 }
 
 /**
@@ -128,12 +130,16 @@ async function settled(peer: Peer): Promise<void> {
 
 async function discover({ newest }: Handshake, aside: RequestOptions): Promise<Agreement> {
   const result = objectOf(await newest.request("server/discover", {}, aside));
-  const { supportedVersions, capabilities } = result;
+  const { supportedVersions } = result;
   // An older server may answer an unknown method with any result.
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
     throw new ErrorResponse(NO_SUCH_METHOD, `it does not support ${MODERN}`);
   }
-  return { isModern: true, capabilities: objectOf(capabilities) };
+  return { isModern: true, ...saidBy(result) };
+}
+
+function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "isModern"> {
+  return { capabilities: objectOf(capabilities), instructions: textOf(instructions) };
 }
 
 /** Returns the error that best explains why the handshake failed. */

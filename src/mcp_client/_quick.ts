@@ -7,7 +7,7 @@
 import type { ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
-import type { ListItem } from "../core/lists.ts";
+import { instructionsIn, type ListItem } from "../core/lists.ts";
 import type { Back, Cancel, QuickTool } from "../core/quick_tool.ts";
 import { isUnsent, type Outages } from "../io/outages.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -69,6 +69,7 @@ class QuickServerTool implements QuickTool {
   readonly #version: string;
   readonly #owner: ListOwner;
   readonly #list: readonly ListItem[];
+  readonly instructions: ToolDefinition | undefined;
   readonly #name: string;
   readonly #support: Json | undefined;
 
@@ -79,6 +80,8 @@ class QuickServerTool implements QuickTool {
     this.#version = this.#server.version();
     this.#owner = parts.ownerOf(this.#server);
     this.#list = parts.lists.known(this.#owner, "tools");
+    // What lists tools looked at them.
+    this.instructions = instructionsIn(this.#list as readonly ToolDefinition[]);
     const own = ownName(tool);
     this.#name = this.#server.toolName?.(own) ?? own;
     this.#support = objectOf(tool.execution).taskSupport;

@@ -84,7 +84,7 @@ export class Connection implements Living {
   #stray = 0;
   #isLost = false;
   #isListening = false;
-  #agreed: Agreement = { isModern: false, capabilities: {} };
+  #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
   /** Makes the error for a server that breaks the protocol. */
@@ -166,6 +166,11 @@ export class Connection implements Living {
   /** Whether the server sends notifications when its lists change. */
   get tells(): boolean {
     return this.#wire.tells || this.#isListening;
+  }
+
+  /** How to use the server, for models; empty if it says nothing. */
+  get instructions(): string {
+    return this.#agreed.instructions;
   }
 
   /** Whether it uses the newest revision, in which each request carries the capabilities. */

@@ -8,7 +8,7 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
-import { LIST_NAMES, type ListItem, type ListName } from "../core/lists.ts";
+import { LIST_NAMES, type ListItem, type ListName, withInstructions } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
@@ -192,7 +192,8 @@ export class Upstreams implements AsyncDisposable {
       throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
     });
     if (list !== "tools") return items;
-    const all = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
+    const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
+    const all = withInstructions(own, connection.instructions);
     const tools = sameOrNew(this.#lists.known(owner, "tools"), all);
     connection.listed.set(owner, { tools, at, ttlMs });
     return tools;

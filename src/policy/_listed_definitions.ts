@@ -38,9 +38,9 @@ export class ListedDefinitions {
     return source === pinned.source ? memberOf(tools, tool) : undefined;
   }
 
-  /** Returns whether a server ever listed its tools. */
-  has(server: string): boolean {
-    return Object.keys(this.#of(server).tools).length > 0;
+  /** Returns the names of what a server ever listed. */
+  names(server: string): readonly string[] {
+    return Object.keys(this.#of(server).tools);
   }
 
   /** Adds tools that were never listed before. The earlier definition of a name stays. */

@@ -6,6 +6,7 @@
 
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
+import { INSTRUCTIONS } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
@@ -73,8 +74,7 @@ export async function staleTool(
   const { definition, hash } = tool;
   const { approved, others } = pinsOfTool({ identity, tool }, from.state);
   if (approved === undefined && from.first !== undefined) {
-    const title = `The tool ${quoted(definition.name)} of ${quoted(name)} has changed since ` +
-      "it was first listed:";
+    const title = `${subjectOf(name, definition)} has changed since it was first listed:`;
     const lines = definitionChanges(from.first, definition).map((line) => `  ${line}`);
     const facts = [title, `  definition: is ${hash}`, ...lines];
     return { code: "APPROVAL_STALE", facts, changedFrom: definitionHash(from.first) };
@@ -91,13 +91,18 @@ export async function staleTool(
     const was = await from.definition(other);
     if (was !== undefined) known.push(other);
     facts.push(
-      `The tool ${quoted(definition.name)} of ${quoted(name)} ${how}:`,
+      `${subjectOf(name, definition)} ${how}:`,
       `  definition: was ${other}, is ${hash}`,
       ...definitionChanges(was ?? unknown, definition).map((line) => `  ${line}`),
     );
   }
   const [changedFrom] = known.length === others.length ? known : [];
   return { code: "APPROVAL_STALE", facts, ...defined({ changedFrom }) };
+}
+
+function subjectOf(server: string, { name }: ToolDefinition): string {
+  if (name === INSTRUCTIONS) return `What ${quoted(server)} tells models (its instructions)`;
+  return `The tool ${quoted(name)} of ${quoted(server)}`;
 }
 
 /** Returns how the lock differs from the present servers and the approvals, one line each. */

@@ -13,6 +13,7 @@ import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { Pinned, ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import { INSTRUCTIONS } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
 import { unhidden } from "../permissions/trust_gate.ts";
@@ -206,7 +207,9 @@ export class Pins {
       await turn();
       since = performance.now();
     }
-    const fresh = tools.filter(({ name }) => listed.first(identity, name) === undefined);
+    const fresh = tools.filter((tool) =>
+      listed.first(identity, tool.name) === undefined && !changed.has(tool)
+    );
     if (fresh.length > 0) {
       await listed.add(identity, fresh).catch((error) =>
         this.#options.warn(`Cannot record the tools of ${quoted(identity.name)}: ${error}`)
@@ -215,9 +218,9 @@ export class Pins {
     return changed;
   }
 
-  /** Returns whether a server ever listed its tools here. */
-  wasListed(server: string): boolean {
-    return this.#listed.has(server);
+  /** Returns the names of what a server ever listed here: its tools, and `INSTRUCTIONS`. */
+  listedBy(server: string): readonly string[] {
+    return this.#listed.names(server);
   }
 
   /** Returns the definition to show for a tool that changed; undefined if it did not. */
@@ -227,7 +230,7 @@ export class Pins {
   ): ToolDefinition | undefined {
     const { identity, tool: { definition: { name } } } = pin;
     const { approved, others } = pinsOfTool(pin, state);
-    const first = this.#listed.first(identity, name);
+    const first = this.#firstOf(identity, name);
     if (others.length === 0 && approved !== undefined) return undefined;
     if (others.length === 0) return this.#otherFirst(pin);
     for (const hash of [...approved === undefined ? [] : [approved], ...others]) {
@@ -243,11 +246,29 @@ export class Pins {
   #otherFirst(
     { identity, tool }: Required<Omit<Pin, "isApproved">>,
   ): ToolDefinition | undefined {
-    const first = this.#listed.first(identity, tool.definition.name);
+    const first = this.#firstOf(identity, tool.definition.name);
     const isSame = first === undefined ||
       JSON.stringify(first) === JSON.stringify(tool.definition) ||
       definitionHash(first) === tool.hash;
     return isSame ? undefined : first;
+  }
+
+  /** Returns what a server listed first. Instructions that came later are a change of none. */
+  #firstOf(identity: ServerIdentity, name: string): ToolDefinition | undefined {
+    const first = this.#listed.first(identity, name);
+    const isLate = name === INSTRUCTIONS && this.#listed.names(identity.name).length > 0;
+    return first ?? (isLate ? { name, inputSchema: {} } : undefined);
+  }
+
+  /**
+   * Returns the instructions of an approved server that were approved or came first, which is what
+   * a client may be shown before the server was asked.
+   */
+  async instructionsOf(identity: ServerIdentity): Promise<string | undefined> {
+    const state = await this.state();
+    if (await this.unapproved(identity, { isWanted: true }) !== undefined) return undefined;
+    const tool = { definition: { name: INSTRUCTIONS, inputSchema: {} }, hash: "" };
+    return this.#shownFor({ identity, tool }, state)?.description;
   }
 
   /** Returns whether a server and a tool are those that are pinned. Reads no file, but its time. */

@@ -10,6 +10,7 @@ import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import { canonical, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
+import { INSTRUCTIONS } from "../core/lists.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { isIntegrity } from "./integrity.ts";
@@ -235,7 +236,9 @@ function parseEntry(
   read.value(`${key}.tools`, entry.tools, OBJECT);
   for (const [tool, hash] of Object.entries(entry.tools as JsonObject)) {
     const at = `${key}.tools.${tool}`;
-    if (!isToolName(tool)) throw read.wrong(at, "an unknown key", "the name of a tool");
+    if (!isToolName(tool) && tool !== INSTRUCTIONS) {
+      throw read.wrong(at, "an unknown key", "the name of a tool");
+    }
     read.value(at, hash, HASHED);
   }
   return entry as unknown as LockEntry; // each member was checked

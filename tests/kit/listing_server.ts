@@ -17,6 +17,8 @@ export interface Listing {
   readonly instead?: "hang" | "endless" | "refuse";
   /** How long the list stays current, over HTTP. */
   readonly ttlMs?: number;
+  /** The instructions of the server. */
+  readonly instructions?: string;
 }
 
 /** Returns the result of `tools/list`; undefined if there is none. Throws if it is refused. */
@@ -50,6 +52,7 @@ function answer(method: string, params: Json | undefined, file: string): Json | 
         protocolVersion: "2025-11-25",
         capabilities: { tools: { listChanged: true } },
         serverInfo: { name: "listing", version: "1" },
+        instructions: JSON.parse(Deno.readTextFileSync(file)).instructions,
       };
     case "tools/list":
       return listed(JSON.parse(Deno.readTextFileSync(file)), params);
