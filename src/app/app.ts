@@ -23,6 +23,7 @@ import { type Hello, helloOf } from "../gateway/hello.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
+import { ClientQuestions } from "./client_questions.ts";
 import { ClientRoots } from "./client_roots.ts";
 import { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 import { ModuleFiles } from "../modules/module_files.ts";
@@ -124,6 +125,12 @@ export class App implements AsyncDisposable {
   readonly metrics: Metrics = new Metrics();
   /** The roots of the client of `pml stdio`. */
   readonly clientRoots: ClientRoots = new ClientRoots();
+  /** Asks the client of `pml stdio` what servers ask outside of calls. */
+  readonly clientQuestions: ClientQuestions = new ClientQuestions({
+    gateway: () => this.gateway(),
+    capabilities: () => this.servers.able,
+    approvalMs: () => this.config().limits.approvalMs,
+  });
   /** What waits for the client. */
   readonly backlog: Backlog = new Backlog(() => this.config().limits.queuedBytes);
   /** Every known tool. */

@@ -105,5 +105,8 @@ function toldTo(app: App): UpstreamsOptions["told"] {
     logged: (message) => app.openGateway?.clients.logged(message),
     task: (server, state) => app.openGateway?.taskChanged(server, state),
     elicited: (params) => app.openGateway?.clients.elicited(params),
+    get asked() {
+      return app.clientQuestions.asked;
+    },
   };
 }

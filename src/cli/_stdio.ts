@@ -69,7 +69,7 @@ async function serveAlone(
       ...app.config().limits,
       pipes,
       hello: (isModern) => app.hello(isModern),
-      ...{ bySdk: rooting !== undefined, roots: app.clientRoots },
+      ...{ bySdk: rooting !== undefined, roots: app.clientRoots, questions: app.clientQuestions },
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => {

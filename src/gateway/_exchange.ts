@@ -14,7 +14,17 @@ import type { FaceSettings } from "./options.ts";
 import type { Cancel } from "../core/quick_tool.ts";
 import { onAbort } from "../io/waiting.ts";
 import { type AskClient, type Begun, type Pause, Runs, type Work } from "./_runs.ts";
-import { answerOf, ask, askMeanwhile, askNow, canAsk, canOpen, openPage, relay } from "./asking.ts";
+import {
+  answerOf,
+  ask,
+  askMeanwhile,
+  askNow,
+  canAsk,
+  canOpen,
+  openPage,
+  relay,
+  type RelayOptions,
+} from "./asking.ts";
 import { SharedQuestions } from "./_shared_questions.ts";
 import type { RequestContext } from "./connection.ts";
 import { isAtLeast } from "../core/levels.ts";
@@ -137,20 +147,27 @@ export class Exchange implements Disposable {
     }, work);
   }
 
-  /** Returns how the client of a request is asked and told while it is worked on. */
-  #waysOf(
-    { context, client, capabilities, toolset }: ClientRequest,
-    { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
-  ): Meanwhile {
-    const { settings, leave } = this.#options;
+  /** Returns how a client is asked: what servers ask, and PML's own questions. */
+  asking(
+    { askClient, capabilities }: Pick<RelayOptions, "askClient" | "capabilities">,
+  ): Required<Pick<Meanwhile, "onAsk" | "onQuestion">> {
     const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
       const asks = () => this.#asks(question, capabilities);
       const said = asks() && await askMeanwhile(question, { askClient, signal: until });
       // The client may be nobody to ask any more.
       if (said && asks()) return said;
-      throw await leave(question);
+      throw await this.#options.leave(question);
     };
-    const onAsk = relay({ ...this.#options, askClient, capabilities, onQuestion });
+    return { onQuestion, onAsk: relay({ ...this.#options, askClient, capabilities, onQuestion }) };
+  }
+
+  /** Returns how the client of a request is asked and told while it is worked on. */
+  #waysOf(
+    { context, client, capabilities, toolset }: ClientRequest,
+    { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
+  ): Meanwhile {
+    const { settings } = this.#options;
+    const { onAsk, onQuestion } = this.asking({ askClient, capabilities });
     const request = JSON.stringify(context.mcpReq.id);
     const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
     const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && settings().asksClient

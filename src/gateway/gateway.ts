@@ -167,6 +167,11 @@ export class Gateway implements Face, Disposable {
     return exposed({ ...options.settings(), ...settings }, { ...options, query });
   }
 
+  /** Returns how a client is asked outside of its requests. */
+  asking(client: Parameters<Exchange["asking"]>[0]): ReturnType<Exchange["asking"]> {
+    return this.#exchange.asking(client);
+  }
+
   /** Gives up what waits for clients. */
   [Symbol.dispose](): void {
     this.#exchange[Symbol.dispose]();

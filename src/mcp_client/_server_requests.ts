@@ -5,6 +5,7 @@
  */
 
 import { type JsonObject, visible } from "../core/json.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
 import { ErrorResponse, type PeerRequest } from "./_peer.ts";
 import { NO_SUCH_METHOD } from "./_revisions.ts";
 
@@ -14,6 +15,8 @@ export interface AnswerOptions {
   readonly name: string;
   /** Returns the roots that the server may see. */
   readonly roots: () => Promise<readonly JsonObject[]>;
+  /** Asks the client what the server asks while no request is under way. */
+  readonly onAsk?: UpstreamEvents["asked"];
   /** Removes secrets from a message of the server that is not a result. */
   readonly withoutSecrets: <T>(message: T) => T;
 }
@@ -21,7 +24,7 @@ export interface AnswerOptions {
 /** Answers a request of a server. Throws `ErrorResponse` if PML does not support it. */
 export async function answerRequest(
   { key, method, params, signal, during }: PeerRequest,
-  { name, roots, withoutSecrets }: AnswerOptions,
+  { name, roots, onAsk: onAskOutside, withoutSecrets }: AnswerOptions,
 ): Promise<JsonObject> {
   switch (method) {
     case "ping":
@@ -34,18 +37,20 @@ export async function answerRequest(
     default:
       throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
   }
-  if (during?.onAsk === undefined) {
+  // A request whose own client cannot be asked has no other that can.
+  const onAsk = during === undefined ? onAskOutside : during.onAsk;
+  if (onAsk === undefined) {
     const how = method === "sampling/createMessage"
       ? "; `sampling` in config.yaml names a model to ask"
       : "";
     throw new ErrorResponse(NO_SUCH_METHOD, `no open request has a client that can be asked${how}`);
   }
   const { url, ...rest } = params; // a URL without its key would lead to another page
-  return await during.onAsk({
+  return await onAsk({
     server: name,
     key,
     method,
     params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
-    signal: AbortSignal.any([signal, during.signal]),
+    signal: during === undefined ? signal : AbortSignal.any([signal, during.signal]),
   });
 }

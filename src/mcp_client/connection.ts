@@ -31,6 +31,7 @@ import {
   unusable,
   type Wire,
 } from "./wire.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** The options of a connection. */
 export interface ConnectionOptions {
@@ -48,6 +49,8 @@ export interface ConnectionOptions {
   /** Aborts when the start is given up. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
+  /** Asks the client what the server asks while no call is under way. */
+  readonly onAsk?: UpstreamEvents["asked"];
   /** Receives notifications that belong to no request: of changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;
   /** Is called when the server stops answering, and when it answers again or has ended. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { ServerRequest } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 
@@ -19,4 +20,9 @@ export interface UpstreamEvents {
   readonly task?: (server: string, state: JsonObject) => void;
   /** Receives the params of the notification that the person has finished with a page. */
   readonly elicited: (params: JsonObject) => void;
+  /**
+   * Asks the client what a server asks while no call is under way; undefined if there is more than
+   * one client.
+   */
+  readonly asked?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
 }

@@ -400,6 +400,7 @@ export class Upstreams implements AsyncDisposable {
       name,
       open: await openOf(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
+      onAsk: this.#options.told.asked,
       capabilities: (able) => this.#declared.capabilitiesFor(name, able),
       withoutSecrets,
       limits: limits(),

@@ -6,10 +6,14 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import { soon } from "../io/waiting.ts";
+import { onAbort, soon } from "../io/waiting.ts";
 
-/** How long a client may take to answer, in milliseconds. */
-const ANSWER_MS = 2_000;
+/** What is sent with a request, and how long the client may take to answer. */
+export interface ClientRequestOptions {
+  readonly params?: JsonObject;
+  readonly ms: number;
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** The requests of one connection to its client. */
 export class ClientRequests {
@@ -21,16 +25,25 @@ export class ClientRequests {
     this.#send = send;
   }
 
-  /** Sends a request and returns the result; undefined if the client refuses or answers too late. */
-  async request(method: string): Promise<JsonObject | undefined> {
+  /**
+   * Sends a request and returns the result; undefined if the client refuses or answers too late, or
+   * the signal aborts.
+   */
+  async request(
+    method: string,
+    { params, ms, signal }: ClientRequestOptions,
+  ): Promise<JsonObject | undefined> {
     // No id of the SDK looks like it.
     const id = `pml-${crypto.randomUUID()}`;
     const { promise, resolve } = Promise.withResolvers<JsonObject | undefined>();
     this.#waiting.set(id, resolve);
-    this.#send({ jsonrpc: "2.0", id, method });
-    const isInTime = await soon(promise, ANSWER_MS);
+    this.#send({ jsonrpc: "2.0", id, method, ...params && { params } });
+    using _ = signal && onAbort(signal, () => resolve(undefined));
+    const isInTime = await soon(promise, ms) && signal?.aborted !== true;
     this.#waiting.delete(id);
-    return isInTime ? await promise : undefined;
+    if (isInTime) return await promise;
+    this.#send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } });
+    return undefined;
   }
 
   /** Takes the answer to a request that was sent here. Returns false for other messages. */

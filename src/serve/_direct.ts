@@ -41,6 +41,8 @@ export interface DirectOptions {
   readonly bySdk?: boolean;
   /** Receives the roots of the client. */
   readonly roots?: RootsReceiver;
+  /** Receives the function that asks the client outside of its requests. */
+  readonly questions?: QuestionsReceiver;
   readonly onError: (error: Error) => void;
 }
 
@@ -52,6 +54,14 @@ export interface RootsReceiver {
   changed(): void;
 }
 
+/** Receives the function that asks a client outside of its requests. */
+export interface QuestionsReceiver {
+  /** Takes the function. It returns undefined if the client refuses, or cannot be asked so. */
+  connect(ask: ClientRequests["request"]): void;
+}
+
+/** How long a client may take to return its roots, in milliseconds. */
+const ROOTS_MS = 2_000;
 const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
 const INITIALIZED = "notifications/initialized";
 const ROOTS_CHANGED = "notifications/roots/list_changed";
@@ -87,10 +97,11 @@ export class Direct implements AsyncDisposable {
     this.#texts = new ResultTexts(options.hello);
     this.#isLeft = options.bySdk ?? false;
     this.#asked = new ClientRequests((message) => void this.#ends.send(message));
-    options.roots?.connect(async () => {
+    const ask: ClientRequests["request"] = async (method, asked) =>
       // In the newest revision, a client can be asked only within a call.
-      return this.#isOlder ? await this.#asked.request("roots/list") : undefined;
-    });
+      this.#isOlder ? await this.#asked.request(method, asked) : undefined;
+    options.roots?.connect(() => ask("roots/list", { ms: ROOTS_MS }));
+    options.questions?.connect(ask);
     this.#requests = new UsualRequests({
       texts: this.#texts,
       opened: () => this.#opened,

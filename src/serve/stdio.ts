@@ -13,7 +13,7 @@ import type { JsonObject } from "../core/json.ts";
 import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { type Line, LineReader } from "../io/lines.ts";
-import type { Direct, Ends, Message, RootsReceiver } from "./_direct.ts";
+import type { Direct, Ends, Message, QuestionsReceiver, RootsReceiver } from "./_direct.ts";
 import { capabilitiesIn, greet, type Greeted } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
@@ -46,6 +46,8 @@ export interface StdioOptions {
   readonly bySdk?: boolean;
   /** Receives the roots of the client. */
   readonly roots?: RootsReceiver;
+  /** Receives the function that asks the client outside of its requests. */
+  readonly questions?: QuestionsReceiver;
   /** Is called with the client's capabilities whenever it declares them. */
   readonly onAble: (capabilities: JsonObject) => void;
   /** Is called with everything that the client listens for, when that changes. */
