@@ -117,6 +117,7 @@ const shared = {
     tools_exposure: text(),
     meta_tools: list(oneOf(META_TOOLS), "names"),
     prefix: flag,
+    long_names: flag,
     toolset: filled,
     hybrid: object({}, {
       expose_meta_tools: flag,

@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly metaTools: readonly MetaTool[];
   /** Whether the names of listed tools begin with the name of their server. */
   readonly prefix: boolean;
+  /** Whether these names may have dots and 128 characters, as in MCP, which models' APIs refuse. */
+  readonly longNames: boolean;
   /** The name of the set of the tools that exist; undefined for all. */
   readonly toolset?: string | undefined;
 }
@@ -60,6 +62,7 @@ export const DEFAULT_GATEWAY: GatewayOptions = {
   },
   metaTools: META_TOOLS,
   prefix: true,
+  longNames: false,
 };
 
 /** The `gateway` section of a file, after the schema checked it. */
@@ -69,6 +72,7 @@ export interface GatewaySection {
   readonly tools_exposure?: string;
   readonly meta_tools?: readonly string[];
   readonly prefix?: boolean;
+  readonly long_names?: boolean;
   readonly toolset?: string;
   readonly hybrid?: {
     readonly expose_meta_tools?: boolean;
@@ -86,7 +90,7 @@ export interface GatewaySection {
  * Converts the `gateway` section of a file. Options that it does not set are missing in the result.
  */
 export function gatewayOf(
-  { tools_exposure: said, meta_tools: names, hybrid, name, version, prefix, toolset }:
+  { tools_exposure: said, meta_tools: names, long_names: longNames, hybrid, ...same }:
     GatewaySection,
   warn: (said: string) => void,
 ): GatewayOverrides {
@@ -99,7 +103,7 @@ export function gatewayOf(
   return {
     ...(said !== undefined && { exposure: exposure ?? "meta_only" }),
     ...(names && { metaTools: META_TOOLS.filter((name) => names.includes(name)) }),
-    ...defined({ name, version, prefix, toolset }),
+    ...defined({ longNames, ...same }),
     ...(hybrid && { hybrid: hybridOf(hybrid) }),
   };
 }

@@ -78,6 +78,7 @@ const GOOD: readonly object[] = [
   { cloud: { url: "https://x.y" } },
   { grants: { filesystem: { read: ["../x"], write: [], net: ["a.b"], run: ["git"], env: ["A"] } } },
   { gateway: { tools_exposure: "whatever", meta_tools: ["search", "execute_code"], prefix: true } },
+  { gateway: { long_names: true } },
   { gateway: { name: "Acme tools", version: "2026.11" } },
   { gateway: { hybrid: { semantic_threshold: 0.5, max_underlying_tools: 3 } } },
   {

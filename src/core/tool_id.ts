@@ -20,6 +20,7 @@ const SERVER_NAME =
   /^(?!.*(?:__|\.\.)|execute_|(?:search|schema|call|batch)$)[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 /** The usual characters, in words, with at most one other character between two words. */
 const TOOL_NAME = /^(?=.{1,128}$)[A-Za-z0-9_./-]+(?:[ &+'][A-Za-z0-9_./-]+)*$/;
+const MCP_NAME = /^[A-Za-z0-9._-]{1,128}$/;
 const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Returns whether a text may stand for a server in the id of a tool. */
@@ -98,13 +99,23 @@ export function parseToolId(text: string): ToolId | undefined {
   return isServerName(server) && isToolName(tool) && !isMeta ? toolId(server, tool) : undefined;
 }
 
+function plainName(id: ToolId): string {
+  const { server, tool } = splitToolId(id);
+  return `${server}__${tool}`;
+}
+
+/** Returns the name of a tool in `tools/list` if names may have everything that MCP allows. */
+export function longName(id: ToolId): string {
+  const plain = plainName(id);
+  return MCP_NAME.test(plain) ? plain : wireName(id);
+}
+
 /**
  * Returns the name of a tool in `tools/list`. A name that is too long or has other characters is
  * shortened and ends in a hash of the whole id. The caller must remember which tool it stands for.
  */
 export function wireName(id: ToolId): string {
-  const { server, tool } = splitToolId(id);
-  const plain = `${server}__${tool}`;
+  const plain = plainName(id);
   if (WIRE_NAME.test(plain)) return plain;
   const hash = sha256(id).slice(0, 8);
   return `${plain.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, WIRE_NAME_MAX - 9)}_${hash}`;

@@ -51,6 +51,7 @@ const SETTINGS: ExposureSettings = {
   hybrid: HYBRID,
   metaTools: META_TOOLS,
   prefix: true,
+  longNames: false,
   batchMax: 50,
   intent: undefined,
 };

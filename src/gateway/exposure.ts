@@ -11,7 +11,7 @@ import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
 import { safeItem } from "../core/safe_text.ts";
-import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
+import { longName, shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -31,6 +31,8 @@ export interface ExposureSettings {
   readonly metaTools: readonly MetaTool[];
   /** Whether names in lists begin with their server's. */
   readonly prefix: boolean;
+  /** Whether these names may have everything that MCP allows. */
+  readonly longNames: boolean;
   /** The most calls of one batch, which the meta-tool says. */
   readonly batchMax: number;
   /** What the person works on: the query of a list that brings none. */
@@ -65,13 +67,14 @@ export async function exposed(
   { query, ...sources }: ExposureSources & { readonly query?: string | undefined },
 ): Promise<readonly JsonObject[]> {
   const options = optionsOf(settings);
-  const { prefix } = settings;
+  const { prefix, longNames } = settings;
   const tools = await underlying(options, {
     ...sources,
     query: queryOf(settings, query),
     prefix,
   });
-  const named = tools.map(prefix ? withPrefix : marked);
+  const withName = longNames ? withLongName : withPrefix;
+  const named = tools.map(prefix ? withName : marked);
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
@@ -83,6 +86,11 @@ export async function exposed(
 const withPrefix = memoized((entry: CatalogEntry) => ({
   ...marked(entry),
   name: wireName(shownId(entry)),
+}));
+
+const withLongName = memoized((entry: CatalogEntry) => ({
+  ...marked(entry),
+  name: longName(shownId(entry)),
 }));
 
 /** Returns a tool as it is listed: PML's own text comes before a description that has changed. */
