@@ -11,6 +11,7 @@ import { formOf, takesHttp } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
 import { blocksIn } from "./kit/pages.ts";
 import { repoFile } from "./kit/pml_command.ts";
+import { REAL_CLIENTS } from "./real_clients/clients.ts";
 
 const README = await Deno.readTextFile(repoFile("README.md"));
 const PAGE = await Deno.readTextFile(repoFile("docs/clients.md"));
@@ -61,6 +62,13 @@ Deno.test("docs/clients.md has the entry of each client, on stdio and over HTTP"
     assert.ok(http.includes(name), name);
     assert.ok(PAGE.includes(`| \`${client}\``), client);
   }
+});
+
+Deno.test("docs/clients.md shows each driven client at its present version", () => {
+  const [, table = ""] = /<!-- clients -->([^]*)<!-- \/clients -->/.exec(PAGE) ?? [];
+  const shown = [...table.matchAll(/^\| (\S.*? \d[\w.]+) +\|/gm)].map(([, client]) => client);
+  // `deno task clients --write` makes the table.
+  assert.deepEqual(shown, REAL_CLIENTS.map(({ title, version }) => `${title} ${version}`));
 });
 
 Deno.test("The table of README.md has the entry of each client", () => {
