@@ -7,7 +7,7 @@
 import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
-import { INSTRUCTIONS, type ListItem, type ListName } from "./lists.ts";
+import type { ListItem, ListName } from "./lists.ts";
 import type { QuickTool } from "./quick_tool.ts";
 import { methodDefinition, type PassCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
@@ -91,9 +91,7 @@ export abstract class KnownServer implements Server {
     if (this.blocked() !== undefined) return undefined;
     const { tool } = splitToolId(id);
     const all = await this.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
-    return all.find(({ name, visibility }) =>
-      name === tool && visibility === "internal" && name !== INSTRUCTIONS
-    );
+    return all.find(({ name, visibility }) => name === tool && visibility === "internal");
   }
 
   /** Returns lines that say what the server is and what the tool may do. */
