@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import process from "node:process";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
@@ -34,10 +34,8 @@ async function makeHostile(url: string): Promise<Workspace> {
   return await makeWorkspace({ files: HOSTILE, pml: { ...pml, permissions }, trusted: true });
 }
 
-/** Installs the package as a person does; gives the command and its environment. */
-async function install(
-  ws: Workspace,
-): Promise<{ readonly command: readonly [string]; readonly env: Record<string, string> }> {
+/** Installs the package with the README's line; returns the command and its environment. */
+async function install(ws: Workspace): Promise<Installed> {
   await using jsr = fakeJsr(await readPackage());
   const env = {
     DENO_DIR: join(ws.root, "cache"),
@@ -45,11 +43,64 @@ async function install(
     // The installed command looks for Deno on PATH.
     PATH: [dirname(process.execPath), ws.env.PATH].join(delimiter),
   };
-  const args = ["install", "-gA", "-n", "pml", "--root", ws.root, "jsr:@casys/pml"];
+  const readme = await readFile(repoFile("README.md"), "utf8");
+  const [, flags = ""] = /^deno install (-.+) -n pml jsr:@casys\/pml/m.exec(readme) ?? [];
+  const own = ["-n", "pml", "--root", ws.root, "jsr:@casys/pml"];
+  const args = ["install", ...flags.split(" "), ...own];
   const options = { command: [process.execPath], env, cwd: ws.root, ms: 240_000 } as const;
   const { code, stderr } = await runPml(ws, args, options);
   assert.equal(code, 0, stderr);
   return { command: [join(ws.root, "bin", "pml")], env };
+}
+
+/** The installed command, and its environment. */
+interface Installed {
+  readonly command: readonly [string];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Asserts that a client of a revision is served, and that nothing is left of it. */
+async function assertServes(
+  ws: Workspace,
+  { era, command, env }: Installed & { readonly era: typeof ERAS[number] },
+): Promise<void> {
+  await using raw = new RawStdio(ws, { era, command: [...command, "stdio"], env });
+  await raw.open();
+  const { result } = await raw.request("tools/list", {});
+  assert.match(JSON.stringify(result?.tools), /"name":"search"/, raw.stderr);
+  const called = await raw.callTool("call", {
+    tool: "filesystem:read_file",
+    arguments: { path: "README.md" },
+  });
+  assert.match(JSON.stringify(called), /Hello from the workspace/);
+  raw.assertAnswered();
+  assert.equal((await raw.close()).code, 0);
+  assert.doesNotMatch(raw.stderr, /EVIL/);
+  await raw.watch.assertNothingLeft();
+}
+
+/** Asserts that no package of PML is missing. */
+async function assertComplete(ws: Workspace, { command, env }: Installed): Promise<void> {
+  const ran = await runPml(ws, ["install", "--offline-ready", "--json"], { command, env });
+  assert.equal(ran.code, 0, ran.stderr);
+  const { ready, failed } = JSON.parse(ran.stdout);
+  assert.ok(ready.some(({ name }: { readonly name: string }) => name === "tldts"));
+  assert.deepEqual(failed, []);
+}
+
+/** Asserts that a package which is removed from the cache is named by the error of a command. */
+async function assertNamesPackage(ws: Workspace, { command, env }: Installed): Promise<void> {
+  const npm = join(env.DENO_DIR ?? "", "npm");
+  for await (const { name } of Deno.readDir(npm)) {
+    await rm(join(npm, name, "yaml"), { recursive: true, force: true });
+  }
+  // The user's file is YAML.
+  await writeFile(join(ws.home, "config.yaml"), "limits:\n  children: 4\n");
+  const ran = await runPml(ws, ["list"], { command, env });
+  assert.equal(ran.code, 1, ran.stderr);
+  assert.match(ran.stderr, /error: UPSTREAM_DOWN: Cannot load the package "yaml/);
+  assert.match(ran.stderr, /pml install --offline-ready/);
+  assert.doesNotMatch(ran.stderr, /BUG/);
 }
 
 Deno.test("pml installs as a user installs it, and then works offline in a hostile folder", async (t) => {
@@ -81,19 +132,7 @@ Deno.test("pml installs as a user installs it, and then works offline in a hosti
 
   for (const era of ERAS) {
     await t.step(`it serves ${era}`, async () => {
-      await using raw = new RawStdio(ws, { era, command: [...command, "stdio"], env });
-      await raw.open();
-      const { result } = await raw.request("tools/list", {});
-      assert.match(JSON.stringify(result?.tools), /"name":"search"/, raw.stderr);
-      const called = await raw.callTool("call", {
-        tool: "filesystem:read_file",
-        arguments: { path: "README.md" },
-      });
-      assert.match(JSON.stringify(called), /Hello from the workspace/);
-      raw.assertAnswered();
-      assert.equal((await raw.close()).code, 0);
-      assert.doesNotMatch(raw.stderr, /EVIL/);
-      await raw.watch.assertNothingLeft();
+      await assertServes(ws, { era, command, env });
     });
   }
 
@@ -107,6 +146,15 @@ Deno.test("pml installs as a user installs it, and then works offline in a hosti
     server.assertClean();
   });
 
+  await t.step("it has every package that it loads later", async () => {
+    await assertComplete(ws, { command, env });
+  });
+
   outside.assertSilent();
   await ws.assertCanaries();
+
+  await t.step("a package that cannot be fetched is a network error with a hint", async () => {
+    const closed = { ...env, HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
+    await assertNamesPackage(ws, { command, env: closed });
+  });
 });

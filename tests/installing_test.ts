@@ -183,3 +183,41 @@ Deno.test("What a server wrote before it ended is told with the failure, and kep
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /Did you mean "boom"\?/);
 });
+
+Deno.test("pml install --offline-ready installs the packages of all servers, and names each failure and each server over HTTP", async () => {
+  await using npm = new FakeNpm({ tiny: { "1.0.0": npmServer('"it ran"') } });
+  await using ws = await makeWorkspace({
+    env: { NPM_CONFIG_USERCONFIG: npm.settings },
+    pml: {
+      permissions: { allow: ["tiny:*"] },
+      mcpServers: {
+        tiny: { command: "npx", args: ["-y", "tiny"] },
+        nope: { command: "npx", args: ["-y", "nope"] },
+        own: { command: "node", args: ["server.js"] },
+        web: { url: "http://127.0.0.1:9/mcp" },
+      },
+    },
+  });
+  const { code, stdout } = await runPml(ws, ["install", "--offline-ready", "--json"]);
+  const { ready, failed, online } = JSON.parse(stdout);
+  const servers = (parts: readonly { readonly kind: string; readonly name: string }[]) =>
+    parts.filter(({ kind }) => kind === "server").map(({ name }) => name);
+  assert.deepEqual([code, servers(ready), servers(failed), online], [1, ["tiny"], ["nope"], [
+    "web",
+  ]]);
+  assert.equal(failed[0].code, "UPSTREAM_DOWN");
+  assert.match(failed[0].message, /Cannot install "nope": .*404/);
+  const asked = npm.asked.length;
+  const ran = await runPml(ws, ["call", "tiny:tell"]);
+  assert.match(ran.stdout, /it ran/, ran.stderr);
+  assert.equal(npm.asked.length, asked, "installed again");
+});
+
+Deno.test("pml install wants a server or --offline-ready, and not both", async () => {
+  await using ws = await makeWorkspace();
+  for (const words of [[], ["tiny", "--offline-ready"]]) {
+    const { code, stderr } = await runPml(ws, ["install", ...words]);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /USAGE: Cannot install: .*\n {2}Write `pml install SERVER` or/);
+  }
+});

@@ -96,6 +96,15 @@ export class Finder implements AsyncDisposable {
     return this.#meaning?.lacking();
   }
 
+  /**
+   * Installs the library of the configured model if it is missing. Returns its name, or undefined
+   * if no model is configured.
+   */
+  async installLibrary(): Promise<string | undefined> {
+    await this.#follow();
+    return await this.#meaning?.installLibrary();
+  }
+
   /** Opens a model that is not configured yet; whoever asked closes it. */
   async model(folder: string): Promise<Meaning> {
     const { onRanked, machine, ...rest } = this.#options;

@@ -237,6 +237,12 @@ export class Machine implements AsyncDisposable {
     return await availableLayer({ wanted: osLayer, path, workspace });
   }
 
+  /** Returns the names of the configured servers whose command installs a package. */
+  async packaged(): Promise<readonly string[]> {
+    const programs = this.#config().servers.filter((own) => own.kind === "stdio");
+    return await this.programs.packaged(programs, this.closing);
+  }
+
   /** Installs the package that a server is, and gives its install scripts that did not run. */
   async scriptsOf(server: string): Promise<ServerScripts> {
     return await this.programs.scriptsOf(valuesOf(server, this.#options), this.closing);

@@ -154,6 +154,12 @@ export class Meaning implements Semantics, AsyncDisposable {
       `search of a client, has installed ${name} (${fileSize(downloadBytes)})`;
   }
 
+  /** Installs the library if it is missing, and returns its name. */
+  async installLibrary(): Promise<string> {
+    await this.#package.ready();
+    return EMBEDDER.name;
+  }
+
   /** Looks at the model as it is now, and whether it is the one that was first used. */
   async see(): Promise<SeenModel> {
     return await this.#pins.look(this.look());

@@ -73,6 +73,7 @@ export interface Typed {
   readonly follow?: boolean;
   readonly list?: boolean;
   readonly revoke?: boolean;
+  readonly offlineReady?: boolean;
 }
 
 /** What a command works with while PML is open. */

@@ -145,10 +145,13 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       options: { "--json": "only show it, as JSON" },
     },
     {
-      usage: "install <server>",
-      does: "install a server's package, and decide about its scripts",
-      options: { "--json": "run no script; show the packages that have some, as JSON" },
-      examples: ["pml install sqlite"],
+      usage: "install [server]",
+      does: "install a server's package, and decide about its scripts; or all for offline use",
+      options: {
+        "--json": "run no script; print the installed packages as JSON",
+        "--offline-ready": "fetch all that PML and your configuration load at their first use",
+      },
+      examples: ["pml install sqlite", "pml install --offline-ready"],
     },
     {
       usage: "login <server>",

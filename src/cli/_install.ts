@@ -1,5 +1,5 @@
 /**
- * `pml install`: installs the package of a server, and asks the person whether its install scripts
+ * `pml install`: installs the package of a server, and asks the user whether its install scripts
  * may run.
  *
  * @module
@@ -7,6 +7,8 @@
 
 import { quoted, visible } from "../core/json.ts";
 import { type CommandContext, record, type Shown, type Typed } from "./_command_context.ts";
+import { usage } from "./_failure.ts";
+import { installForOffline } from "./_offline.ts";
 import { askReply, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
 
@@ -16,10 +18,25 @@ type Machine = Awaited<ReturnType<CommandContext["app"]["callPath"]>>["machine"]
 const ONCE = "Its install scripts run once, now, and can use the network";
 const PINNED = "The package is pinned as they leave it.";
 
-/** Installs a package, and runs the install scripts that the person agrees to. */
-export async function install(
+/** Installs the package of a server, or with `--offline-ready` all that is fetched at its first use. */
+export async function install(at: CommandContext, typed: Typed): Promise<Shown> {
+  const { words: [server], offlineReady = false } = typed;
+  if (offlineReady === (server !== undefined)) {
+    const why = offlineReady ? "--offline-ready installs for all servers" : "no server is named";
+    throw usage(
+      `Cannot install: ${why}`,
+      "Write `pml install SERVER` or `pml install --offline-ready`",
+    );
+  }
+  return server === undefined
+    ? await installForOffline(at, typed)
+    : await installServer(at, { ...typed, server });
+}
+
+/** Installs a package, and runs the install scripts that the user agrees to. */
+async function installServer(
   { app, signal }: CommandContext,
-  { words: [server = ""], json }: Typed,
+  { server, json }: Typed & { readonly server: string },
 ): Promise<Shown> {
   const { machine } = await app.callPath();
   const { installed, waiting, layer, run } = await machine.scriptsOf(server);

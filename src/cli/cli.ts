@@ -9,6 +9,17 @@
  * 2 for wrong usage or a broken configuration.
  */
 export async function main(args: readonly string[]): Promise<number> {
+  try {
+    return await run(args);
+  } catch (error) {
+    const { report } = await import("./_failure.ts").catch(() => {
+      throw error; // this file cannot be loaded, either
+    });
+    return report(error, args);
+  }
+}
+
+async function run(args: readonly string[]): Promise<number> {
   const said = args.join(" ");
   // Each client start comes through here, so code that only people need is not loaded.
   if (said === "stdio") {
@@ -23,6 +34,6 @@ export async function main(args: readonly string[]): Promise<number> {
     const { help } = await import("./_help.ts");
     return await help();
   }
-  const { run } = await import("./_program.ts");
-  return await run(args);
+  const program = await import("./_program.ts");
+  return await program.run(args);
 }

@@ -226,7 +226,7 @@ export async function parseJson(text: string, path: string): Promise<unknown> {
   return (await parseJsonc(text, (offset, { found, wanted }) => {
     throw bad(shownPlace(path, placeAt(text, offset)), `found ${found}, wanted ${wanted}`);
   }).catch((error) => {
-    throw error instanceof PmlError ? error : bad(path, "it is too deep");
+    throw error instanceof RangeError ? bad(path, "it is too deep") : error;
   }))?.value;
 }
 

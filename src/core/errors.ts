@@ -107,9 +107,14 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Returns a `PmlError` unchanged. Turns any other error into a `PmlError` with the code BUG. */
+/**
+ * Returns a `PmlError` unchanged. Turns any other error into a `PmlError`: UPSTREAM_DOWN for a
+ * package that cannot be fetched, OVERLOADED for a full disk and the like, otherwise BUG.
+ */
 export function asPmlError(error: unknown): PmlError {
   if (error instanceof PmlError) return error;
+  const failure = loadFailure(error);
+  if (failure !== undefined) return failure;
   const said = messageOf(error);
   const [, hint] = OF_SYSTEM.find(([pattern]) => pattern.test(said)) ?? [];
   return new PmlError(
@@ -118,6 +123,46 @@ export function asPmlError(error: unknown): PmlError {
     {
       cause: error,
       hint: hint ?? "This is a bug in PML: please report it with the log of stderr",
+    },
+  );
+}
+
+/** The messages of Deno for packages of npm and files that it can neither fetch nor find in its cache. */
+const OF_PACKAGE = [
+  /^Failed caching npm package '([^']+)'/,
+  /^Failed loading \S+ for package "([^"]+)"/,
+  /^npm package not found in cache: "([^"]+)"/,
+];
+const OF_FILE = [
+  /^Import '([^']+)' failed/,
+  /^Specifier not found in cache: "([^"]+)"/,
+  /^JSR package manifest for '([^']+)' failed to load/,
+];
+
+/**
+ * Returns a `PmlError` `UPSTREAM_DOWN` for a failed `import()` of a package, or of a file of PML,
+ * that Deno had to fetch. Returns undefined for any other error.
+ */
+function loadFailure(error: unknown): PmlError | undefined {
+  if (!(error instanceof TypeError) || Reflect.get(error, "code") !== "ERR_MODULE_NOT_FOUND") {
+    return undefined;
+  }
+  const { message } = error;
+  const nameIn = (patterns: readonly RegExp[]) =>
+    patterns.map((pattern) => pattern.exec(message)?.[1]).find((name) => name !== undefined);
+  const name = nameIn(OF_PACKAGE);
+  const file = name === undefined ? nameIn(OF_FILE) : undefined;
+  if (name === undefined && file === undefined) return undefined;
+  // Deno lists the causes in numbered lines; the first one contains the others.
+  const [, cause = message] = message.split(/\n *(?:\d+: )?/);
+  return new PmlError(
+    "UPSTREAM_DOWN",
+    `Cannot load the ${name === undefined ? "file" : "package"} "${name ?? file}": ${cause}`,
+    {
+      cause: error,
+      hint: name === undefined
+        ? "Connect to the network and install PML again: its install line fetches all files"
+        : "Connect to the network, run `pml install --offline-ready`, and start PML again",
     },
   );
 }

@@ -18,3 +18,34 @@ Deno.test("asPmlError() takes a full disk and its like for no bug, and says what
   }
   assert.equal(asPmlError(new TypeError("x is not a function")).code, "BUG");
 });
+
+Deno.test("asPmlError() takes a package that cannot be fetched for a network error with a hint", () => {
+  const failed = (message: string) =>
+    asPmlError(Object.assign(new TypeError(message), { code: "ERR_MODULE_NOT_FOUND" }));
+  const sent = "error sending request for url (https://npm.example/x): client error (Connect)";
+  // The messages of Deno 2.9.6.
+  const packages = [
+    `Failed caching npm package 'x@1.0.0'\n    0: ${sent}\n    1: client error (Connect)`,
+    `Failed loading https://npm.example/x for package "x@1.0.0"\n    0: ${sent}`,
+  ];
+  for (const message of packages) {
+    const { code, message: shown, hint } = failed(message);
+    assert.deepEqual([code, shown], [
+      "UPSTREAM_DOWN",
+      `Cannot load the package "x@1.0.0": ${sent}`,
+    ]);
+    assert.match(hint ?? "", /pml install --offline-ready/);
+  }
+  const files = [
+    `Import 'https://jsr.example/_a.ts' failed.\n    0: ${sent}`,
+    'Specifier not found in cache: "https://jsr.example/_a.ts", --cached-only is specified.',
+  ];
+  for (const message of files) {
+    const { code, message: shown, hint } = failed(message);
+    assert.equal(code, "UPSTREAM_DOWN");
+    assert.match(shown, /^Cannot load the file "https:\/\/jsr\.example\/_a\.ts": /);
+    assert.match(hint ?? "", /install PML again/);
+  }
+  assert.equal(failed('Module not found "file:///a.ts".').code, "BUG");
+  assert.equal(asPmlError(new TypeError(packages[0])).code, "BUG");
+});

@@ -19,7 +19,12 @@ import { denialIn } from "./_denial.ts";
 import { takesFromFolder } from "./_folder_code.ts";
 import { grantedPrograms } from "./_granted_programs.ts";
 import { type NewestVersion, newestVersion } from "./_newest.ts";
-import { type PackageCommand, packageCommand } from "./_package_command.ts";
+import {
+  type PackageCommand,
+  packageCommand,
+  packageIfAny,
+  type WrittenCommand,
+} from "./_package_command.ts";
 import type { ScriptConfinement } from "./_script_reach.ts";
 import { type ScriptedPackage, scriptsHint } from "./_scripts.ts";
 import { serverReach } from "./_server_reach.ts";
@@ -124,6 +129,11 @@ export class Launch {
     return runsContainers(plainCommand(server))
       ? { ...environment, ...containerEnvironment }
       : environment;
+  }
+
+  /** Returns the names of those servers whose command installs a package. */
+  packaged(servers: readonly WrittenCommand[]): readonly string[] {
+    return servers.filter((server) => packageIfAny(server) !== undefined).map(({ name }) => name);
   }
 
   /** Installs the package of a server, and returns its packages with scripts that did not run. */

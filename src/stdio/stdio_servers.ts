@@ -89,6 +89,14 @@ export class StdioServers {
     return await (await this.#launching(closing)).scriptsOf(server);
   }
 
+  /** Returns the names of those servers whose command installs a package. */
+  async packaged(
+    servers: readonly StdioDefinition[],
+    closing: AbortSignal,
+  ): Promise<readonly string[]> {
+    return (await this.#launching(closing)).packaged(servers);
+  }
+
   /** Looks up the newest version of a server's package; undefined if npm has no such package. */
   async newestOf(server: NamedPackage, closing: AbortSignal): Promise<NewestPackage | undefined> {
     return await (await this.#launching(closing)).newestOf(server);

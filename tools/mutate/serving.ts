@@ -315,7 +315,7 @@ export const SERVING: readonly Mutant[] = [
     name: "import-deep",
     guard: "A client's file that nests too deep is named",
     file: "src/config/clients.ts",
-    find: 'throw error instanceof PmlError ? error : bad(path, "it is too deep");',
+    find: 'throw error instanceof RangeError ? bad(path, "it is too deep") : error;',
     put: "throw error;",
     test: "tests/attacks/pm_import_test.ts",
     filter: "pml import says of which file it is that nests too deep, and calls it no bug",

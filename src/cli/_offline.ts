@@ -1,0 +1,111 @@
+/**
+ * `pml install --offline-ready`: fetches in advance what is otherwise fetched at its first use.
+ *
+ * @module
+ */
+
+import { counted } from "../core/amounts.ts";
+import { asPmlError } from "../core/errors.ts";
+import { visible } from "../core/json.ts";
+import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { tell } from "./out.ts";
+
+/** The packages of npm that PML imports. Most of them are loaded only when they are needed. */
+export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
+  "@modelcontextprotocol/server": () => import("@modelcontextprotocol/server"),
+  "canonicalize": () => import("canonicalize"),
+  "commander": () => import("commander"),
+  "es-module-lexer": () => import("es-module-lexer"),
+  "jsonc-parser": () => import("jsonc-parser"),
+  "negotiator": () => import("negotiator"),
+  "oauth4webapi": () => import("oauth4webapi"),
+  "re2js": () => import("re2js"),
+  "smol-toml": () => import("smol-toml"),
+  "tldts": () => import("tldts"),
+  "yaml": () => import("yaml"),
+};
+
+/** Something to fetch. `get` returns quickly if it is there. */
+interface Part {
+  readonly kind: "package of PML" | "server" | "library of the search model";
+  readonly name: string;
+  readonly get: () => Promise<unknown>;
+}
+
+/** A part that could not be fetched. */
+interface Failure extends Pick<Part, "kind" | "name"> {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
+/**
+ * Fetches PML's own packages, and what the configuration uses: packages and modules of servers, and
+ * the library of the search model. A failure does not stop the rest.
+ */
+export async function installForOffline(at: CommandContext, { json }: Typed): Promise<Shown> {
+  const ready: Pick<Part, "kind" | "name">[] = [];
+  const failed: Failure[] = [];
+  for (const { kind, name, get } of await partsOf(at)) {
+    at.signal.throwIfAborted();
+    try {
+      if (!json && kind !== "package of PML") tell(`Fetching the ${kind} ${name}`);
+      await get();
+      ready.push({ kind, name });
+    } catch (error) {
+      const { code, message, hint } = asPmlError(error);
+      failed.push({ kind, name, code, message, hint });
+    }
+  }
+  const online = onlineServers(at);
+  const value = { ready, failed, online };
+  const own = ready.filter(({ kind }) => kind === "package of PML");
+  const lines = [
+    `ready   ${counted(own.length, "package")} of PML`,
+    ...ready.filter((part) => !own.includes(part)).map(({ kind, name }) =>
+      `ready   ${name} (${kind})`
+    ),
+    ...failed.map(({ name, code, message, hint = "" }) =>
+      `failed  ${name}: ${code}: ${visible(message, 1_000)}${hint && `\n        ${hint}`}`
+    ),
+    ...online.map((name) => `online  ${name} (server over HTTP: it always needs the network)`),
+  ];
+  const note = failed.length === 0 ? "Everything else works without a network now" : "";
+  return { value, text: lines.join("\n"), note, code: failed.length === 0 ? 0 : 1 };
+}
+
+async function partsOf({ app }: CommandContext): Promise<readonly Part[]> {
+  const { machine } = await app.callPath();
+  const finder = await app.finder();
+  const { model } = app.config();
+  const registered = app.servers.states().filter(({ origin, kind, state }) =>
+    origin === "registry" && !isOnline(kind) && state !== "blocked"
+  );
+  const server = (name: string, get: Part["get"]): Part => ({ kind: "server", name, get });
+  return [
+    ...Object.entries(PACKAGES).map(([name, get]): Part => ({
+      kind: "package of PML",
+      name,
+      get,
+    })),
+    ...(await machine.packaged()).map((name) => server(name, () => machine.scriptsOf(name))),
+    // The server of a registry is approved already, so it may start.
+    ...registered.map(({ name }) => server(name, () => app.servers.load(name))),
+    ...(model === undefined ? [] : [
+      {
+        kind: "library of the search model",
+        name: model,
+        get: () => finder.installLibrary(),
+      } satisfies Part,
+    ]),
+  ];
+}
+
+/** Returns the names of the servers that always need a network. */
+function onlineServers({ app }: CommandContext): readonly string[] {
+  return app.servers.states().filter(({ kind }) => isOnline(kind)).map(({ name }) => name);
+}
+
+function isOnline(kind: string): boolean {
+  return kind === "http" || kind === "cloud";
+}
