@@ -125,7 +125,7 @@ export class App implements AsyncDisposable {
   readonly metrics: Metrics = new Metrics();
   /** The roots of the client of `pml stdio`. */
   readonly clientRoots: ClientRoots = new ClientRoots();
-  /** Asks the client of `pml stdio` what servers ask outside of calls. */
+  /** Passes questions of servers outside of calls to the client of `pml stdio`. */
   readonly clientQuestions: ClientQuestions = new ClientQuestions({
     gateway: () => this.gateway(),
     capabilities: () => this.servers.able,
@@ -309,7 +309,7 @@ export class App implements AsyncDisposable {
 
   /**
    * Reads the approved instructions of servers that were listed here before. With `full_proxy` they
-   * are part of what a client is told at once.
+   * are part of PML's own, which a client gets at once.
    */
   async recallInstructions(): Promise<void> {
     if (this.config().gateway.exposure !== "full_proxy") return;

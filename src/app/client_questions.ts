@@ -1,5 +1,6 @@
 /**
- * What servers ask while no call is under way. Only a client that has its PML for itself is asked.
+ * Questions of servers while no call is under way. Only a client that has its PML for itself is
+ * asked.
  *
  * @module
  */
@@ -11,7 +12,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 
 /** The options of `ClientQuestions`. */
 export interface ClientQuestionsOptions {
-  /** Returns the gateway, which has the rules judge what servers ask. */
+  /** Returns the gateway, which has the rules judge questions of servers. */
   readonly gateway: () => Promise<Pick<Gateway, "asking">>;
   /** Returns the capabilities of the client. */
   readonly capabilities: () => JsonObject;
@@ -45,7 +46,7 @@ export class ClientQuestions {
     this.#ask = ask;
   }
 
-  /** Asks the client what a server asks; undefined if there is no such client. */
+  /** Passes a question of a server to the client; undefined if there is no such client. */
   get asked(): ((asked: ServerRequest) => Promise<JsonObject>) | undefined {
     const ask = this.#ask;
     return ask && ((asked) => this.#pass(asked, ask));

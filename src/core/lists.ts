@@ -43,7 +43,7 @@ export interface ListItem {
 }
 
 /**
- * The name of an item in a list of tools that stands for the instructions of its server, which are
+ * The name of the item in a list of tools that contains the instructions of the server. So they are
  * cached and pinned like a definition. It is no valid name of a tool.
  */
 export const INSTRUCTIONS = "@instructions";

@@ -147,7 +147,7 @@ export class Exchange implements Disposable {
     }, work);
   }
 
-  /** Returns how a client is asked: what servers ask, and PML's own questions. */
+  /** Returns the functions that ask a client: questions of servers, and PML's own. */
   asking(
     { askClient, capabilities }: Pick<RelayOptions, "askClient" | "capabilities">,
   ): Required<Pick<Meanwhile, "onAsk" | "onQuestion">> {

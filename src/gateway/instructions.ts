@@ -11,12 +11,12 @@ import type { ServerState } from "./servers.ts";
 const MAX_BYTES = 2_000;
 const LINE_MAX = 120;
 
-/** Returns what a server tells models, as lines that nobody takes for PML's. */
+/** Returns the instructions of a server, indented so that they do not look like PML's lines. */
 export function instructionLines(server: string, text: string): string {
   return `Instructions of ${server}:\n    ${inset(text.trim(), Infinity)}`;
 }
 
-/** Returns the beginning of what a server tells models, in one line. */
+/** Returns the beginning of the instructions of a server, in one line. */
 export function instructionLine(server: string, text: string): string {
   const start = `Instructions of ${server}: `;
   return `${start}${cut(text.replaceAll(/\s+/g, " ").trim(), LINE_MAX - start.length)}`;

@@ -47,7 +47,7 @@ export async function readList(
   let cursor: Json | undefined;
   let length = 0;
   for (let page = 0;; page++) {
-    // What a list lacks would count as removed until the server reports a change.
+    // Missing tools would count as removed until the server reports a change.
     if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
     const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
       if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };

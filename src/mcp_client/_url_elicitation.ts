@@ -33,9 +33,9 @@ export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
  */
 export function urlElicitationLines(error: unknown): string {
   return urlElicitationsOf(error).map(({ url, message }) => {
-    const said = textOf(message) && ` (${quoted(textOf(message), SHOWN_MAX)})`;
+    const quote = textOf(message) && ` (${quoted(textOf(message), SHOWN_MAX)})`;
     const address = visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX);
-    return `\nThe server wants this page opened: ${address}${said}`;
+    return `\nThe server wants this page opened: ${address}${quote}`;
   }).join("");
 }
 

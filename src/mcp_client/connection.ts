@@ -49,7 +49,7 @@ export interface ConnectionOptions {
   /** Aborts when the start is given up. */
   readonly closing: AbortSignal;
   readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
-  /** Asks the client what the server asks while no call is under way. */
+  /** Passes a question of the server to the client while no call is under way. */
   readonly onAsk?: UpstreamEvents["asked"];
   /** Receives notifications that belong to no request: of changes, and log messages. */
   readonly onNotification: (method: string, params: JsonObject) => void;

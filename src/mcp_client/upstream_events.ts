@@ -21,8 +21,8 @@ export interface UpstreamEvents {
   /** Receives the params of the notification that the person has finished with a page. */
   readonly elicited: (params: JsonObject) => void;
   /**
-   * Asks the client what a server asks while no call is under way; undefined if there is more than
-   * one client.
+   * Passes a question of a server to the client while no call is under way; undefined if there is
+   * more than one client.
    */
   readonly asked?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
 }

@@ -38,7 +38,7 @@ export class ListedDefinitions {
     return source === pinned.source ? memberOf(tools, tool) : undefined;
   }
 
-  /** Returns the names of what a server ever listed. */
+  /** Returns the names of all tools that a server ever listed. */
   names(server: string): readonly string[] {
     return Object.keys(this.#of(server).tools);
   }

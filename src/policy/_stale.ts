@@ -101,7 +101,7 @@ export async function staleTool(
 }
 
 function subjectOf(server: string, { name }: ToolDefinition): string {
-  if (name === INSTRUCTIONS) return `What ${quoted(server)} tells models (its instructions)`;
+  if (name === INSTRUCTIONS) return `The text "instructions" of ${quoted(server)}`;
   return `The tool ${quoted(name)} of ${quoted(server)}`;
 }
 

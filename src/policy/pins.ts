@@ -218,7 +218,7 @@ export class Pins {
     return changed;
   }
 
-  /** Returns the names of what a server ever listed here: its tools, and `INSTRUCTIONS`. */
+  /** Returns the names of all tools that a server ever listed here, and `INSTRUCTIONS`. */
   listedBy(server: string): readonly string[] {
     return this.#listed.names(server);
   }
@@ -253,7 +253,7 @@ export class Pins {
     return isSame ? undefined : first;
   }
 
-  /** Returns what a server listed first. Instructions that came later are a change of none. */
+  /** Returns the first definition of a tool. Instructions that came later are a change of none. */
   #firstOf(identity: ServerIdentity, name: string): ToolDefinition | undefined {
     const first = this.#listed.first(identity, name);
     const isLate = name === INSTRUCTIONS && this.#listed.names(identity.name).length > 0;

@@ -8,9 +8,10 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { onAbort, soon } from "../io/waiting.ts";
 
-/** What is sent with a request, and how long the client may take to answer. */
+/** The options of a request to a client. */
 export interface ClientRequestOptions {
   readonly params?: JsonObject;
+  /** How long the client may take to answer. */
   readonly ms: number;
   readonly signal?: AbortSignal | undefined;
 }
