@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
+import { type ListItem, withInstructions } from "../core/lists.ts";
 import { serverDouble } from "../core/_server_double_test.ts";
 import type { Server } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { ToolDefinition } from "../core/tool.ts";
+import type { Policy } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Servers } from "./servers.ts";
 import { instructions, serverLine } from "./instructions.ts";
@@ -105,6 +107,40 @@ Deno.test("Servers tells of the tools that the catalog did not take", async () =
   const [state] = servers.states();
   assert.equal(state?.tools, 1);
   assert.match(state?.why ?? "", /^left out "t": /);
+});
+
+Deno.test("instructionsIn() leaves out servers that are denied or may not run", async () => {
+  let [denied, blocked, toolset] = ["", false, false];
+  const judge = (id: string) =>
+    id === denied ? { kind: "deny", rule: id, source: "test" } : { kind: "ask" };
+  const policy = { now: { judge } } as unknown as Pick<Policy, "disabledIn" | "forbidden" | "now">;
+  const servers = new Servers({
+    catalog: new Catalog(),
+    waitMs: () => 20,
+    onChange: () => {},
+    policy,
+  });
+  const tools = withInstructions(TOOLS as unknown as ListItem[], "Call t first");
+  servers.replace([
+    source("s", {
+      list: () => Promise.resolve(tools),
+      blocked: () => blocked ? "not trusted" : undefined,
+    }),
+  ]);
+  await servers.prepare();
+  const shown = () => {
+    const toolsetFor = toolset ? () => undefined : undefined;
+    return [...servers.instructionsIn({ exposure: "full_proxy", toolsetFor }).values()];
+  };
+  assert.deepEqual(shown(), ["Call t first"]);
+  assert.equal(servers.instructionsIn({ exposure: "meta_only", toolsetFor: undefined }).size, 0);
+  for (denied of ["s:t", "s:@tools"]) assert.deepEqual(shown(), [], denied);
+  denied = "";
+  blocked = true;
+  assert.deepEqual(shown(), []);
+  blocked = false;
+  toolset = true;
+  assert.deepEqual(shown(), []);
 });
 
 Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
