@@ -11,6 +11,7 @@ import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
 import { formOf, takesHttp } from "../src/cli/_client_form.ts";
 import { type ClientName, CLIENTS } from "../src/config/clients.ts";
+import { LIMITS } from "../src/config/limits.ts";
 import { assertError } from "./cli_greeter.ts";
 import { claudeCode, HOME_FILES, KEYS } from "./client_files.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -370,6 +371,16 @@ Deno.test("pml init makes Claude Code and Codex wait for PML, Codex in the user'
   assert.match(await Deno.readTextFile(join(home, ".codex/config.toml")), /^required = true$/m);
   const own = await serversIn(join(home, ".claude.json"), ["mcpServers"]);
   assert.equal((own.pml as Record<string, unknown>).alwaysLoad, true);
+});
+
+Deno.test("pml init makes Cline wait for longer than PML lets a call run", async () => {
+  await using ws = await makeWorkspace({ files: { "package.json": "{}" } });
+  await runPml(ws, ["init", "--client", "cline", "--yes"]);
+  const [file, ...at] = OWN.cline;
+  const { pml } = await serversIn(join(homeOf(ws), file), at);
+  const { timeout } = pml as { readonly timeout?: number };
+  const [callMs] = LIMITS.callMs;
+  assert.ok(Number(timeout) * 1_000 > callMs, `${timeout} seconds`);
 });
 
 Deno.test("pml init prints the next step of each client that it connected", async () => {

@@ -97,6 +97,10 @@ function stdioEntry(client: ClientName, command: string): ClientEntryValue {
     case "claude-code":
       // Without it a first turn in the usual mode of deferred tools has no tool of PML.
       return { type: "stdio", command, args, alwaysLoad: true };
+    case "cline":
+      // In seconds. Without it Cline ends a server that does not answer within 3 s, and a call after
+      // 60 s. PML's own deadline of a call (`limits.call_ms`) is a minute shorter.
+      return { command, args, timeout: 660 };
     case "copilot":
       return { type: "local", command, args, tools: ["*"] };
     case "continue":
