@@ -85,13 +85,16 @@ Deno.test("pml init --yes trusts no file that it found, and replaces no other se
   assert.equal(JSON.parse((await runPml(ws, ["trust", "--json"])).stdout).trusted, false);
 });
 
-Deno.test("pml init asks for no key; pml key set keeps one in the PML home, unseen", async () => {
+Deno.test("pml init asks once for the key of the cloud, Enter goes on without; pml key set keeps one, unseen", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const key = "ac_secret_0123456789";
-  const init = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"]] });
+  const typed = [[/Add PML.*no/, "y"], [/PML_API_KEY.*Enter/, ""]] as const;
+  const init = await runPmlOnTerminal(ws, ["init"], { typed });
   assert.equal(init.code, 0, init.stdout);
-  assert.doesNotMatch(init.stdout, /API_KEY|[Kk]ey/);
   await assert.rejects(Deno.stat(`${ws.home}/api_key`), Deno.errors.NotFound);
+  const again = await runPmlOnTerminal(ws, ["init"]);
+  assert.equal(again.code, 0, again.stdout);
+  assert.doesNotMatch(again.stdout, /API_KEY/);
   const ran = await runPmlOnTerminal(ws, ["key", "set"], {
     typed: [["PML_API_KEY", `x\x7f${key}`]],
   });
@@ -105,12 +108,39 @@ Deno.test("pml init asks for no key; pml key set keeps one in the PML home, unse
   assert.ok(!doctor.stdout.includes(key));
 });
 
+Deno.test("pml init keeps the key of the cloud that is typed, or with --key read from stdin, and shows none", async () => {
+  const key = "ac_secret_0123456789";
+  const ways = [
+    (ws: Workspace) =>
+      runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"], ["PML_API_KEY", key]] }),
+    (ws: Workspace) =>
+      runPmlOnTerminal(ws, ["init", "--yes", "--key"], { typed: [["PML_API_KEY", key]] }),
+    (ws: Workspace) => runPml(ws, ["init", "--yes", "--key"], { stdin: `${key}\n` }),
+  ];
+  for (const init of ways) {
+    await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
+    const { code, stdout, stderr } = await init(ws);
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stdout, /PML_API_KEY: kept in your PML home/);
+    assert.ok(!(stdout + stderr).includes(key), "the key is shown");
+    assert.equal(await Deno.readTextFile(`${ws.home}/api_key`), `${key}\n`);
+    for (const text of Object.values(await listing(ws))) assert.ok(!text.includes(key));
+  }
+  await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" }, env: { PML_API_KEY: key } });
+  const known = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "y"]] });
+  assert.equal(known.code, 0, known.stdout);
+  assert.doesNotMatch(known.stdout, /API_KEY/);
+  await using dry = await makeWorkspace({ files: { ".mcp.json": "{}" } });
+  assert.equal((await runPml(dry, ["init", "--key", "--dry-run"], { stdin: key })).code, 0);
+  await assert.rejects(Deno.stat(`${dry.home}/api_key`), Deno.errors.NotFound);
+});
+
 Deno.test("pml init that is broken off, or declined, leaves the client's file", async () => {
   await using ws = await makeWorkspace({ files: { ".mcp.json": "{}" } });
   const off = await runPmlOnTerminal(ws, ["init"], { typed: [[/Add PML.*no/, "\x03"]] });
   assert.notEqual(off.code, 0);
   assert.deepEqual(Object.keys(await listing(ws)), [".mcp.json"]);
-  const typed = [[/Add PML.*no/, "no"]] as const;
+  const typed = [[/Add PML.*no/, "no"], [/PML_API_KEY.*Enter/, ""]] as const;
   assert.equal((await runPmlOnTerminal(ws, ["init"], { typed })).code, 0);
   assert.equal(await Deno.readTextFile(ws.file(".mcp.json")), "{}");
 });

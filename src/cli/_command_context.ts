@@ -46,7 +46,8 @@ export interface Typed {
   readonly wizard?: boolean;
   readonly host?: string;
   readonly port?: string;
-  readonly key?: string;
+  /** The file of the TLS key of `pml serve`; whether `pml init` keeps a key. */
+  readonly key?: string | boolean;
   readonly cert?: string;
   readonly tokenEnv?: string;
   readonly allowOrigin?: readonly string[];

@@ -22,9 +22,11 @@ import {
 import { nextStep } from "./_client_steps.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { usage } from "./_failure.ts";
+import { CLOUD, keep } from "./_key.ts";
 import { make } from "./_import_file.ts";
 import { importServers } from "./_import.ts";
-import { isTerminal } from "./_terminal.ts";
+import { askSecret, isTerminal } from "./_terminal.ts";
+import { readAll } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
 const SERVE =
@@ -51,6 +53,9 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
     );
   }
   const asking = { ...at, ask: !yes, dry };
+  const isKeyWanted = typed.key === true && !dry;
+  // Only the first setup of a workspace asks.
+  const isKeyOffered = asking.ask && !dry && isProject && isNew(at.app);
   // All files are read and checked before one is written.
   const setups = [];
   for (const each of clients) {
@@ -59,6 +64,8 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const steps: Step[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
+  const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
+  if (keyStep !== undefined) steps.push(keyStep);
   const offer = await offered(asking, clients);
   const next = setups.filter((_, at) => steps[at]?.todo === undefined)
     .map((setup) => nextStep(setup, root));
@@ -72,6 +79,21 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
       ...http ? [SERVE] : [],
     ].join("\n"),
   };
+}
+
+/** Returns whether neither the workspace is set up nor a key for the cloud is known. */
+function isNew(app: App): boolean {
+  return app.loaded().workspace.file === undefined && app.keys.cloud() === undefined;
+}
+
+/** Keeps the key of the cloud, typed unseen or read from stdin. An empty answer keeps none. */
+async function keepCloudKey(at: CommandContext): Promise<Step | undefined> {
+  const value = isTerminal()
+    ? await askSecret(`${CLOUD}, for tools in the cloud (Enter goes on without it)`, at.signal)
+    : (await readAll()).replace(/\r?\n$/, "");
+  if (!value) return undefined;
+  await keep(at, CLOUD, value);
+  return { path: CLOUD, changed: true, said: "kept in your PML home, readable for you alone" };
 }
 
 /**

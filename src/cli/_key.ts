@@ -32,7 +32,7 @@ import { agrees, askSecret, isTerminal, needPerson } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 
 /** The key of the cloud account, which has a file of its own. */
-const CLOUD = "PML_API_KEY";
+export const CLOUD = "PML_API_KEY";
 const NAME = /^[A-Za-z_]\w*$/;
 /** Printable characters; lines are allowed, because a key may be a PEM text. */
 const VALUE = /^[^\p{Cc}]*(?:\r?\n[^\p{Cc}]*)*$/u;

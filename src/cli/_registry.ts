@@ -27,7 +27,7 @@ export async function registry(typed: Typed): Promise<number> {
   }
   const path = folderOf(folder);
   const port = portOf(typed.port ?? PORT, HOW);
-  const privateKey = typed.key === undefined ? undefined : keyOf(typed.key, path);
+  const privateKey = typeof typed.key === "string" ? keyOf(typed.key, path) : undefined;
   using signals = new Signals();
   const { signal } = signals;
   const { openApp } = await import("../app/app.ts");

@@ -86,7 +86,8 @@ function show(
 
 /** Returns where to listen. Throws USAGE if that is not safe. */
 function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "names"> {
-  const { host = HOST, cert, key, behindProxy = false, allowHost = [], allowOrigin = [] } = typed;
+  const { host = HOST, cert, behindProxy = false, allowHost = [], allowOrigin = [] } = typed;
+  const key = typeof typed.key === "string" ? typed.key : undefined;
   const refuse = (why: string, hint = HOW) =>
     usage(`Cannot serve at ${quoted(host)}: ${why}`, hint);
   const port = portOf(typed.port ?? PORT, HOW);

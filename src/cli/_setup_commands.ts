@@ -20,8 +20,9 @@ export const SETUP_COMMANDS: readonly CommandRow[] = [
       "--dry-run": "only show it",
       "--undo": "put the files of clients back as they were",
       "--http": "have them use `pml serve`",
+      "--key": "keep a key for cloud tools: typed unseen, or read from stdin",
     },
-    examples: ["pml init --client cursor,zed", "pml init --client --dry-run"],
+    examples: ["pml init --client cursor,zed", "pml init --client --dry-run", "pml init --key"],
   },
   {
     usage: "update",
