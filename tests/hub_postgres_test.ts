@@ -65,6 +65,7 @@ Deno.test("A backup of one store is restored to the other with all that a hub ke
   await using hub = await spawnHub();
   const acme = await hub.key("acme");
   const gone = await hub.key("gone");
+  await hub.key("acme", "--client");
   const published = [moduleOffer("acme", "1.0.0"), moduleOffer("acme", "1.1.0"), CALLING]
     .concat(Array.from({ length: 40 }, (_, at) => moduleOffer(`acme.n${at}`, "1.0.0", `${at}`)));
   for (const offer of published) {
@@ -113,8 +114,8 @@ Deno.test("A backup of one store is restored to the other with all that a hub ke
 /** Returns all rows of the file of a store, but for the times of its migrations. */
 function contentOf(path: string): Readonly<Record<string, unknown>> {
   using db = new DatabaseSync(path, { readOnly: true });
-  const names = ["blobs", "servers", "capabilities", "tags", "newest", "keys", "namespaces"];
-  return Object.fromEntries([...names, "waiting", "follows"].map((name) => {
+  const names = ["blobs", "servers", "capabilities", "tags", "newest", "keys", "key_records"];
+  return Object.fromEntries([...names, "namespaces", "waiting", "follows"].map((name) => {
     const rows = db.prepare(`SELECT * FROM ${name}`).all().map(({ id, ...row }) =>
       JSON.stringify(name === "newest" ? row : { id, ...row })
     );

@@ -51,7 +51,7 @@ Deno.test("Without a key that is valid nothing is published, and a revoked one e
   }
   assert.equal((await put(url, key, offer)).status, 201);
   const listed = await hub.run("key", "list");
-  assert.match(listed.stdout, new RegExp(`^${id} +acme +since \\S+ +valid\n$`));
+  assert.match(listed.stdout, new RegExp(`^${id} +publisher +acme +since \\S+ +valid\n$`));
   assert.ok(!listed.stdout.includes(key));
   // It is revoked while versions are on their way: what is told as published is there, and nothing
   // is published after the command has ended.

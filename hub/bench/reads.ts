@@ -134,11 +134,11 @@ async function published(port: number, key: string): Promise<readonly number[]> 
 
 async function measured(name: string, { open, args, env }: Place): Promise<void> {
   console.log(`\n${name}`);
-  const { id, key, hash } = newKey();
+  const { id, key, hash } = newKey("publisher");
   {
     await using store = await open();
     await fill(store);
-    await store.desk.addKey({ id, owner: "bench", hash });
+    await store.desk.addKey({ id, owner: "bench", hash, kind: "publisher" });
   }
   const mod = decodeURIComponent(new URL("../mod.ts", import.meta.url).pathname);
   const serve = [mod, "serve", "--port", "0", "--json", "--rate", "999999"];

@@ -167,6 +167,7 @@ export class Machine implements AsyncDisposable {
         const url = this.#config().cloud?.url;
         return { url: url ?? CLOUD_URL, isNamed: url !== undefined };
       },
+      key: () => options.keys.cloud()?.value,
       warn: (message) => log.warn(message),
     });
     policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));

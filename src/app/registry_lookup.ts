@@ -6,6 +6,8 @@
 
 import type { Log } from "../audit/log.ts";
 import type { ServerLike } from "../config/company.ts";
+import { hubAddress } from "../config/config.ts";
+import type { Keys } from "../config/keys.ts";
 import type { RegistryEntry } from "../config/registries.ts";
 import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
@@ -24,6 +26,7 @@ const COMPARED_MS = 4_000;
 
 /** What looking servers up needs. */
 export interface RegistryLookupOptions extends NetworkOptions {
+  readonly keys: Pick<Keys, "get" | "cloud">;
   readonly pins: Pins;
   readonly log: Log;
   /** Tells whether a name stands for something else here, so that no registry learns it. */
@@ -173,7 +176,7 @@ export class RegistryLookup implements Disposable {
   }
 
   #opened(): Registries {
-    const { policy, pins, log, redactor, isOther } = this.#options;
+    const { policy, keys, pins, log, redactor, isOther } = this.#options;
     const { environment } = policy.now.loaded;
     this.#places = policy.now.config.registries;
     const token = (name: string) => {
@@ -181,11 +184,16 @@ export class RegistryLookup implements Disposable {
       if (value !== undefined) redactor.register(value);
       return value;
     };
+    // The key of the account goes to the hub that the user named, and to no other registry.
+    const ofHub = (url: string) => {
+      const isHub = () => isHubRegistry(url, policy.now.config.cloud?.url);
+      return { isHub, token: () => isHub() ? keys.cloud()?.value : undefined };
+    };
     return new Registries({
       places: this.#places.map(({ url, tokenEnv, publicKey, isDefault }) => ({
         source: sourceOf(url, {
           fetch: this.#network.fetch,
-          ...tokenEnv !== undefined && { token: () => token(tokenEnv) },
+          ...tokenEnv !== undefined ? { token: () => token(tokenEnv) } : ofHub(url),
         }),
         publicKey,
         named: (name) => this.#named(name),
@@ -208,6 +216,13 @@ export class RegistryLookup implements Disposable {
     const hub = cloud?.url === undefined ? [] : [new URL(cloud.url).host];
     return [...hub, ...grants[name]?.net ?? []];
   }
+}
+
+/** Returns whether a registry is the one of the hub that `cloud.url` names. */
+export function isHubRegistry(url: string, hub: string | undefined): boolean {
+  if (hub === undefined) return false;
+  const address = hubAddress(url.replace(/^mcp\+/, ""));
+  return new URL(address).href === new URL(hub).href;
 }
 
 /** Looks a name up, and says so where no registry can be reached. */

@@ -150,7 +150,7 @@ export function settle(loaded: LoadedConfig, trusted: boolean): Config {
 }
 
 /** Returns the address of a hub. People also write that of its MCP endpoint, which ends in `/mcp`. */
-function hubAddress(url: string): string {
+export function hubAddress(url: string): string {
   return url.replace(/\/+$/, "").replace(/\/mcp$/, "");
 }
 

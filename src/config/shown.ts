@@ -22,7 +22,7 @@ export const REPLACES = "replaces the built-in server of PML, which runs in the 
 const WHOLE = Infinity;
 const UNHELD =
   "with grants that Deno alone bounds, which counts as unconfined: this machine has neither Landlock nor bubblewrap";
-const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools)";
+const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools, and as a registry)";
 /** Programs that start npm packages, which may be able to run under Deno's permissions. */
 const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
 /** Arguments that start such a program, which PML does not see. */

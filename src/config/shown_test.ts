@@ -30,7 +30,9 @@ Deno.test("shownLines() says that the cloud that a file names is sent the person
   const { file } = await scratch.load();
   assert.ok(file !== undefined);
   assert.deepEqual(shownLines(file, NO_NETWORK), [
-    `cloud: ${JSON.stringify(cloud)} (is sent your PML_API_KEY with calls of cloud tools)`,
+    `cloud: ${
+      JSON.stringify(cloud)
+    } (is sent your PML_API_KEY with calls of cloud tools, and as a registry)`,
   ]);
 });
 

@@ -5,7 +5,7 @@
  */
 
 import type { Progress } from "../core/call.ts";
-import { PmlError } from "../core/errors.ts";
+import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, quoted, visible } from "../core/json.ts";
 import { excessOf } from "../core/json_bounds.ts";
@@ -18,6 +18,8 @@ export interface ClientOptions {
   readonly fetch: Fetch;
   /** Returns the token for this registry. It is sent to the registry's origin only. */
   readonly token?: (() => string | undefined) | undefined;
+  /** Returns whether the registry is the hub of `cloud.url`, whose token is PML_API_KEY. */
+  readonly isHub?: (() => boolean) | undefined;
   /** How long the client waits before its first retry, in milliseconds. */
   readonly retryMs?: number | undefined;
 }
@@ -155,10 +157,22 @@ export class RegistryClient {
     if (status === 304 && attempt.etag !== undefined) return { kind: "unchanged" };
     if (status === 429 || status >= 500) throw this.#offline(`it answers ${status}`);
     if (status !== 401 && status !== 403) throw this.bad(`it answers ${status}`);
-    const hint = this.#options.token?.() === undefined
-      ? "Name the variable of your token as token_env in registries"
-      : "Look at the variable that its token_env names";
-    throw this.bad(`it answers ${status}`, { hint });
+    throw this.#denied(status);
+  }
+
+  /** Returns the error of a request that lacks a valid token. */
+  #denied(status: 401 | 403): PmlError {
+    const hasToken = this.#options.token?.() !== undefined;
+    if (status === 401 && this.#options.isHub?.() === true) {
+      return hasToken
+        ? this.bad("it rejects PML_API_KEY", { hint: "Ask its operator for a key that is valid" })
+        : this.bad("it requires PML_API_KEY", { hint: keyHint("PML_API_KEY") });
+    }
+    const hint = hasToken
+      ? "Look at the variable that its token_env names"
+      : "Name the variable of your token as token_env in registries, or a hub that wants " +
+        "PML_API_KEY as cloud.url";
+    return this.bad(`it answers ${status}`, { hint });
   }
 
   async #body(response: Response, { type, maxBytes, onBytes, signal }: GetAttempt) {
@@ -198,7 +212,7 @@ export class RegistryClient {
     if (!(error instanceof PmlError)) return this.#offline("the connection broke", error);
     const why = error.message.replace(/^.*?: /s, "");
     if (error.code === "UPSTREAM_DOWN") return this.#offline(why, error);
-    const isOurs = /^REGISTRY_|^KEY_MISSING$/.test(error.code);
+    const isOurs = /^REGISTRY_|^(?:KEY_MISSING|CONFIG_INVALID)$/.test(error.code);
     return isOurs ? error : this.bad(why, { cause: error });
   }
 

@@ -14,6 +14,8 @@ export interface SourceOptions {
   readonly fetch: Fetch;
   /** Returns the token for this registry. It is sent nowhere else. */
   readonly token?: () => string | undefined;
+  /** Returns whether the registry is the hub of `cloud.url`, whose token is PML_API_KEY. */
+  readonly isHub?: () => boolean;
 }
 
 /** Returns the source for a registry's URL. */

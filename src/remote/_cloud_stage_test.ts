@@ -76,6 +76,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
   });
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
   const hub = new HubRouting({
+    key: () => undefined,
     file: join(home, "hub_routing.json"),
     fetch: () => Promise.reject(new TypeError("the list of the hub is asked elsewhere")),
     hub: () => ({ url: CLOUD_URL, isNamed: false }),

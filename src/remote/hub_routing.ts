@@ -6,7 +6,7 @@
  */
 
 import type { Fetch } from "../core/fetch.ts";
-import { isObject } from "../core/json.ts";
+import { defined, isObject } from "../core/json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isFreeName } from "../core/tool_id.ts";
 import { keep, readKept } from "../io/kept.ts";
@@ -19,6 +19,8 @@ export interface HubRoutingOptions {
   readonly fetch: Fetch;
   /** The address of the hub, and whether the person named it. */
   readonly hub: () => { readonly url: string; readonly isNamed: boolean };
+  /** Returns the key that is sent to a hub that the person named. */
+  readonly key: () => string | undefined;
   readonly warn: (message: string) => void;
 }
 
@@ -86,8 +88,12 @@ export class HubRouting implements Disposable {
     // Counted from now, so that a failing request is tried again after a while and not with each
     // call.
     this.#kept = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
+    const key = isNamed ? this.#options.key() : undefined;
     const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
-      headers: { accept: "application/json" },
+      headers: defined({
+        accept: "application/json",
+        authorization: key === undefined ? undefined : `Bearer ${key}`,
+      }),
       signal,
       named,
     });

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeCloud } from "../../tests/kit/fake_cloud.ts";
+import type { Fetch } from "../core/fetch.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
 import { HubRouting } from "./hub_routing.ts";
 
@@ -75,6 +76,27 @@ Deno.test("HubRouting passes over a list that is broken, with a warning, and kee
   }
 });
 
+Deno.test("the hub's list is requested with the key of the account only from a hub that the user named", async () => {
+  await using hub = new FakeCloud();
+  await using scene = await makeScene(hub);
+  const sent: unknown[] = [];
+  const fetch: Fetch = (_, { headers }) => {
+    sent.push(new Headers(headers).get("authorization"));
+    return Promise.resolve(Response.json({ cloud: [] }));
+  };
+  for (const isNamed of [true, false]) {
+    await rm(scene.file, { force: true });
+    await scene.routing({ isNamed, key: "account-key-0123456789", fetch }).refresh();
+  }
+  assert.deepEqual(sent, ["Bearer account-key-0123456789", null]);
+});
+
+interface Routed {
+  readonly isNamed?: boolean;
+  readonly key?: string;
+  readonly fetch?: Fetch;
+}
+
 async function makeScene(hub: FakeCloud) {
   const folder = await mkdtemp(join(tmpdir(), "pml-routing-"));
   const network = new GuardedFetch();
@@ -83,11 +105,12 @@ async function makeScene(hub: FakeCloud) {
   return {
     file,
     warned,
-    routing: () =>
+    routing: ({ isNamed = true, key, fetch = network.fetch }: Routed = {}) =>
       new HubRouting({
         file,
-        fetch: network.fetch,
-        hub: () => ({ url: hub.url, isNamed: true }),
+        fetch,
+        hub: () => ({ url: hub.url, isNamed }),
+        key: () => key,
         warn: (message) => void warned.push(message),
       }),
     [Symbol.asyncDispose]: async () => {

@@ -34,8 +34,11 @@ export interface TestHub extends AsyncDisposable {
   readonly url: string;
   /** Runs a command of the hub. */
   readonly run: (...args: readonly string[]) => ReturnType<typeof runPml>;
-  /** Makes a key for an organisation. */
-  readonly key: (owner: string) => Promise<{ readonly id: string; readonly key: string }>;
+  /** Makes a key for an organisation; `--client` makes one for clients. */
+  readonly key: (
+    owner: string,
+    ...more: readonly string[]
+  ) => Promise<{ readonly id: string; readonly key: string }>;
   /** Starts another process on the same store. */
   readonly again: (...args: readonly string[]) => Promise<Serving>;
 }
@@ -55,8 +58,8 @@ export async function spawnHubWith(
     spawnServing(ws, [...HUB, "serve", "--port", "0", "--json", ...args, ...more]);
   const serving = await again();
   const run = (...words: readonly string[]) => runPml(ws, words, { command: HUB });
-  const key = async (owner: string) =>
-    JSON.parse((await run("key", "add", owner, "--json")).stdout);
+  const key = async (owner: string, ...more: readonly string[]) =>
+    JSON.parse((await run("key", "add", owner, ...more, "--json")).stdout);
   return {
     ...{ ws, serving, run, key, again, url: `http://127.0.0.1:${serving.port}/mcp` },
     [Symbol.asyncDispose]: async () => {

@@ -5,19 +5,27 @@
  */
 
 import { fqdnOf, quoted } from "@casys/pml/registry";
-import type { Desk, KeyRecord } from "../store/store.ts";
+import type { Desk, KeyKind, KeyRecord } from "../store/store.ts";
 import { newKey } from "../write/key.ts";
 import { print, tell } from "./out.ts";
 import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
 
+/** The variable of each kind of key. */
+const USE: Readonly<Record<KeyKind, string>> = {
+  publisher: "Publishers set it as PML_HUB_KEY.",
+  client: "Users of PML set it as PML_API_KEY, and this hub as cloud.url.",
+};
+
 /** Makes, lists or revokes keys. */
-export async function keys({ verb, file, data, json }: Typed): Promise<number> {
+export async function keys({ verb, file, data, json, isClient }: Typed): Promise<number> {
   await using store = await openStore(data);
   const { desk } = store;
   switch (verb) {
     case "key add":
-      return await add(nameOf(file, "an organisation"), { desk, json });
+      return await add(nameOf(file, "an organisation"), {
+        ...{ desk, json, kind: isClient ? "client" : "publisher" },
+      });
     case "key revoke":
       if (await desk.revokeKey(file)) {
         print(json ? JSON.stringify({ revoked: file }) : `Revoked ${quoted(file)}`);
@@ -32,14 +40,14 @@ export async function keys({ verb, file, data, json }: Typed): Promise<number> {
 
 async function add(
   owner: string,
-  { desk, json }: { readonly desk: Desk; readonly json: boolean },
+  { desk, json, kind }: { readonly desk: Desk; readonly json: boolean; readonly kind: KeyKind },
 ): Promise<number> {
-  const { id, key, hash } = newKey();
-  await desk.addKey({ id, owner, hash });
-  if (json) print(JSON.stringify({ id, owner, key }));
+  const { id, key, hash } = newKey(kind);
+  await desk.addKey({ id, owner, hash, kind });
+  if (json) print(JSON.stringify({ id, owner, kind, key }));
   else {
     print(key);
-    tell(`The key ${id} of ${owner} is shown this once. Publishers set it as PML_HUB_KEY.`);
+    tell(`The key ${id} of ${owner} is shown this once. ${USE[kind]}`);
   }
   return 0;
 }
@@ -47,9 +55,9 @@ async function add(
 function listed(all: readonly KeyRecord[], json: boolean): readonly string[] {
   if (json) return [JSON.stringify({ keys: all })];
   if (all.length === 0) return ["There are no keys. `pml-hub key add ORGANISATION` makes one"];
-  return all.map(({ id, owner, created, revoked }) => {
+  return all.map(({ id, owner, kind, created, revoked }) => {
     const state = revoked === undefined ? "valid" : `revoked ${dayOf(revoked)}`;
-    return `${id}  ${owner}  since ${dayOf(created)}  ${state}`;
+    return `${id}  ${kind.padEnd(9)}  ${owner}  since ${dayOf(created)}  ${state}`;
   });
 }
 

@@ -40,6 +40,7 @@ export async function serve(typed: Typed): Promise<number> {
   };
   await using hub = await openHub({
     ...{ store, host, port, publicUrl, signer, warn, isModerated, perMinute, observe },
+    needsClientKeys: typed.needsClientKeys,
     named: new Set(upstreams),
   });
   await using counted = typed.metrics === undefined
@@ -53,7 +54,7 @@ export async function serve(typed: Typed): Promise<number> {
   print(
     json
       ? JSON.stringify({ ...told(hub.url, signer), ...more })
-      : shown(url, { data: placeOf(data), signer }),
+      : shown(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
   );
   const { signal } = ending;
   if (!signal.aborted) await once(signal, "abort");
@@ -67,11 +68,16 @@ function told(url: string, signer: Signer | undefined) {
 
 function shown(
   url: string,
-  { data, signer }: { readonly data: string; readonly signer: Signer | undefined },
+  { data, signer, needsKey }: {
+    readonly data: string;
+    readonly signer: Signer | undefined;
+    readonly needsKey: boolean;
+  },
 ): string {
   const entry = signer === undefined ? url : told(url, signer);
   return `Serving ${visible(data, 300)} at ${visible(url, 300)}\n` +
-    `  In .pml.json: "registries": [${JSON.stringify(entry)}]`;
+    `  In .pml.json: "registries": [${JSON.stringify(entry)}]` +
+    (needsKey ? `, "cloud": ${JSON.stringify({ url })}` : "");
 }
 
 /** Aborts with the exit code of the first signal. The second one ends the process at once. */

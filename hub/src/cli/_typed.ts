@@ -31,6 +31,10 @@ export interface Typed {
   /** Hosts of servers behind the hub that may be in a private network. */
   readonly upstreams: readonly string[];
   readonly isModerated: boolean;
+  /** Whether clients need keys to read. */
+  readonly needsClientKeys: boolean;
+  /** Whether a new key is for clients, not for a publisher. */
+  readonly isClient: boolean;
   /** Whether a proxy at another address does TLS. */
   readonly isBehindProxy: boolean;
   /** The port of the metrics, if they are wanted. */
@@ -77,6 +81,8 @@ const OPTIONS = {
   reason: { type: "string", default: "" },
   upstream: { type: "string", multiple: true, default: [] as string[] },
   moderated: { type: "boolean", default: false },
+  "require-api-key": { type: "boolean", default: false },
+  client: { type: "boolean", default: false },
   "behind-proxy": { type: "boolean", default: false },
   metrics: { type: "string" },
   log: { type: "string" },
@@ -126,6 +132,8 @@ export function typedOf(args: readonly string[]): Typed {
     },
     ...{
       isModerated: moderated,
+      needsClientKeys: values["require-api-key"],
+      isClient: values.client,
       isBehindProxy: values["behind-proxy"],
       perMinute: rateOf(rate),
       upstreams: values.upstream.map(hostOf),

@@ -33,6 +33,7 @@ The operator, in the folder of the hub:
   backup FILE           writes all of it into a new file; the hub may run meanwhile
   restore FILE          fills a new folder, or an empty database, from a backup
   key add ORGANISATION  makes a key with which the organisation publishes, and prints it once
+                        (--client: a key for clients, see serve --require-api-key)
   key list              lists the keys
   key revoke ID         ends a key, also for what is on its way
   give NAMESPACE ORG    gives a namespace to an organisation
@@ -51,6 +52,7 @@ Options:
   --behind-proxy        a proxy at another address does TLS; needed for a --host elsewhere
   --upstream HOST:PORT  lets servers behind the hub be at this private address; may be repeated
   --moderated           new versions wait until you accept them
+  --require-api-key     reading and calling need a client's key, PML_API_KEY in PML
   --rate NUMBER         how many changes each key may make a minute (default: 60)
   --key FILE            signs entries with this Ed25519 key (PEM), served or published
   --to URL              the hub at which to publish

@@ -17,6 +17,8 @@ export interface HubRequest extends RegistryRequest {
   readonly signal: AbortSignal;
   /** Returns whether the client went away before it had sent all. That is no failure of the hub. */
   readonly isGone: () => boolean;
+  /** Returns whether the connection is done with the answer: it was sent, or the client has gone. */
+  readonly isOver: () => boolean;
   /** Reads the body; undefined if it has more than `max` bytes. */
   readonly body: (max: number) => Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
@@ -56,10 +58,15 @@ export function requestOf(request: IncomingMessage, response: ServerResponse): H
   const { method = "", url: target = "", headers } = request;
   const { accept, "if-none-match": ifNoneMatch } = headers;
   const gone = new AbortController();
-  response.once("close", () => response.writableFinished || gone.abort());
+  let isOver = false;
+  response.once("close", () => {
+    isOver = true;
+    if (!response.writableFinished) gone.abort();
+  });
   return {
     ...{ method, target, accept, ifNoneMatch, headers, signal: gone.signal },
     isGone: () => isGone(request),
+    isOver: () => isOver,
     body: (max) => bodyOf(request, max),
   };
 }

@@ -16,6 +16,8 @@ export interface PageOptions {
   readonly url: string;
   /** The key that clients pin, if the hub signs its entries. */
   readonly publicKey?: string | undefined;
+  /** Whether readers need a key, which PML sends only to the hub of `cloud.url`. */
+  readonly needsKey?: boolean;
 }
 
 /** A page before it is framed. */

@@ -11,10 +11,12 @@ import type { ShownTool } from "./_manifest.ts";
 /** What no shell takes for anything but a part of a name. */
 const PLAIN = /^[A-Za-z0-9_][\w.-]{0,127}$/;
 
-/** Shows the line of `.pml.json` that names this hub. */
-export function registriesLine({ url, publicKey }: PageOptions): Html {
+/** Shows the lines of `.pml.json` that name this hub. */
+export function registriesLine({ url, publicKey, needsKey = false }: PageOptions): Html {
   const entry = publicKey === undefined ? url : { url, public_key: publicKey };
-  return html`<pre class="use"><code>"registries": [${JSON.stringify(entry)}]</code></pre>`;
+  const cloud = needsKey ? `, "cloud": ${JSON.stringify({ url })}` : "";
+  const line = `"registries": [${JSON.stringify(entry)}]${cloud}`;
+  return html`<pre class="use"><code>${line}</code></pre>`;
 }
 
 /**

@@ -12,6 +12,7 @@ import type { HubStore } from "../store/store.ts";
 import { Busy, type HubResponse, isGone, OpenBodies, requestOf, send } from "../http/exchange.ts";
 import { openWriting } from "../write/write.ts";
 import { type Seen, watched } from "./metrics.ts";
+import { ClientKeys } from "./_client_keys.ts";
 import { KeptAnswers } from "./_kept_answers.ts";
 import { respond } from "./routes.ts";
 
@@ -26,6 +27,8 @@ export interface HubOptions {
   readonly signer?: Signer | undefined;
   /** Whether new versions wait for the operator. */
   readonly isModerated?: boolean;
+  /** Whether clients need keys to read. */
+  readonly needsClientKeys?: boolean;
   /** Hosts, with their ports, of servers behind this hub that may be in a private network. */
   readonly named?: ReadonlySet<string>;
   /** How many changes each key may make a minute. */
@@ -72,9 +75,9 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...{ desk: store.desk, url: () => address.promise, isStopping: () => isStopping },
     ...{ isModerated, perMinute, warn },
   });
-  const mcp = openMcp(store);
   const kept = new KeptAnswers(() => store.stamp());
-  const proxy = openProxy({ store, named });
+  const clientKeys = options.needsClientKeys === true ? new ClientKeys(store.desk) : undefined;
+  const [mcp, proxy] = [openMcp(store), openProxy({ store, named })];
   const bodies = new OpenBodies();
   const answered = async (
     request: IncomingMessage,
@@ -84,7 +87,8 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (status !== undefined) return FOREIGN(status);
     const url = await address.promise;
     return await respond(requestOf(request, response), {
-      ...{ store, mcp, kept, proxy: proxy.pass, write, bodies, url, publicKey: signer?.publicKey },
+      ...{ store, mcp, kept, proxy: proxy.pass, write, bodies, clientKeys, url },
+      publicKey: signer?.publicKey,
       sign: signer &&
         (({ manifest, created }) => signer.sign(manifest, { registry: url, issued: created })),
       isStopping: () => isStopping,
@@ -111,6 +115,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     ...listener,
     url,
     [Symbol.asyncDispose]: async () => {
+      clientKeys?.[Symbol.dispose]();
       proxy[Symbol.dispose]();
       await listener[Symbol.asyncDispose]();
     },

@@ -20,6 +20,7 @@ import { page, programPath } from "../page/page.ts";
 import type { HubStore, StoredEntry } from "../store/store.ts";
 import type { HubRequest, HubResponse, OpenBodies } from "../http/exchange.ts";
 import type { Writing } from "../write/write.ts";
+import type { ClientKeys } from "./_client_keys.ts";
 import { namesIn } from "./metrics.ts";
 import type { KeptAnswers } from "./_kept_answers.ts";
 import { official, OFFICIAL_PATH, problem } from "./_official.ts";
@@ -37,6 +38,8 @@ export interface RouteOptions {
   readonly write: Writing;
   /** Reads the bodies of all others. */
   readonly bodies: OpenBodies;
+  /** Requires keys of clients; undefined for a hub that everybody may read. */
+  readonly clientKeys: ClientKeys | undefined;
   /** What readers were answered before. */
   readonly kept: KeptAnswers;
   /** Whether the hub is about to stop, and wants no more requests. */
@@ -50,17 +53,43 @@ const QUERY_MAX = 500;
 /** What a client of PML reads of the list of cloud servers. */
 const CLOUD_MAX = 5_000;
 
-/** Answers a request. */
+/** Answers a request. Publishers use another kind of key; health checks need none. */
 export async function respond(asked: HubRequest, of: RouteOptions): Promise<HubResponse> {
+  const { method, target } = asked;
   const options = { ...of, store: readable(of.store) };
-  const [path = ""] = asked.target.split("?", 1);
-  const isRead = asked.method === "GET" || asked.method === "HEAD";
+  const [path = ""] = target.split("?", 1);
+  const isOpenEnded = method === "POST" && path === "/mcp" || path.startsWith(PROXY_PATH);
+  const isRead = method === "GET" || method === "HEAD";
+  if (!isOpenEnded && !isRead) {
+    return await options.write(asked) ?? await answer(asked, signing(options));
+  }
+  const answering = (asked: HubRequest) =>
+    isOpenEnded ? passed(asked, { path, of }) : read(asked, { path, options });
+  const isHealth = path === "/health" || path === "/ready";
+  return of.clientKeys === undefined || isHealth
+    ? await answering(asked)
+    : await of.clientKeys.guard(asked, { isOpenEnded, answer: answering });
+}
+
+/** Answers a request of MCP, to the hub itself or to a server behind it. */
+async function passed(
+  asked: HubRequest,
+  { path, of: { mcp, proxy, bodies } }: { readonly path: string; readonly of: RouteOptions },
+): Promise<HubResponse> {
+  return await (path.startsWith(PROXY_PATH) ? proxy : mcp)(bodies.of(asked));
+}
+
+/** Answers a reader. */
+async function read(
+  asked: HubRequest,
+  { path, options }: { readonly path: string; readonly options: Reading },
+): Promise<HubResponse> {
   const store = signing(options);
-  if (asked.method === "POST" && path === "/mcp") return await options.mcp(of.bodies.of(asked));
-  if (path.startsWith(PROXY_PATH)) return await options.proxy(of.bodies.of(asked));
-  if (!isRead) return await options.write(asked) ?? await answer(asked, store);
   if (hasNul(asked.target)) return badQuery(path, "a value of the query has the character NUL");
-  const shown = await page(asked, options);
+  const shown = await page(asked, {
+    ...options,
+    needsKey: options.clientKeys !== undefined,
+  });
   if (shown !== undefined) return shown;
   if (isLong(asked.target)) {
     return badQuery(path, `a value of the query has more than ${QUERY_MAX} characters`);

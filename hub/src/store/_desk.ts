@@ -15,6 +15,7 @@ import {
 } from "./namespace.ts";
 import type { Sql } from "./_sql.ts";
 import type { Stamp } from "./_stamp.ts";
+import { keyRecordOf, type KeyRow, KEYS } from "./_key_rows.ts";
 import { publishedAgain } from "./_known_version.ts";
 import type {
   Change,
@@ -22,6 +23,7 @@ import type {
   Desk,
   KeyRecord,
   NamespaceRecord,
+  NewKey,
   Offered,
   Publication,
   Published,
@@ -210,15 +212,30 @@ export class EmbeddedDesk implements Desk {
   }
 
   /** Keeps the hash of a new key. */
-  addKey(
-    { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
-  ): Promise<void> {
+  addKey({ id, owner, hash, kind }: NewKey): Promise<void> {
     const now = new Date().toISOString();
     return this.#change(() => {
-      const values = [id, owner, hash, now];
-      this.#sql.run("INSERT INTO keys (id, owner, hash, created) VALUES (?, ?, ?, ?)", values);
-      this.#sql.run("INSERT INTO key_records VALUES (?, 'issued', ?, ?, ?)", values);
+      const values = [id, owner, hash, now, kind];
+      this.#sql.run(
+        "INSERT INTO keys (id, owner, hash, created, kind) VALUES (?, ?, ?, ?, ?)",
+        values,
+      );
+      this.#sql.run(
+        `INSERT INTO key_records (id, what, owner, hash, at, kind)
+         VALUES (?, 'issued', ?, ?, ?, ?)`,
+        values,
+      );
     });
+  }
+
+  /** Returns whether there is a client's key with this hash that is not revoked. */
+  isClientKey(hash: string): Promise<boolean> {
+    return Promise.try(() =>
+      this.#sql.get(
+        "SELECT 1 AS valid FROM keys WHERE hash = ? AND kind = 'client' AND revoked IS NULL",
+        [hash],
+      ) !== undefined
+    );
   }
 
   /** Takes one of the changes that a key may make a minute. */
@@ -227,20 +244,18 @@ export class EmbeddedDesk implements Desk {
   }
 
   #owner(keyHash: string): string | undefined {
-    const row = this.#sql.get("SELECT owner FROM keys WHERE hash = ? AND revoked IS NULL", [
-      keyHash,
-    ]);
+    const row = this.#sql.get(
+      "SELECT owner FROM keys WHERE hash = ? AND kind = 'publisher' AND revoked IS NULL",
+      [keyHash],
+    );
     return row && String(row.owner);
   }
 
   /** Returns all keys, the oldest first. */
   keys(): Promise<readonly KeyRecord[]> {
     return Promise.try(() =>
-      this.#sql.all("SELECT id, owner, created, revoked FROM keys ORDER BY created, id", [])
-        .map(({ id, owner, created, revoked }) => ({
-          ...{ id: String(id), owner: String(owner), created: new Date(String(created)) },
-          ...revoked !== null && { revoked: new Date(String(revoked)) },
-        }))
+      this.#sql.all(`${KEYS} ORDER BY created, id`, [])
+        .map((row) => keyRecordOf(row as unknown as KeyRow)) // the columns of the query
     );
   }
 
@@ -303,7 +318,8 @@ export class EmbeddedDesk implements Desk {
 
 /** Records that a key was revoked, once. */
 const REVOKED = `INSERT OR IGNORE INTO key_records
-  SELECT id, 'revoked', owner, hash, revoked FROM keys WHERE id = ?`;
+  (id, what, owner, hash, at, kind)
+  SELECT id, 'revoked', owner, hash, revoked, kind FROM keys WHERE id = ?`;
 const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.created, w.owner
   FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
 

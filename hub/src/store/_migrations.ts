@@ -124,7 +124,12 @@ export const MIGRATIONS: readonly string[] = [
   INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys
     WHERE revoked IS NOT NULL;
   `,
+  `
+  -- A key is a publisher's or a client's.
+  ALTER TABLE keys ADD COLUMN kind TEXT NOT NULL DEFAULT 'publisher';
+  ALTER TABLE key_records ADD COLUMN kind TEXT NOT NULL DEFAULT 'publisher';
+  `,
 ];
 
-/** The steps that made the table of keys, and of their records. */
-export const [FIRST_KEYS, RECORDED_KEYS] = [2, 6] as const;
+/** The steps that made the table of keys, and of their records, and the column of their kind. */
+export const [FIRST_KEYS, RECORDED_KEYS, KEY_KINDS] = [2, 6, 7] as const;

@@ -37,8 +37,16 @@ const TABLES: readonly Table[] = [
   })),
   { name: "tags", columns: ["fqdn", "tag", "version"], order: "fqdn, tag" },
   { name: "newest", columns: ["fqdn", "version", "words"], order: "fqdn" },
-  { name: "keys", columns: ["id", "owner", "hash", "created", "revoked"], order: "created, id" },
-  { name: "key_records", columns: ["id", "what", "owner", "hash", "at"], order: "id, what" },
+  {
+    name: "keys",
+    columns: ["id", "owner", "hash", "created", "revoked", "kind"],
+    order: "created, id",
+  },
+  {
+    name: "key_records",
+    columns: ["id", "what", "owner", "hash", "at", "kind"],
+    order: "id, what",
+  },
   { name: "namespaces", columns: ["namespace", "owner", "shape", "given"], order: "namespace" },
   {
     name: "waiting",

@@ -16,6 +16,7 @@ import type {
   Desk,
   KeyRecord,
   NamespaceRecord,
+  NewKey,
   Offered,
   Publication,
   Published,
@@ -23,6 +24,7 @@ import type {
   WaitingEntry,
 } from "./store.ts";
 import type { Stamp } from "./_stamp.ts";
+import { keyRecordOf, type KeyRow, KEYS } from "./_key_rows.ts";
 import { publishedAgain } from "./_known_version.ts";
 import { type Left, takingTurn, waitOf } from "./_turns.ts";
 import { tableOf } from "./_versions.ts";
@@ -130,14 +132,27 @@ export class PgDesk implements Desk {
   }
 
   /** Keeps the hash of a new key. */
-  addKey(
-    { id, owner, hash }: { readonly id: string; readonly owner: string; readonly hash: string },
-  ): Promise<void> {
-    const values = [id, owner, hash, new Date().toISOString()];
+  addKey({ id, owner, hash, kind }: NewKey): Promise<void> {
+    const values = [id, owner, hash, new Date().toISOString(), kind];
     return this.#pg.together(async (sql) => {
-      await sql.run("INSERT INTO keys (id, owner, hash, created) VALUES ($1, $2, $3, $4)", values);
-      await sql.run("INSERT INTO key_records VALUES ($1, 'issued', $2, $3, $4)", values);
+      await sql.run(
+        "INSERT INTO keys (id, owner, hash, created, kind) VALUES ($1, $2, $3, $4, $5)",
+        values,
+      );
+      await sql.run(
+        `INSERT INTO key_records (id, what, owner, hash, at, kind)
+         VALUES ($1, 'issued', $2, $3, $4, $5)`,
+        values,
+      );
     });
+  }
+
+  /** Returns whether there is a client's key with this hash that is not revoked. */
+  async isClientKey(hash: string): Promise<boolean> {
+    return await this.#pg.get(
+      "SELECT 1 AS valid FROM keys WHERE hash = $1 AND kind = 'client' AND revoked IS NULL",
+      [hash],
+    ) !== undefined;
   }
 
   /** Takes one of the changes that a key may make a minute. The time is that of the server. */
@@ -146,7 +161,7 @@ export class PgDesk implements Desk {
     if (await this.#pg.get(TAKING, values) !== undefined) return undefined;
     const left = await this.#pg.get(
       `SELECT t.turns, t.at, ${NOW} AS now FROM keys JOIN turns t USING (hash)
-       WHERE hash = $1 AND revoked IS NULL`,
+       WHERE hash = $1 AND kind = 'publisher' AND revoked IS NULL`,
       [keyHash],
     );
     if (left === undefined) return NO_KEY;
@@ -156,13 +171,8 @@ export class PgDesk implements Desk {
 
   /** Returns all keys, the oldest first. */
   async keys(): Promise<readonly KeyRecord[]> {
-    const rows = await this.#pg.all(
-      "SELECT id, owner, created, revoked FROM keys ORDER BY created, id",
-    );
-    return rows.map(({ id, owner, created, revoked }) => ({
-      ...{ id: String(id), owner: String(owner), created: new Date(String(created)) },
-      ...revoked !== null && { revoked: new Date(String(revoked)) },
-    }));
+    const rows = await this.#pg.all(`${KEYS} ORDER BY created, id`);
+    return rows.map((row) => keyRecordOf(row as unknown as KeyRow)); // the columns of the query
   }
 
   /** Revokes a key. */
@@ -172,7 +182,8 @@ export class PgDesk implements Desk {
       const change = "UPDATE keys SET revoked = coalesce(revoked, $1) WHERE id = $2";
       if (await sql.run(change, [now, id]) === 0) return false;
       await sql.run(
-        `INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys WHERE id = $1
+        `INSERT INTO key_records (id, what, owner, hash, at, kind)
+         SELECT id, 'revoked', owner, hash, revoked, kind FROM keys WHERE id = $1
          ON CONFLICT DO NOTHING`,
         [id],
       );
@@ -236,9 +247,10 @@ const WAITING = `SELECT w.fqdn, w.version, w.manifest, w.hash, b.bytes, w.create
   FROM waiting w LEFT JOIN blobs b ON b.integrity = w.code`;
 
 async function keyOwner(sql: Queries, keyHash: string): Promise<string | undefined> {
-  const row = await sql.get("SELECT owner FROM keys WHERE hash = $1 AND revoked IS NULL", [
-    keyHash,
-  ]);
+  const row = await sql.get(
+    "SELECT owner FROM keys WHERE hash = $1 AND kind = 'publisher' AND revoked IS NULL",
+    [keyHash],
+  );
   return row && String(row.owner);
 }
 

@@ -126,6 +126,11 @@ export const PG_MIGRATIONS: readonly string[] = [
   INSERT INTO key_records SELECT id, 'revoked', owner, hash, revoked FROM keys
     WHERE revoked IS NOT NULL;
   `,
+  `
+  -- A key is a publisher's or a client's.
+  ALTER TABLE keys ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'publisher';
+  ALTER TABLE key_records ADD COLUMN kind text COLLATE "C" NOT NULL DEFAULT 'publisher';
+  `,
 ];
 
 /** Brings a database up to date. Throws `CONFIG_INVALID` if a newer hub wrote it. */

@@ -9,7 +9,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { fqdnOf, integrityOf, isObject, parseJson, textOf } from "@casys/pml/registry";
 import { keyIdOf } from "./key_id.ts";
 import { openDatabase } from "./_database.ts";
-import { MIGRATIONS, RECORDED_KEYS } from "./_migrations.ts";
+import { KEY_KINDS, MIGRATIONS, RECORDED_KEYS } from "./_migrations.ts";
 import { tableOf } from "./_versions.ts";
 
 /** A row that has a manifest. */
@@ -30,10 +30,13 @@ interface Row {
 const RUNS = "SELECT name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
 
 /** The keys and the records of what became of them: each row of one needs the row of the other. */
-const KEYS = "SELECT id, owner, hash, created, revoked FROM keys ORDER BY id";
-const RECORDS = `SELECT i.id, i.owner, i.hash, i.at AS created, r.at AS revoked
+const KEYS = (kind: string) =>
+  `SELECT id, owner, hash, created, revoked${kind && ", kind"} FROM keys ORDER BY id`;
+const RECORDS = (kind: string) =>
+  `SELECT i.id, i.owner, i.hash, i.at AS created, r.at AS revoked${kind && ", i.kind"}
   FROM key_records i LEFT JOIN key_records r
     ON r.id = i.id AND r.what = 'revoked' AND r.owner = i.owner AND r.hash = i.hash
+      ${kind && "AND r.kind = i.kind"}
   WHERE i.what = 'issued' ORDER BY i.id`;
 const RECORD_COUNT = `SELECT count(*) AS count FROM key_records WHERE what <> 'issued'`;
 
@@ -43,7 +46,9 @@ export function isSound(db: DatabaseSync, steps: number): boolean {
   if (JSON.stringify(db.prepare(RUNS).all()) !== JSON.stringify(made.prepare(RUNS).all())) {
     return false;
   }
-  if (steps >= RECORDED_KEYS && !areKeysRecorded(db)) return false;
+  if (steps >= RECORDED_KEYS && !areKeysRecorded(db, steps >= KEY_KINDS ? "kind" : "")) {
+    return false;
+  }
   for (const row of db.prepare("SELECT integrity, bytes FROM blobs").iterate()) {
     if (integrityOf(row.bytes as Uint8Array) !== row.integrity) return false; // STRICT, NOT NULL
   }
@@ -60,10 +65,10 @@ export function isSound(db: DatabaseSync, steps: number): boolean {
 }
 
 /** Returns whether each key was issued, and revoked, as its records tell. */
-function areKeysRecorded(db: DatabaseSync): boolean {
-  const keys = db.prepare(KEYS).all();
+function areKeysRecorded(db: DatabaseSync, kind: "" | "kind"): boolean {
+  const keys = db.prepare(KEYS(kind)).all();
   const revoked = keys.filter((key) => key.revoked !== null).length;
-  return JSON.stringify(keys) === JSON.stringify(db.prepare(RECORDS).all()) &&
+  return JSON.stringify(keys) === JSON.stringify(db.prepare(RECORDS(kind)).all()) &&
     db.prepare(RECORD_COUNT).get()?.count === revoked &&
     keys.every(({ id, hash }) => keyIdOf(String(hash)) === id);
 }

@@ -31,7 +31,8 @@ export function takingTurn(
   const grown = `${least}(${most}, turns.turns
     + (${greatest}(excluded.at, turns.at) - turns.at) * ${most} / ${MINUTE}.0)`;
   return `INSERT INTO turns (hash, turns, at)
-    SELECT hash, ${most} - 1, ${now} FROM keys WHERE hash = ${hash} AND revoked IS NULL
+    SELECT hash, ${most} - 1, ${now} FROM keys
+    WHERE hash = ${hash} AND kind = 'publisher' AND revoked IS NULL
     ON CONFLICT (hash) DO UPDATE SET turns = ${grown} - 1, at = ${greatest}(excluded.at, turns.at)
     WHERE ${grown} >= 1 RETURNING hash`;
 }
@@ -51,7 +52,8 @@ export function takeTurn(sql: Sql, hash: string, most: number): Refusal | undefi
   // Who has no key must not make others wait for the one that writes.
   const left = sql.get(
     `SELECT coalesce(t.turns, 0) AS turns, coalesce(t.at, 0) AS at
-     FROM keys LEFT JOIN turns t USING (hash) WHERE hash = ? AND revoked IS NULL`,
+     FROM keys LEFT JOIN turns t USING (hash)
+     WHERE hash = ? AND kind = 'publisher' AND revoked IS NULL`,
     [hash],
   );
   if (left === undefined) return { why: "key" };

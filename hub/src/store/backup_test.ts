@@ -20,7 +20,9 @@ const KEYS = ["sha256-AAAAAAAAAAAAmNoPqRsTuVwXyZ0123456789abcdefg=", HASH.replac
 
 /** Gives two keys, and revokes the second. */
 async function keyed(store: Pick<HubStore, "desk">): Promise<void> {
-  for (const hash of KEYS) await store.desk.addKey({ id: keyIdOf(hash), owner: "acme", hash });
+  for (const hash of KEYS) {
+    await store.desk.addKey({ id: keyIdOf(hash), owner: "acme", hash, kind: "client" });
+  }
   await store.desk.revokeKey(keyIdOf(KEYS[1] ?? ""));
   await store.desk.revokeKey(keyIdOf(KEYS[1] ?? ""));
 }
@@ -28,9 +30,9 @@ async function keyed(store: Pick<HubStore, "desk">): Promise<void> {
 const ID = keyIdOf(HASH);
 /** Changes of the keys in a backup that no hub makes. */
 const KEY_CHANGES = {
-  "a key": `INSERT INTO keys VALUES ('${ID}', 'evil', '${HASH}', '2026-01-01', NULL)`,
+  "a key": `INSERT INTO keys VALUES ('${ID}', 'evil', '${HASH}', '2026-01-01', NULL, 'client')`,
   "a key of an owner that there is":
-    `INSERT INTO keys VALUES ('${ID}', 'acme', '${HASH}', '2026-01-01', NULL)`,
+    `INSERT INTO keys VALUES ('${ID}', 'acme', '${HASH}', '2026-01-01', NULL, 'client')`,
   "a revoked key that is valid again": "UPDATE keys SET revoked = NULL",
   "a key of another owner": "UPDATE keys SET owner = 'evil'",
   "another key under an id": `UPDATE keys SET hash = '${HASH}' WHERE revoked IS NULL`,
@@ -38,9 +40,13 @@ const KEY_CHANGES = {
   "no records": "DELETE FROM key_records",
   "no record of a revocation": "DELETE FROM key_records WHERE what = 'revoked'",
   "a record of a key that is not there":
-    `INSERT INTO key_records VALUES ('${ID}', 'revoked', 'evil', '${HASH}', '2026-01-01')`,
-  "a key whose id is not of its hash": `INSERT INTO keys VALUES ('x', 'a', '${HASH}', 'c', NULL);
-    INSERT INTO key_records VALUES ('x', 'issued', 'a', '${HASH}', 'c')`,
+    `INSERT INTO key_records VALUES ('${ID}', 'revoked', 'evil', '${HASH}', '2026-01-01', 'client')`,
+  "a key whose id is not of its hash":
+    `INSERT INTO keys VALUES ('x', 'a', '${HASH}', 'c', NULL, 'client');
+    INSERT INTO key_records VALUES ('x', 'issued', 'a', '${HASH}', 'c', 'client')`,
+  "a client's key that publishes": "UPDATE keys SET kind = 'publisher' WHERE revoked IS NULL",
+  "a revocation of another kind of key":
+    "UPDATE key_records SET kind = 'publisher' WHERE what = 'revoked'",
 };
 
 Deno.test("a backup whose keys differ from the records that issued them is refused (GX13)", async () => {
@@ -98,8 +104,8 @@ Deno.test("a backup with another hash than its checkpoint is refused (GX13)", as
   {
     using db = new DatabaseSync(file);
     // The records are changed, too: only the checkpoint differs.
-    db.exec(`INSERT INTO keys VALUES ('${ID}', 'evil', '${HASH}', 'c', NULL)`);
-    db.exec(`INSERT INTO key_records VALUES ('${ID}', 'issued', 'evil', '${HASH}', 'c')`);
+    db.exec(`INSERT INTO keys VALUES ('${ID}', 'evil', '${HASH}', 'c', NULL, 'client')`);
+    db.exec(`INSERT INTO key_records VALUES ('${ID}', 'issued', 'evil', '${HASH}', 'c', 'client')`);
   }
   await using fresh = await folder();
   await refused(restore(fresh.path, file, checkpoint), /its hash is not the checkpoint/);

@@ -20,7 +20,12 @@ function publish(
 
 async function keyed(store: HubStore, ...owners: readonly string[]): Promise<HubStore> {
   for (const owner of owners) {
-    await store.desk.addKey({ id: `k-${owner}`, owner, hash: `hash of ${owner}` });
+    await store.desk.addKey({
+      id: `k-${owner}`,
+      owner,
+      hash: `hash of ${owner}`,
+      kind: "publisher",
+    });
   }
   return store;
 }
@@ -28,6 +33,28 @@ async function keyed(store: HubStore, ...owners: readonly string[]): Promise<Hub
 const found = async (store: HubStore) => (await store.page(all)).map(({ fqdn }) => fqdn);
 
 for (const [kind, place] of Object.entries(STORES)) {
+  Deno.test(`${kind}: a client's key reads until it is revoked, and a key of one kind is none of the other`, async () => {
+    await using there = await place();
+    await using store = await there.open();
+    await keyed(store, "acme");
+    const hash = "hash of a client";
+    await store.desk.addKey({ id: "k-client", owner: "acme", hash, kind: "client" });
+    assert.equal(await store.desk.isClientKey(hash), true);
+    assert.equal(await store.desk.isClientKey("hash of acme"), false);
+    assert.equal(await store.desk.isClientKey("hash of nobody"), false);
+    assert.deepEqual(await store.desk.takeTurn(hash, 60), { why: "key" });
+    assert.deepEqual(await publish(store, server("acme", "1.0.0"), { by: "a client" }), {
+      why: "key",
+    });
+    assert.deepEqual(await publish(store, server("acme", "1.0.0")), NEW);
+    const change = { fqdn: "acme", version: "1.0.0", keyHash: hash };
+    assert.deepEqual(await store.desk.yank(change, ""), { why: "key" });
+    const kinds = (await store.desk.keys()).map(({ id, kind }) => `${id} ${kind}`);
+    assert.deepEqual(kinds.sort(), ["k-acme publisher", "k-client client"]);
+    await store.desk.revokeKey("k-client");
+    assert.equal(await store.desk.isClientKey(hash), false);
+  });
+
   Deno.test(`${kind}: who has a key publishes once, and nobody whose key was revoked`, async () => {
     await using there = await place();
     await using store = await there.open();

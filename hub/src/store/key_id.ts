@@ -1,5 +1,5 @@
 /**
- * Names publisher keys.
+ * Names keys.
  *
  * @module
  */

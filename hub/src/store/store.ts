@@ -26,11 +26,26 @@ export interface StoredEntry extends Entry {
   readonly yanked?: string;
 }
 
+/**
+ * The kind of a key. A publisher changes the entries of an organisation (`PML_HUB_KEY`), a client
+ * reads a hub that requires keys (`PML_API_KEY`). Neither key is accepted as the other.
+ */
+export type KeyKind = "publisher" | "client";
+
+/** A new key, of which only the hash is kept. */
+export interface NewKey {
+  readonly id: string;
+  readonly owner: string;
+  readonly hash: string;
+  readonly kind: KeyKind;
+}
+
 /** A key of an organisation. The key itself is kept nowhere. */
 export interface KeyRecord {
   /** What the operator calls it. */
   readonly id: string;
   readonly owner: string;
+  readonly kind: KeyKind;
   readonly created: Date;
   readonly revoked?: Date;
 }
@@ -118,9 +133,9 @@ export interface Desk {
   /** Returns the tags of a name. */
   tagsOf(fqdn: string): Promise<Readonly<Record<string, string>>>;
   /** Keeps the hash of a new key. */
-  addKey(
-    key: { readonly id: string; readonly owner: string; readonly hash: string },
-  ): Promise<void>;
+  addKey(key: NewKey): Promise<void>;
+  /** Returns whether there is a client's key with this hash that is not revoked. */
+  isClientKey(hash: string): Promise<boolean>;
   /**
    * Takes one of the changes that a key may make a minute, at all hubs of this store together.
    * Nothing if it had one.

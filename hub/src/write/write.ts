@@ -17,7 +17,7 @@ import {
 import type { HubRequest } from "../http/exchange.ts";
 import { shapeOf, shapesLike } from "../store/namespace.ts";
 import type { Desk, Shares } from "../store/store.ts";
-import { keyHashOf } from "./key.ts";
+import { bearerOf, keyHashOf } from "./key.ts";
 import { Lanes } from "./_lanes.ts";
 import { jsonOf, offeredIn, type Target, Unfit } from "./_offer.ts";
 import { refused } from "./_refused.ts";
@@ -73,7 +73,7 @@ export function openWriting(options: WriteOptions): Writing {
     const work = workOf(asked);
     if (work === undefined) return undefined;
     if (options.isStopping()) return later("stopping", { message: "This hub is stopping" });
-    const keyHash = keyHashOf(asked.headers.authorization);
+    const keyHash = keyHashOf(bearerOf(asked.headers.authorization), "publisher");
     if (keyHash === undefined) return refused({ why: "key" });
     try {
       const refusal = await options.desk.takeTurn(keyHash, options.perMinute);
