@@ -256,7 +256,9 @@ Deno.test("pml init --client shows the lines and asks; then it offers what the c
   const before = await Deno.readTextFile(path);
   const set = ["init", "--client", "cursor", "--user"];
   const typed = [[/\+ .*"pml".*Add PML to .*\[N\] no/s, "n"]] as const;
-  const no = await runPmlOnTerminal(ws, set, { typed: [...typed, [/Import .*\[N\] no/s, "n"]] });
+  const no = await runPmlOnTerminal(ws, set, {
+    typed: [...typed, [/Import .*\[N\] no/s, "n"], ["PML_API_KEY", ""]],
+  });
   assert.match(no.stdout, /cursor does not start PML yet/);
   assert.equal(await Deno.readTextFile(path), before);
   const yes = await runPmlOnTerminal(ws, set, {

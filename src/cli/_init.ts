@@ -64,9 +64,9 @@ export async function init(at: CommandContext, typed: Typed): Promise<Shown> {
   const steps: Step[] = [];
   for (const setup of setups) steps.push(await writeSetup(setup, asking));
   if (isProject) steps.push(await writeWorkspace(at.app, dry));
+  const offer = await offered(asking, clients);
   const keyStep = isKeyWanted || isKeyOffered ? await keepCloudKey(at) : undefined;
   if (keyStep !== undefined) steps.push(keyStep);
-  const offer = await offered(asking, clients);
   const next = setups.filter((_, at) => steps[at]?.todo === undefined)
     .map((setup) => nextStep(setup, root));
   return {
