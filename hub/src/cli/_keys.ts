@@ -7,7 +7,7 @@
 import { fqdnOf, quoted } from "@casys/pml/registry";
 import type { Desk, KeyKind, KeyRecord } from "../store/store.ts";
 import { newKey } from "../write/key.ts";
-import { print, tell } from "./out.ts";
+import { keepOnTerminal, print, tell } from "./out.ts";
 import { openStore } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
 
@@ -49,6 +49,7 @@ async function add(
     print(key);
     tell(`The key ${id} of ${owner} is shown this once. ${USE[kind]}`);
   }
+  keepOnTerminal();
   return 0;
 }
 

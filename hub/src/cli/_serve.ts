@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { isLoopback, quoted, type Signer, signerOf, visible } from "@casys/pml/registry";
 import { openHub } from "../serve/hub.ts";
 import { Metrics, openMetrics, type Seen } from "../serve/metrics.ts";
-import { print, tell } from "./out.ts";
+import { keepOnTerminal, print, tell } from "./out.ts";
 import { keyIn } from "./_key_file.ts";
 import { openStore, placeOf } from "./_store.ts";
 import { type Typed, usage } from "./_typed.ts";
@@ -56,6 +56,7 @@ export async function serve(typed: Typed): Promise<number> {
       ? JSON.stringify({ ...told(hub.url, signer), ...more })
       : shown(url, { data: placeOf(data), signer, needsKey: typed.needsClientKeys }),
   );
+  keepOnTerminal();
   const { signal } = ending;
   if (!signal.aborted) await once(signal, "abort");
   await hub.stop(STOP_MS);

@@ -9,7 +9,7 @@ import { backup, restore } from "./_store.ts";
 import { importFolder } from "./_import.ts";
 import { keys, owners } from "./_keys.ts";
 import { moderate, yank } from "./_moderate.ts";
-import { print, tell } from "./out.ts";
+import { keepOnTerminal, print, tell } from "./out.ts";
 import { publishFile, yankElsewhere } from "./_publish.ts";
 import { serve } from "./_serve.ts";
 import { type Typed, typedOf, usage } from "./_typed.ts";
@@ -94,7 +94,9 @@ async function command(typed: Typed): Promise<number> {
     case "import":
       return await importFolder(typed);
     case "backup":
-      return said(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
+      said(`Wrote ${quoted(file, 300)}\nCheckpoint: ${await backup(data, file)}`);
+      keepOnTerminal();
+      return 0;
     case "restore":
       await restore(typed);
       return said(`Restored ${quoted(data, 300)} from ${quoted(file, 300)}`);

@@ -16,6 +16,18 @@ export function tell(text: string): void {
   write(Deno.stderr, harmless(text));
 }
 
+/** The most rows that the progress bar of Deno takes: two lines, of which an address may wrap. */
+const BAR_ROWS = 4;
+
+/**
+ * Keeps the lines printed so far on a terminal. In its first run Deno starts the program while it
+ * still fetches in the background. Its progress bar then counts its own rows up from the cursor, and
+ * erases what is there in the end. Empty lines take that place.
+ */
+export function keepOnTerminal(): void {
+  if (Deno.stdout.isTerminal() && Deno.stderr.isTerminal()) tell("\n".repeat(BAR_ROWS - 1));
+}
+
 function harmless(text: string): string {
   return text.split("\n").map((line) => visible(line, Infinity)).join("\n");
 }
