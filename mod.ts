@@ -105,7 +105,7 @@ export interface CallOptions {
 /** A gateway inside this process: the same rules, questions and sandbox as for a client. */
 export interface OpenedGateway extends AsyncDisposable {
   /**
-   * Runs a tool named `server:tool`, or `execute_code` and `execute_workflow`. Where a person has to be asked it throws APPROVAL_REQUIRED,
+   * Runs a tool named `server:tool`. Where a person has to be asked it throws APPROVAL_REQUIRED,
    * and the same call passes once after `pml approve`.
    */
   callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;

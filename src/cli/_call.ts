@@ -15,8 +15,6 @@ import { mustBeNew, saveResult, textOf } from "./_result.ts";
 import { askReply, isTerminal } from "./_terminal.ts";
 import { readAll } from "./_terminal_input.ts";
 import { askUntrusted } from "./_trust.ts";
-import { runWorkflow, schemaOfWorkflow } from "./_workflow.ts";
-import { isWorkflowTool, type WorkflowTool } from "./_workflow_tools.ts";
 import { asItIs, tell, tellProgress } from "./out.ts";
 
 const PROGRESS_MS = 250;
@@ -31,51 +29,14 @@ export async function call(
   { words: [name = "", ...pairs], args = takeObject(pairs), save }: Typed,
 ): Promise<Shown> {
   if (save !== undefined) mustBeNew(save);
-  const value = isWorkflowTool(name)
-    ? await workflowResult(name, { pairs, args }, at)
-    : await toolResult(name, { pairs, args }, at);
+  const id = parseId(name, at.app.servers);
+  const base = parseObject(args === "-" ? await readAll() : args);
+  const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
+  const value = await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
   if (value.isError === true) return { value, text: "", note: textOf(value), code: 1 };
   if (save === undefined) return { value, text: textOf(value), paint: asItIs };
   const { text, note, files } = await saveResult(value, save);
   return { value: { files }, text, paint: asItIs, note };
-}
-
-/** The arguments as they are typed: pairs, or one JSON object (`-`: on stdin). */
-interface TypedArguments {
-  readonly pairs: readonly string[];
-  readonly args: string;
-}
-
-async function toolResult(
-  name: string,
-  { pairs, args }: TypedArguments,
-  at: CommandContext,
-): Promise<ToolResult> {
-  const id = parseId(name, at.app.servers);
-  const base = await baseOf(args);
-  const schema = pairs.length === 0 ? {} : await schemaOf(id, at);
-  return await answered({ id, arguments: parseArguments(pairs, { base, schema }) }, at);
-}
-
-/** Runs a plan or code, and asks the user about its calls. */
-async function workflowResult(
-  name: WorkflowTool,
-  { pairs, args }: TypedArguments,
-  at: CommandContext,
-): Promise<ToolResult> {
-  const base = await baseOf(args);
-  const schema = await schemaOfWorkflow(at.app, name);
-  const forms = isTerminal() ? await formsOf(at) : {};
-  return await runWorkflow(at.app, {
-    ...{ name, ...forms, signal: at.signal },
-    args: parseArguments(pairs, { base, schema }),
-    onProgress: isTerminal() ? progressTeller() : undefined,
-    onQuestion: (question) => ask(question, { ...at, id: name }),
-  });
-}
-
-async function baseOf(args: string): Promise<JsonObject> {
-  return parseObject(args === "-" ? await readAll() : args);
 }
 
 /** Returns the input schema of a tool. A server must be trusted before it is asked for one. */
@@ -141,7 +102,7 @@ function progressTeller(): NonNullable<Call["onProgress"]> {
  */
 async function ask(
   question: Question,
-  { id, ...at }: CommandContext & { readonly id: string },
+  { id, ...at }: CommandContext & { readonly id: ToolId },
 ): Promise<Answer | undefined> {
   if (!isTerminal()) throw await (await at.app.callPath()).leave(question);
   const { handle, text, always, terminalOnly } = question;
@@ -157,7 +118,7 @@ async function ask(
   return undefined;
 }
 
-function declined(id: string): PmlError {
+function declined(id: ToolId): PmlError {
   return new PmlError("APPROVAL_DECLINED", `Cannot run ${quoted(id, 200)}: it was declined`, {
     hint: "Nothing was run",
   });

@@ -42,8 +42,6 @@ export const COMMANDS: Readonly<Record<string, readonly CommandRow[]>> = {
       examples: [
         "pml call filesystem:read_file path=README.md",
         "pml call filesystem:write_file --args - < arguments.json",
-        `pml call execute_code code='return await mcp.git.status({})'`,
-        `pml call execute_workflow plan:='{"tasks": [{"id": "a", "tool": "git:status"}]}'`,
       ],
     },
     {

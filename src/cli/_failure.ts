@@ -8,7 +8,6 @@ import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { memberOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import { paintFailure } from "./_paint.ts";
-import { isWorkflowTool } from "./_workflow_tools.ts";
 import { printJson, tell } from "./out.ts";
 
 /** Hints for a person, where the error's own hint is written for a model. */
@@ -26,9 +25,10 @@ export function report(error: unknown, args: readonly string[]): number {
   const { code, message, hint: said, detail } = asPmlError(error);
   const tool = args.find((one) => /^[\w.-]+(:|__)[\w.-]+$/.test(one)) ?? "SERVER:TOOL";
   // What is wrong with a capability says itself what to do.
-  const isWorkflow = code === "BAD_ARGUMENTS" && isWorkflowTool(args[1] ?? "");
-  const forUser = isWorkflow ? "Look at the examples of `pml call --help`" : HINTS[code] ?? said;
-  const hint = (args[0] === "capability" ? said : forUser)?.replace("SERVER:TOOL", tool);
+  const hint = (args[0] === "capability" ? said : HINTS[code] ?? said)?.replace(
+    "SERVER:TOOL",
+    tool,
+  );
   const wrote = typeof detail?.stderr === "string" ? detail.stderr : "";
   const more = [hint, wrote && `It printed: ${wrote.replaceAll("\n", "\n  ")}`].filter(Boolean);
   tell([`error: ${code}: ${message}`, ...more].join("\n  "), { paint: paintFailure });

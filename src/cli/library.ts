@@ -6,14 +6,12 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { Progress, Question, ToolResult } from "../core/call.ts";
+import type { Progress, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import { withRisingValues } from "../core/progress.ts";
 import { ToolError } from "../core/tool_error.ts";
-import { runWorkflow } from "./_workflow.ts";
-import { isWorkflowTool } from "./_workflow_tools.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
 
@@ -27,21 +25,14 @@ export interface LibraryCall {
 
 /** Runs a call through the gates and returns its result. Throws if the call needs approval. */
 export async function callForProgram(app: App, call: LibraryCall): Promise<ToolResult> {
-  const { name, args, signal = new AbortController().signal } = call;
-  const path = await app.callPath();
-  const onProgress = call.onProgress && withRisingValues(call.onProgress);
-  if (isWorkflowTool(name)) {
-    const onQuestion = async (question: Question) => {
-      throw await path.leave(question);
-    };
-    return await runWorkflow(app, { name, args, signal, onProgress, onQuestion });
-  }
+  const { name, args, signal = new AbortController().signal, onProgress } = call;
   const id = app.servers.idOf(name);
   if (id === undefined) {
     throw new PmlError("UNKNOWN_TOOL", `Cannot find the tool ${quoted(name)}`, {
       hint: "Write it as server:tool; listTools() gives the names",
     });
   }
+  const path = await app.callPath();
   const outcome = await path.callTool({
     id,
     arguments: args,
@@ -49,7 +40,7 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     actor: "local",
     signal,
     callId: crypto.randomUUID(),
-    onProgress,
+    onProgress: onProgress && withRisingValues(onProgress),
   });
   if (outcome.kind === "result") return outcome.result;
   throw await path.leave(outcome.question);

@@ -79,15 +79,10 @@ export class MetaCalls {
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const definition = this.definition(name);
+    const definition = strictTool(name, this.#options.settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
     await this.#options.schemas.assertArguments(definition, args, { name, isChecked: false });
     return await this.#run(name, { ...request, arguments: args });
-  }
-
-  /** Returns the definition of a meta-tool, with the whole schema of its arguments. */
-  definition(name: MetaTool): ToolDefinition {
-    return strictTool(name, this.#options.settings().batchMax);
   }
 
   async #run(name: MetaTool, request: MetaCall): Promise<Outcome> {

@@ -66,7 +66,7 @@ export function openInput(take: (piece: Uint8Array) => void): Input {
     },
   };
   const socket = socketOf({ fd: 0, readable: true, writable: false, onread });
-  if (socket === undefined) return openFile(take);
+  if (socket === undefined) return openStream(Deno.stdin.readable, take);
   socket.on("error", reject).on("close", resolve).resume();
   return inputOf(socket, { over, close: () => void socket.destroy() });
 }
@@ -119,6 +119,8 @@ export function openErrors(): Socket | undefined {
 }
 
 function socketOf(options: SocketConstructorOpts): Socket | undefined {
+  // There a socket delivers the first piece of a pipe, and neither the others nor the end.
+  if (Deno.build.os === "windows") return undefined;
   try {
     return new Socket(options);
   } catch {
@@ -126,11 +128,30 @@ function socketOf(options: SocketConstructorOpts): Socket | undefined {
   }
 }
 
-function openFile(take: (piece: Uint8Array) => void): Input {
-  const reader = Deno.stdin.readable.getReader();
-  const readAll = async () => {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) take(next.value);
+/** Returns the input that a stream is: a file, a terminal, or on Windows a pipe. */
+export function openStream(
+  stream: ReadableStream<Uint8Array>,
+  take: (piece: Uint8Array) => void,
+): Input {
+  const reader = stream.getReader();
+  let paused: PromiseWithResolvers<void> | undefined;
+  const resume = () => {
+    paused?.resolve();
+    paused = undefined;
   };
-  // A file or a terminal needs no pausing.
-  return { over: readAll(), pause: () => {}, resume: () => {}, close: () => reader.cancel() };
+  const readAll = async () => {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      take(next.value);
+      await paused?.promise;
+    }
+  };
+  return {
+    over: readAll(),
+    pause: () => void (paused ??= Promise.withResolvers()),
+    resume,
+    close: () => {
+      resume();
+      return reader.cancel();
+    },
+  };
 }

@@ -6,7 +6,13 @@
  */
 
 import type { DatabaseSync } from "node:sqlite";
-import { type CheckedPath, lookAt, type PathAttempt, type PathGuard } from "./path_guard.ts";
+import {
+  type CheckedPath,
+  lookAt,
+  type PathAttempt,
+  type PathGuard,
+  realPath,
+} from "./path_guard.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { HostFunction } from "./host_function.ts";
 import { isSame } from "./protect.ts";
@@ -278,7 +284,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(4));
  */
 function isStraight(folder: string): boolean {
   try {
-    return Deno.realPathSync(folder) === folder;
+    return realPath(folder) === folder;
   } catch {
     return true; // gone, or only a file was granted
   }

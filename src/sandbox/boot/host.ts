@@ -15,6 +15,7 @@ import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
 import type { Answered, FromWorker, HostStart, ToWorker, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
+import { plainScope } from "./paths.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 import { Wants } from "./wants.ts";
@@ -30,7 +31,7 @@ export async function boot(): Promise<void> {
   const lines = stdinLines();
   // The first line is read before there is a Worker that could read stdin, too.
   const { value = "{}" } = await lines.next();
-  const start: HostStart = JSON.parse(value);
+  const start: HostStart = plainScope(JSON.parse(value));
   const { canary, lock, env, denied, workspace, resultBytes } = start;
   const write = frameWriter(start.nonce);
   write("confined", 0, JSON.stringify(confined(start, write)));

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { PATHS } from "./paths.ts";
+
 const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\.|$)/i;
 
 /** Returns one form for all spellings that any file system may treat as the same name. */
@@ -20,32 +22,27 @@ export function isWindowsTrick(name: string): boolean {
 
 /** Splits a path into its names. */
 export function namesOf(path: string): string[] {
-  return path.split("/").filter(Boolean);
+  return PATHS.namesOf(path);
 }
 
 /** Returns whether a path is a folder or lies below it. It compares whole names. */
 export function within(folder: string, path: string): boolean {
-  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
-}
-
-/** Resolves a path against a folder by its text alone. */
-export function resolvePath(folder: string, path: string): string {
-  const names = path.startsWith("/") ? [] : namesOf(folder);
-  for (const name of namesOf(path)) {
-    if (name === "..") names.pop();
-    else if (name !== ".") names.push(name);
-  }
-  return `/${names.join("/")}`;
+  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 /** Joins a folder and a name. */
 export function joinPath(folder: string, name: string): string {
-  return folder === "/" ? `/${name}` : `${folder}/${name}`;
+  return folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`;
 }
 
 /** Returns the folder of a path. */
 export function folderOf(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf("/"), 1));
+  return PATHS.joined(PATHS.namesOf(path).slice(0, isDrivePath(path) ? undefined : -1));
+}
+
+/** Returns whether a path is the root of a drive of Windows, which has no folder. */
+function isDrivePath(path: string): boolean {
+  return /^[A-Z]:\/$/.test(path);
 }
 
 /** A list of protected names. One may have several parts (`.git/config`) or contain `*`. */

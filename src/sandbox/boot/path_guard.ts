@@ -6,7 +6,8 @@
  */
 
 import type { FileScope } from "./message.ts";
-import { folderOf, isWindowsTrick, joinPath, namesOf, resolvePath, within } from "./names.ts";
+import { folderOf, isWindowsTrick, joinPath, namesOf, within } from "./names.ts";
+import { PATHS } from "./paths.ts";
 import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
 
@@ -38,12 +39,11 @@ export class PathGuard {
   /** Returns the absolute path that is meant, without following links. */
   lexical(attempt: PathAttempt): string {
     const { workspace } = this.#ground;
-    const asked = pathOf(attempt);
-    const at = resolvePath(workspace, asked);
+    const all = [workspace, ...rootsOf(this.#ground, attempt.access)];
+    const asked = PATHS.resolve(workspace, pathOf(attempt));
+    const at = all.reduce((path, root) => PATHS.respelled(root, path), asked);
     this.#admit(at, attempt, "text");
-    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)].filter((root) =>
-      within(root, at)
-    );
+    const roots = all.filter((root) => within(root, at));
     const base = Math.max(...roots.map((root) => namesOf(root).length));
     const trick = namesOf(at).slice(base).find(isWindowsTrick);
     if (trick === undefined) return at;
@@ -99,7 +99,7 @@ export class PathGuard {
     const file = Deno.openSync(place.path, info ? open : { ...open, createNew: true });
     const opened = file.statSync();
     if (
-      isSame(info ?? lookAt(place.path), opened) && Deno.realPathSync(place.path) === place.path
+      isSame(info ?? lookAt(place.path), opened) && realPath(place.path) === place.path
     ) {
       return file;
     }
@@ -160,7 +160,7 @@ export class PathGuard {
     const folder = folderOf(root);
     if (attempt.access !== "write") return root;
     if (!within(this.#ground.workspace, folder) || lookAt(folder) === undefined) return root;
-    if (Deno.realPathSync(folder) === folder) return root;
+    if (realPath(folder) === folder) return root;
     throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "its folder is a link");
   }
 
@@ -173,7 +173,7 @@ export class PathGuard {
   // The kind of error must not tell whether something exists outside, so a failure is checked here.
   #resolved(at: string, attempt: PathAttempt): string {
     try {
-      return Deno.realPathSync(at);
+      return realPath(at);
     } catch (error) {
       if (this.#isRoot(at, attempt.access)) throw error;
       const folder = this.#real(folderOf(at), attempt, true);
@@ -228,7 +228,8 @@ function pathOf(attempt: PathAttempt): string {
   // This comes before the path is checked part by part, which takes time while other children wait.
   if (asked.length > PATH_MAX) throw systemError("NameTooLong");
   if (asked === "") throw systemError("NotFound");
-  const path = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
+  const named = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
+  const path = named === undefined ? undefined : PATHS.plain(named);
   // Two backslashes begin a network path on Windows.
   if (path !== undefined && !path.includes("\0") && !asked.startsWith("\\\\")) return path;
   throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is no path on this machine");
@@ -241,6 +242,12 @@ function pathOfUrl(text: string): string | undefined {
   } catch {
     return undefined; // not a URL or wrongly encoded; the caller refuses both
   }
+}
+
+/** Returns the real path of what is there. Throws if nothing is. */
+export function realPath(path: string): string {
+  const real = Deno.realPathSync(path);
+  return PATHS.plain(real) ?? real;
 }
 
 /** Returns information about the entry itself; undefined if nothing is there. */

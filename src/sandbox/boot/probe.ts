@@ -17,7 +17,7 @@ export async function openDoors(
     if (!isRefused(() => Deno.readTextFileSync(file))) open.push("it read a closed file");
     if (!isRefused(() => Deno.writeTextFileSync(file, ""))) open.push("it wrote a closed file");
     // Computed, because a literal import would be loaded with the permissions of the parent.
-    const url = `file://${file}`;
+    const url = file.startsWith("/") ? `file://${file}` : `file:///${file.replaceAll("\\", "/")}`;
     await import(url).then(() => open.push("it imported a closed file"), () => {});
   }
   if (!isRefused(() => Deno.env.toObject())) open.push("it read the environment");

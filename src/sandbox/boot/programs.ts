@@ -9,7 +9,8 @@ import { Tail } from "./_tail.ts";
 import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 import type { HostStart } from "./message.ts";
-import { resolvePath, within } from "./names.ts";
+import { within } from "./names.ts";
+import { PATHS } from "./paths.ts";
 import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, refusal, shown } from "./refusal.ts";
 
@@ -151,7 +152,7 @@ export class Programs {
     // The person was shown this path, so it is used as it is. Its links may not be visible from
     // here.
     const file = isPath
-      ? program.startsWith("/") ? resolvePath("/", program) : `${workspace}/${program}`
+      ? program.startsWith("/") ? PATHS.resolve("/", program) : `${workspace}/${program}`
       : path.map((folder) => `${folder}/${program}`).find(isExecutable);
     if (file === undefined) {
       const hint = "give a program on PATH or its absolute path, without its arguments";

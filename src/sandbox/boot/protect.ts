@@ -5,6 +5,7 @@
  */
 
 import type { FileScope } from "./message.ts";
+import { PATHS } from "./paths.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
 /** What is done to a file. To "look" is to see its name, kind, size and times. */
@@ -84,7 +85,7 @@ export class Protected {
     if (isRead && !inner) return false;
     const from = isRead ? names.length - namesOf(inner).length : base;
     for (let end = from; end <= names.length; end++) {
-      const folder = `/${names.slice(0, end).join("/")}`;
+      const folder = PATHS.joined(names.slice(0, end));
       // If the workspace itself is a repository of this kind, the person chose that.
       const isOne = isRepository(folder, names[end]) && (end > base || !isRepository(folder));
       if (isOne && !this.#isGranted(path, { access, end })) return true;
