@@ -4,6 +4,9 @@
  */
 
 import assert from "node:assert/strict";
+import { openMcp } from "../hub/src/mcp/mcp.ts";
+import type { ToolDefinition } from "../src/core/tool.ts";
+import { cloudCatalog } from "../src/search/cloud_tools.ts";
 import { call, toldCode } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
@@ -74,4 +77,84 @@ Deno.test("Nobody may call a server pml: no file, no module, no capability", asy
   const saved = await runPml(ws, ["capability", "save", "pml:steal", "--code", "steal.ts"]);
   assert.notEqual(saved.code, 0);
   assert.match(saved.stderr, /pml:steal/);
+});
+
+for (const { on, ...way } of WAYS) {
+  Deno.test(`search finds the cloud's own tools where a key is set, without a request, on ${on}`, async () => {
+    await using hub = new FakeCloud();
+    await using scene = await makeScene({
+      ...way,
+      pml: {
+        version: 1,
+        permissions: { allow: ["pml:search_tools"], deny: ["pml:related"] },
+        cloud: { url: hub.url },
+      },
+      env: { PML_API_KEY: KEY },
+    });
+    const { pml } = scene;
+    const query = "find tools or capabilities that this hub offers";
+    const found = textOf(await pml.callTool("search", { query }));
+    assert.match(found, /^pml:search_tools\(.*\[cloud, says read, runs/m);
+    assert.match(found, /^pml:search_capabilities\(.*\[cloud, says read, asks/m);
+    const related = { query: "tools that published capabilities call after a tool" };
+    assert.doesNotMatch(textOf(await pml.callTool("search", related)), /pml:related/);
+    const tools = ["pml:search_tools", "pml:search_capabilities"];
+    const shown = JSON.parse(textOf(await pml.callTool("schema", { tools })));
+    assert.deepEqual(
+      shown.map((one: Record<string, unknown>) => [one.tool, one.permission]),
+      [[tools[0], "runs"], [tools[1], "asks the user first"]],
+    );
+    assert.deepEqual(shown[0].inputSchema.required, ["query"]);
+    assert.deepEqual(hub.received, [], "a search sent a request");
+    const args = { tool: "pml:search_tools", arguments: { query: "weather" } };
+    assert.equal(textOf(await pml.callTool("call", args)), "pml__search_tools ran");
+  });
+}
+
+Deno.test("pml search finds the cloud's own tools only with a key, also while the cloud is out of reach", async () => {
+  const cloud = { url: "http://127.0.0.1:9" };
+  await using ws = await makeWorkspace({ pml: { version: 1, cloud } });
+  const words = ["search", "--json", "find capabilities that this hub offers"];
+  const ids = async (env: Readonly<Record<string, string>>) => {
+    const { stdout, stderr } = await runPml(ws, words, { env });
+    return [JSON.parse(stdout).hits.map(({ id }: { readonly id: string }) => id), stderr] as const;
+  };
+  const [without] = await ids({});
+  assert.ok(!without.some((id: string) => id.startsWith("pml:")), String(without));
+  const [hits, stderr] = await ids({ PML_API_KEY: KEY });
+  assert.ok(hits.includes("pml:search_capabilities"), String(hits));
+  assert.doesNotMatch(stderr, /127\.0\.0\.1:9/);
+  // A key that is not one word is reported by calls.
+  const [bad] = await ids({ PML_API_KEY: "two words" });
+  assert.ok(!bad.some((id: string) => id.startsWith("pml:")), String(bad));
+});
+
+Deno.test("the definitions of the cloud's own tools are those of a hub", async () => {
+  const hub = openMcp({} as Parameters<typeof openMcp>[0]);
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  const answer = await hub(
+    {
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: () => Promise.resolve(body),
+      signal: new AbortController().signal,
+    } as unknown as Parameters<typeof hub>[0],
+  );
+  const listed = /\{"result".*\}|\{"jsonrpc".*\}/.exec(await (answer as Response).text())?.[0] ??
+    "";
+  const { result: { tools } } = JSON.parse(listed);
+  const textsOf = ({ name, description, inputSchema }: ToolDefinition) => {
+    const { properties = {}, required } = inputSchema as {
+      readonly properties?: Readonly<Record<string, { readonly description?: string }>>;
+      readonly required?: unknown;
+    };
+    const texts = Object.entries(properties).map(([key, value]) => [key, value.description]);
+    return { name: name.replace("pml__", ""), description, texts, required };
+  };
+  const own = cloudCatalog().list().map(({ tool }) => textsOf(tool));
+  const byName = (one: { readonly name: string }, other: { readonly name: string }) =>
+    one.name < other.name ? -1 : 1;
+  assert.deepEqual(own.toSorted(byName), tools.map(textsOf).toSorted(byName));
 });

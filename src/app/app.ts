@@ -32,7 +32,9 @@ import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
 import { hideOwnProcess } from "../sandbox/own_process.ts";
+import { CLOUD_URL } from "../remote/routing.ts";
 import { Catalog } from "../search/catalog.ts";
+import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 import { Directory } from "./directory.ts";
 import type { Finder } from "./finder.ts";
@@ -157,6 +159,7 @@ export class App implements AsyncDisposable {
   #workflow: Promise<Workflow> | undefined;
   #gateway: Promise<Gateway> | undefined;
   #finder: Promise<Finder> | undefined;
+  #cloudTools: Catalog | undefined;
   #opening: Promise<RegistryServers> | undefined;
   #capabilities: OpenCapabilities | undefined;
   #openingCapabilities: Promise<OpenCapabilities> | undefined;
@@ -176,7 +179,7 @@ export class App implements AsyncDisposable {
       waitMs: () => this.config().limits.firstListMs,
       onChange: (list) => this.openGateway?.clients.listChanged(list),
       onUnknown: (name) => void this.callPath().then(unknownIn(name), () => {}), // told by the call
-      offered: (id) => this.#registries?.offers.catalog?.get(id)?.tool,
+      offered: (id) => this.#registries?.offers.catalog?.get(id) ?? this.cloudTools()?.get(id),
     });
     this.directory = new Directory({
       policy,
@@ -278,6 +281,18 @@ export class App implements AsyncDisposable {
       this.openGateway = await gatewayOf(this)
     );
     return this.#gateway;
+  }
+
+  /** Returns the tools of the cloud, if there is a key for it and no policy forbids it. */
+  cloudTools(): Catalog | undefined {
+    const { cloud: { url = CLOUD_URL } = {}, narrowing } = this.config();
+    const server = { name: "pml", kind: "cloud", url } as const;
+    if (narrowing?.company?.forbids(server) !== undefined) return undefined;
+    try {
+      return this.keys.cloud() === undefined ? undefined : this.#cloudTools ??= cloudCatalog();
+    } catch {
+      return undefined; // the key is not valid, which calls report
+    }
   }
 
   /** What finds tools; loaded when it is first needed. */

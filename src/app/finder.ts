@@ -27,6 +27,8 @@ export interface FinderOptions
   readonly policy: Pick<Policy, "now">;
   /** The servers of registries. */
   readonly registries: () => Promise<RegistryServers>;
+  /** Returns the tools of the cloud, if it can be used. */
+  readonly cloudTools: () => Catalog | undefined;
   /** Told when lists by the intent may be others, because all tools are understood now. */
   readonly onRanked: () => void;
   /** What is remembered of the use of tools. */
@@ -46,7 +48,8 @@ export class Finder implements AsyncDisposable {
   constructor(options: FinderOptions) {
     this.#options = options;
     this.#search = new Search(options.catalog, {
-      catalog: () => this.#registries?.offers.catalog,
+      catalogs: () =>
+        [this.#registries?.offers.catalog, options.cloudTools()].filter((one) => one !== undefined),
       isTaken: (server) => options.servers.has(server),
       semantics: () => this.#meaning,
     });
@@ -171,6 +174,7 @@ export function finderOf(app: App): Finder {
     catalog: app.catalog,
     servers: app.servers,
     registries: () => app.registries(),
+    cloudTools: () => app.cloudTools(),
     onRanked: () => app.openGateway?.clients.listChanged("tools"),
     memory: () => app.memory(),
     machine: async () => (await app.callPath()).machine,

@@ -22,8 +22,8 @@ import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
-import { getToolRouting, isListedLocal } from "../remote/routing.ts";
-import { CLOUD_URL, type CloudEntry } from "../remote/rpc.ts";
+import { CLOUD_URL, getToolRouting, isListedLocal } from "../remote/routing.ts";
+import type { CloudEntry } from "../remote/rpc.ts";
 import {
   actionApproval,
   CAPABILITY_APPROVAL,

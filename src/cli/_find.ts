@@ -101,7 +101,7 @@ export async function search(
   const found = hits.map((hit) => ({
     ...listedBy(app)(hit),
     origin: hit.server.origin,
-    approved: hit.server.isOffer !== true,
+    approved: hit.server.asksFirst !== true,
     ...{ score: hit.score, covered: hit.covered },
   }));
   return {
@@ -265,7 +265,7 @@ function originSaid(
 interface FoundTool {
   readonly id: ToolId;
   readonly tool: ToolDefinition;
-  readonly server: { readonly name: string; readonly isOffer?: boolean };
+  readonly server: { readonly name: string; readonly asksFirst?: boolean };
 }
 
 function listedBy(app: App) {
@@ -274,7 +274,7 @@ function listedBy(app: App) {
     const id = shownId(found);
     const { kind } = app.policy.now.judge(own);
     // The first use of a server always asks, even if the rules allow the tool.
-    const verdict = SAYS[server.isOffer && kind === "allow" ? "ask" : kind];
+    const verdict = SAYS[server.asksFirst && kind === "allow" ? "ask" : kind];
     return { id, description, verdict };
   };
 }

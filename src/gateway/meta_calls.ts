@@ -213,7 +213,7 @@ export class MetaCalls {
     readonly covered?: number;
   }): Promise<string> {
     const isChanged = this.#isChanged(id);
-    const isAllowed = this.#options.judge(id).kind === "allow" && !server.isOffer && !isChanged;
+    const isAllowed = this.#options.judge(id).kind === "allow" && !server.asksFirst && !isChanged;
     const runs = isAllowed ? "runs" : isChanged ? `asks, ${CHANGED}` : "asks";
     const said = (tool.description ?? "").split("\n").find((each) => each.trim() !== "") ?? "";
     const line = visible(said.trim(), DESCRIPTION_MAX);
@@ -269,7 +269,7 @@ export class MetaCalls {
     }
     const { id, server, remark, tool: { name, ...definition } } = one;
     const isRun = id !== undefined && this.#options.judge(id).kind === "allow" &&
-      !this.#isOffer(id) && !this.#isChanged(id);
+      !this.#asksFirst(id) && !this.#isChanged(id);
     const isChanged = id !== undefined && this.#isChanged(id);
     return {
       tool: toolId(server, name),
@@ -328,9 +328,9 @@ export class MetaCalls {
   }
 
   /** Whether a registry offers a tool whose server nobody has used here. */
-  #isOffer(id: ToolId): boolean {
+  #asksFirst(id: ToolId): boolean {
     const { servers } = this.#options;
-    return !servers.has(splitToolId(id).server) && servers.isOffered(id);
+    return !servers.has(splitToolId(id).server) && servers.asksFirst(id);
   }
 
   #idOf(name: string): ToolId {

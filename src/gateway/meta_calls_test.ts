@@ -15,10 +15,11 @@ import { Schemas } from "./schemas.ts";
 import { Servers } from "./servers.ts";
 
 const TOOL: ToolDefinition = { name: "go", inputSchema: { type: "object" } };
+const OFFERED = { tool: TOOL, server: { name: "far", origin: "registry", asksFirst: true } };
 
 Deno.test("schema says that an offered tool asks first, also where a rule lets it run, until it is used", async () => {
   const catalog = new Catalog();
-  const offered = (id: string) => id === toolId("far", "go") ? TOOL : undefined;
+  const offered = (id: string) => id === toolId("far", "go") ? OFFERED : undefined;
   using servers = new Servers({ catalog, waitMs: () => 100, onChange: () => {}, offered });
   const options: Partial<GatewayOptions> = {
     servers,

@@ -16,7 +16,12 @@ import type { ToolDefinition } from "../core/tool.ts";
 import type { Server } from "../core/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
-import { type Catalog, type KnownTool, WHOLE_SERVER } from "../search/catalog.ts";
+import {
+  type Catalog,
+  type CatalogEntry,
+  type KnownTool,
+  WHOLE_SERVER,
+} from "../search/catalog.ts";
 import {
   type Entry,
   isAsked,
@@ -59,8 +64,8 @@ export interface ServersOptions {
   readonly onChange: (list: ListName) => void;
   /** Is told of a name that somebody used and that is no tool. */
   readonly onUnknown?: (name: string) => void;
-  /** Gives the definition of a tool that a registry offers. */
-  readonly offered?: (id: ToolId) => ToolDefinition | undefined;
+  /** Returns a tool that a registry or the cloud offers. */
+  readonly offered?: (id: ToolId) => Pick<CatalogEntry, "tool" | "server"> | undefined;
   /** Knows which file switches a server off, and which tools are denied. */
   readonly policy?: Pick<Policy, "disabledIn" | "forbidden" | "now">;
   /** Fills in the arguments that are fixed for a tool. */
@@ -349,16 +354,16 @@ export class Servers implements Disposable {
     if (entry?.lists.has("tools") === false) entry.instructions = instructions;
   }
 
-  /** Tells whether a registry offers a tool. */
-  isOffered(id: ToolId): boolean {
-    return this.#options.offered?.(id) !== undefined;
+  /** Returns whether a registry offers a tool, so that its first use asks whatever the rules say. */
+  asksFirst(id: ToolId): boolean {
+    return this.#options.offered?.(id)?.server.asksFirst === true;
   }
 
   /** Gives a tool's definition as it is shown: also that of a server nobody has approved yet. */
   async shown(id: ToolId): Promise<ToolDefinition> {
     await this.#reviewAll();
     const offered = this.has(splitToolId(id).server) ? undefined : this.#options.offered?.(id);
-    return offered ?? (await this.#known(id)).tool;
+    return offered?.tool ?? (await this.#known(id)).tool;
   }
 
   /** What the error for a name that is no tool tells of. */

@@ -19,7 +19,8 @@ import { Upstreams } from "../mcp_client/upstreams.ts";
 import { CloudServer } from "./cloud_server.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
 import { HubRouting } from "./hub_routing.ts";
-import { Cloud, CLOUD_URL, type CloudEntry } from "./rpc.ts";
+import { CLOUD_URL } from "./routing.ts";
+import { Cloud, type CloudEntry } from "./rpc.ts";
 
 /** The key of the account, unless another one is given. */
 export const ACCOUNT = "account-key-CANARY";

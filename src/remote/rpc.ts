@@ -20,9 +20,7 @@ import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
-
-/** The default address of the hub. */
-export const CLOUD_URL = "https://pml.casys.ai";
+import { CLOUD_URL } from "./routing.ts";
 
 /** What the cloud stands in; functions are asked at each call. */
 export interface CloudOptions extends HttpServersOptions {

@@ -31,8 +31,10 @@ export interface CatalogServer {
   readonly origin: string;
   /** A description. */
   readonly description?: string;
-  /** Whether a registry offers it and nobody has approved it yet. */
+  /** Whether a registry or the cloud offers it: no server of this machine has it. */
   readonly isOffer?: boolean;
+  /** Whether the user is asked before its first use, whatever the rules say. */
+  readonly asksFirst?: boolean;
 }
 
 /** A tool with its id and its server. */

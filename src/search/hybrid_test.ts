@@ -30,7 +30,7 @@ function near(cosines: Readonly<Record<string, number>> | undefined, seen: Catal
       return Promise.resolve(queries.map(() => one));
     },
   };
-  return { catalog: () => undefined, isTaken: () => false, semantics: () => semantics };
+  return { catalogs: () => [], isTaken: () => false, semantics: () => semantics };
 }
 
 const NAMES = (ids: readonly { readonly id: string }[]) => ids.map(({ id }) => id.slice(4));

@@ -70,7 +70,7 @@ Deno.test("search() of meanings asks nothing of what registries offer, which goe
       return Promise.resolve(queries.map(() => Float32Array.from(entries, (_, at) => at / 10)));
     },
   };
-  const search = new Search(catalog, { catalog: () => offers, semantics: () => semantics });
+  const search = new Search(catalog, { catalogs: () => [offers], semantics: () => semantics });
   const { mode, hits } = await search.search("tides of the harbour");
   assert.equal(mode, "hybrid");
   assert.equal(hits[0]?.id, "almanac:tides");

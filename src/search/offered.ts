@@ -36,7 +36,10 @@ export function offeredCatalog(servers: readonly OfferedServer[]): Catalog {
     const actions = all.flatMap((one) => actionOf(one) ?? []);
     const names = new Set(tools.map((tool) => tool.name));
     const more = actions.filter((tool) => !names.has(tool.name));
-    catalog.set({ name, origin: ORIGIN, isOffer: true, ...about }, [...tools, ...more]);
+    catalog.set({ name, origin: ORIGIN, isOffer: true, asksFirst: true, ...about }, [
+      ...tools,
+      ...more,
+    ]);
   }
   return catalog;
 }

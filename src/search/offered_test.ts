@@ -14,6 +14,7 @@ Deno.test("offeredCatalog() holds each tool that is known, and whole servers els
     name,
     origin: "registry",
     isOffer: true,
+    asksFirst: true,
     ...(description === undefined ? {} : { description }),
   });
   assert.deepEqual(shown, [

@@ -82,8 +82,8 @@ export interface SearchAnswer {
 
 /** The optional parts of a search. */
 export interface SearchParts {
-  /** Returns the tools that registries offer. It is called for each search. */
-  readonly catalog?: () => Catalog | undefined;
+  /** Returns the tools that registries and the cloud offer. It is called for each search. */
+  readonly catalogs?: () => readonly Catalog[];
   /**
    * Returns whether a server of this name exists already. Then an offer with its name is ignored.
    */
@@ -166,8 +166,7 @@ export class Search {
   }
 
   #catalogs(): readonly Catalog[] {
-    const catalog = this.#parts.catalog?.();
-    return catalog === undefined ? [this.#catalog] : [this.#catalog, catalog];
+    return [this.#catalog, ...this.#parts.catalogs?.() ?? []];
   }
 
   // Reads the catalogs again if they changed. They return another list only after a change, so

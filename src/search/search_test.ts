@@ -40,7 +40,7 @@ Deno.test("search() finds what registries offer too, a little lower, and not wha
   offer("weather", [tool(["forecast", "Tell tomorrow's weather of a city"])]);
   offer("harbour", [tool(["@tools", "Ships and tides of a harbour"])]);
   const search = new Search(catalogOf(HOUSE), {
-    catalog: () => offers,
+    catalogs: () => [offers],
     isTaken: (server) => server in HOUSE,
   });
   const ids = async (query: string) => (await search.search(query)).hits.map((hit) => hit.id);
@@ -145,7 +145,7 @@ Deno.test("search() keeps to a part of the best score, and leaves out offers whe
   offers.set({ name: "sky", origin: "registry", isOffer: true }, [
     tool(["weather", "Tell tomorrow's weather of a city"]),
   ]);
-  const search = new Search(catalogOf(HOUSE), { catalog: () => offers });
+  const search = new Search(catalogOf(HOUSE), { catalogs: () => [offers] });
   const ids = async (options: SearchOptions) =>
     (await search.search("read the text of a file", options)).hits.map(({ score }) => score);
   const all = await ids({});
@@ -171,7 +171,7 @@ Deno.test("search() prefers what is there to an offer that fits as well", async 
   offers.set({ name: "aa", origin: "registry", isOffer: true }, [same]);
   const catalog = new Catalog();
   catalog.set({ name: "zz", origin: "private" }, [same]);
-  const search = new Search(catalog, { catalog: () => offers });
+  const search = new Search(catalog, { catalogs: () => [offers] });
   const { hits } = await search.search("units of length");
   assert.deepEqual(hits.map(({ id }) => id), ["zz:convert_units", "aa:convert_units"]);
   assert.ok((hits[1]?.score ?? 1) < 1);
