@@ -39,6 +39,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/design.md", /^\nserve → gateway/, "a picture"],
   ["docs/design/registries.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
   ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],
+  ["docs/hub.md", /^ts\n/, "tests/hub_capabilities_test.ts"],
   ["docs/modules.md", /^(ts|js|json|sh|text)\b/, "tests/modules_doc_test.ts"],
   ["docs/serve.md", /^nginx\n/, "tests/kit/nginx.ts"],
   ["docs/serve.md", /^\nServing MCP at/, "what `pml serve` prints"],

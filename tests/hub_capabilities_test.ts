@@ -194,7 +194,9 @@ Deno.test("What a capability of a hub calls passes the gates, and other content 
   await using author = await publisher();
   await published(author, hub, "text:copy@1.0.0");
   const { key } = await hub.key("acme");
-  const code = await (await fetch(`${hub.url}/text:copy@1.0.0`)).text();
+  const code = await (await fetch(`${hub.url}/text:copy@1.0.0`, {
+    headers: { accept: "application/typescript" },
+  })).text();
   const { headers } = await fetch(`${hub.url}/text:copy@1.0.0`, {
     headers: { accept: "application/json" },
   });
@@ -337,4 +339,72 @@ Deno.test("A capability of a hub reaches no internal tool, which what a person s
     assert.match(said, /UNKNOWN_TOOL|Cannot find the tool/, said);
     assert.doesNotMatch(said, /gold/);
   }
+});
+
+const PML = import.meta.resolve("../mod.ts");
+/** Records which tools the functions call. */
+const IMPORTER = (url: string) => `
+import { openGateway } from ${JSON.stringify(PML)};
+const { words, default: same, __meta__ } = await import("${url}/text:words@1.0.0");
+const { copy } = await import("${url}/text:copy");
+await using gateway = await openGateway();
+const seen = [];
+const tools = new Proxy({}, {
+  get: (_, server) => new Proxy({}, {
+    get: (_, tool) => (args) => {
+      seen.push(server + ":" + tool);
+      return gateway.tools()[server][tool](args);
+    },
+  }),
+});
+const result = await words({ path: "notes.md" }, tools);
+await copy({}, tools);
+const refused = await words({ path: "notes.md" }).catch((error) => error.message);
+console.log(JSON.stringify({ result, seen, refused, isSame: same === words, meta: __meta__ }));
+`;
+
+/** Returns the example of docs/hub.md, which uses this hub and the PML of the checkout. */
+async function example(url: string): Promise<string> {
+  const page = await Deno.readTextFile(new URL(import.meta.resolve("../docs/hub.md")));
+  const [, block = ""] = /```ts\n([^]*?)```/.exec(page) ?? [];
+  return block.replace("jsr:@casys/pml", PML).replace("https://hub.example.com/mcp", url);
+}
+
+Deno.test("a saved capability that was published is a module that import() of Deno loads", async () => {
+  await using author = await publisher();
+  await using hub = await spawnHub();
+  for (const name of ["words", "copy"]) await published(author, hub, `text:${name}@1.0.0`);
+  await using ws = await makeWorkspace({
+    files: {
+      "notes.md": FILES["notes.md"],
+      "use.ts": IMPORTER(hub.url),
+      "example.ts": await example(hub.url),
+    },
+    pml: { version: 1, permissions: { allow: ["filesystem:*"] } },
+  });
+  const config = new URL(import.meta.resolve("../deno.json")).pathname;
+  const run = async (file: string) => {
+    const args = ["run", "-A", "--quiet", "--config", config, ws.file(file)];
+    const ran = await runPml(ws, args, { command: [Deno.execPath()] });
+    assert.equal(ran.code, 0, ran.stderr);
+    return ran.stdout;
+  };
+  assert.match(await run("example.ts"), /words: 3, files: true/);
+  const { result, seen, refused, isSame, meta } = JSON.parse(await run("use.ts"));
+  assert.deepEqual(result, { words: 3, files: true });
+  assert.deepEqual(seen, [
+    ...["filesystem:read_file", "filesystem:list_directory"],
+    ...["filesystem:read_file", "filesystem:write_file"],
+  ]);
+  assert.equal(await Deno.readTextFile(ws.file("copy.md")), FILES["notes.md"]);
+  assert.equal(isSame, true);
+  assert.match(refused, /its second argument, the tools, is missing/);
+  assert.deepEqual([meta.name, meta.version, Object.keys(meta.tools)], ["text", "1.0.0", [
+    "words",
+  ]]);
+  // A client of PML gets the content that its entry pins, and no other bytes.
+  const get = (accept: string) => fetch(`${hub.url}/text:words@1.0.0`, { headers: { accept } });
+  const pinned = await (await get("application/typescript")).arrayBuffer();
+  const { integrity } = await (await get("application/json")).json();
+  assert.equal(integrityOf(new Uint8Array(pinned)), integrity);
 });

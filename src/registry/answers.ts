@@ -75,9 +75,18 @@ async function entry(
   }
   const { code, immutable, manifest } = found;
   const isCode = code !== undefined && !prefersJson(accept);
-  return ok(isCode ? code : bytesOf(manifest), {
+  // PML names the type, and gets the content that is pinned. `import()` of Deno names none.
+  const isImported = isCode && manifest.type === "capability" && !names(accept, CODE_TYPE);
+  const body = !isCode
+    ? bytesOf(manifest)
+    : isImported
+    ? (await import("./_capability_module.ts")).capabilityModule(code, manifest)
+    : code;
+  // A newer registry may make another module of the same content.
+  const isFinal = immutable && found.version === version && !isImported;
+  return ok(body, {
     "content-type": isCode ? CODE_TYPE : JSON_TYPE,
-    "cache-control": immutable && found.version === version ? FOR_EVER : ASK_AGAIN,
+    "cache-control": isFinal ? FOR_EVER : ASK_AGAIN,
     "vary": "accept",
     "x-pml-type": textOf(manifest.type),
     "x-pml-routing": textOf(manifest.routing),
@@ -145,6 +154,11 @@ export function conditional(
     return { status: 304, headers, body: NOTHING };
   }
   return method === "HEAD" ? { ...made, body: NOTHING } : made;
+}
+
+/** Returns whether a header names a type itself. */
+function names(accept: string, type: string): boolean {
+  return accept.toLowerCase().split(",").some((part) => part.split(";")[0]?.trim() === type);
 }
 
 /**

@@ -92,6 +92,30 @@ Deno.test("answer() gives the manifest to who wants JSON more than code", async 
   }
 });
 
+Deno.test("answer() returns a saved capability as a module, and its content to clients that name the type", async () => {
+  const code = bytes('{"code":"return 1;","kind":"code"}');
+  const manifest = { fqdn: "my:do", type: "capability", version: "1.0.0", integrity: "sha256-x" };
+  const store = shelf([entry("my:do", "1.0.0", { manifest, code })]);
+  const asked = (accept?: string) =>
+    answer({ method: "GET", target: "/mcp/my:do@1.0.0", accept }, store);
+  for (const accept of [undefined, "*/*", "text/html"]) {
+    const made = await asked(accept);
+    assert.match(text(made), /^\/\/ A capability[^]*\nexport\{run as "do",run as "default"\};\n$/);
+    assert.deepEqual([made.headers["content-type"], made.headers["cache-control"]], [
+      "application/typescript",
+      "no-cache",
+    ]);
+  }
+  for (
+    const accept of ["application/typescript", "application/json;q=0.5, Application/TypeScript"]
+  ) {
+    const made = await asked(accept);
+    assert.deepEqual(made.body, code);
+    assert.match(made.headers["cache-control"] ?? "", /immutable/);
+  }
+  assert.equal((await asked("application/json")).headers["content-type"], "application/json");
+});
+
 Deno.test("answer() sends nothing that is known, and no body for HEAD", async () => {
   for (const target of ["/mcp/weather", "/mcp"]) {
     const whole = await ask(target);

@@ -14,7 +14,7 @@ export interface Place {
 
 /** Code that can run. */
 export interface Compiled {
-  readonly run: () => Promise<unknown>;
+  readonly run: (...values: readonly unknown[]) => Promise<unknown>;
   /** Returns where in the code an error was thrown; undefined if that is unknown. */
   readonly placeOf: (error: unknown) => Place | undefined;
 }
@@ -31,7 +31,7 @@ export class CodeError extends Error {
 }
 
 const AsyncFunction = (async () => {}).constructor as new (
-  body: string,
+  ...parametersAndBody: readonly string[]
 ) => Compiled["run"];
 /** The name of the code in stack traces. */
 const NAME = "pml-code";
@@ -44,14 +44,14 @@ const HOISTED = /(?:\nvar [^=;\n]+;)+\n*$/;
 /** The lines above the code in the module that is compiled to find a wrong place. */
 const MODULE_ABOVE = 2;
 
-/** Makes a function of the code. Throws a `CodeError` if it is not valid. */
-export async function compiled(code: string): Promise<Compiled> {
+/** Makes a function with these parameters. Throws a `CodeError` if the code is not valid. */
+export async function compiled(code: string, ...parameters: readonly string[]): Promise<Compiled> {
   const { text, isMoved } = await untyped(code);
   const last = lastExpression(text, compiles);
   const body = last === undefined
     ? text
     : `${text.slice(0, last.start)}${RETURN}${text.slice(last.start, last.end)}\n);`;
-  const run = functionOf(body);
+  const run = functionOf(body, parameters);
   const from = last && placeAt(text, last.start);
   const placeOf = (error: unknown) => {
     const [, line, column] = IN_STACK.exec(stackOf(error)) ?? [];
@@ -100,8 +100,8 @@ function compiles(body: string): boolean {
 }
 
 /** Compiles the body of a function. A body that closes the function early is not valid. */
-function functionOf(body: string): Compiled["run"] {
-  return new AsyncFunction(`"use strict";\n${body}\n//# sourceURL=${NAME}`);
+function functionOf(body: string, parameters: readonly string[] = []): Compiled["run"] {
+  return new AsyncFunction(...parameters, `"use strict";\n${body}\n//# sourceURL=${NAME}`);
 }
 
 /** Finds out what is wrong, and where, by compiling the code as a module that cannot run. */

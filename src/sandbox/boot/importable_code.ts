@@ -1,0 +1,46 @@
+/**
+ * Runs the code of a capability in the program that imports it: this is part of the module that a
+ * registry serves to `import()`. PML itself runs capabilities in its sandbox.
+ *
+ * @module
+ */
+
+import { type Compiled, compiled } from "./code_compile.ts";
+
+/** The tools as functions, by server and tool, as `tools` of an open gateway of PML has them. */
+export type Tools = Readonly<Record<string, Readonly<Record<string, Tool>>>>;
+type Tool = (args?: unknown) => Promise<unknown>;
+
+/** Matches the errors of tools by their name: the class is that of the importing program. */
+class ToolError extends Error {
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    return Object(error).name === "ToolError";
+  }
+}
+
+/** Returns the function of a capability. Nothing of its code runs or is compiled before a call. */
+export function imported(
+  { code }: { readonly code: string },
+  name: string,
+): (args?: object, tools?: Tools) => Promise<unknown> {
+  let started: Promise<Compiled> | undefined;
+  return async (args = {}, tools) => {
+    if (tools === undefined) {
+      throw new TypeError(`Cannot run "${name}": its second argument, the tools, is missing`);
+    }
+    started ??= compiled(code, "mcp", "args", "ToolError", "progress");
+    const { run } = await started;
+    return await run(named(tools), args, ToolError, () => {});
+  };
+}
+
+/** Returns the tools by `mcp.server.tool` and by `mcp["server:tool"]`. */
+function named(tools: Tools): object {
+  return new Proxy(tools, {
+    get: (_, name) => {
+      if (typeof name === "symbol") return undefined;
+      const [server = "", tool] = name.split(/:(.*)/s);
+      return tool === undefined ? tools[server] : tools[server]?.[tool];
+    },
+  });
+}
