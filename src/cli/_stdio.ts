@@ -67,7 +67,7 @@ async function serveAlone(
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     await serveStdio(face, {
       ...app.config().limits,
-      pipes,
+      ...{ pipes, prepare: preparing(app, rooting) },
       hello: (isModern) => app.hello(isModern),
       ...{ bySdk: rooting !== undefined, roots: app.clientRoots, questions: app.clientQuestions },
       onWaiting: (size) => void (app.backlog.size = size),
@@ -115,6 +115,15 @@ export async function finishLists(
   // A request that came last begins to ask servers in this turn.
   await turn();
   await soon(Promise.race([servers.allLoaded(), aborted(signal)]), ms);
+}
+
+/**
+ * Returns a function that loads the cached prompts of servers, and all that lists need. Returns
+ * undefined where that has to wait for the roots of the client, which it sends after its handshake.
+ */
+function preparing(app: App, rooting: FirstRoot | undefined): StdioOptions["prepare"] {
+  if (rooting !== undefined) return undefined;
+  return () => app.servers.prepare("prompts", { atOnce: true });
 }
 
 /** A client that started PML in no project may have a root that is one. */

@@ -18,6 +18,12 @@ export const REVISIONS: readonly string[] = [
   "2024-10-07",
 ];
 
+/**
+ * Clients that show prompts only if `prompts/list` is answered within some 100 ms after `initialize`:
+ * they read their list of commands when the handshake ends, and not again.
+ */
+const HURRIED = /^(gemini|qwen)-cli-mcp-client/;
+
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
 /** The first message of a connection, and its answer, if it is answered already. */
@@ -35,6 +41,13 @@ export function capabilitiesIn(message: JSONRPCMessage): JsonObject | undefined 
   const { capabilities, _meta } = message.params;
   const declared = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
   return isObject(declared) ? objectOf(declared) : undefined;
+}
+
+/** Returns whether `initialize` comes from a client that needs the answers of lists right after it. */
+export function isHurried(message: JSONRPCMessage): boolean {
+  if (!("method" in message)) return false;
+  const { name } = objectOf(objectOf(message.params).clientInfo);
+  return typeof name === "string" && HURRIED.test(name);
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
 import { type Line, LineReader } from "../io/lines.ts";
 import type { Direct, Ends, Message, QuestionsReceiver, RootsReceiver } from "./_direct.ts";
-import { capabilitiesIn, greet, type Greeted } from "./_greeting.ts";
+import { capabilitiesIn, greet, type Greeted, isHurried } from "./_greeting.ts";
 import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
@@ -42,6 +42,8 @@ export interface StdioOptions {
   readonly onLost: (requests: readonly string[]) => void;
   /** Returns what PML says of itself. */
   readonly hello: (isModern: boolean) => Hello;
+  /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
+  readonly prepare?: (() => Promise<unknown>) | undefined;
   /** Whether the SDK has to serve everything; not if left out. */
   readonly bySdk?: boolean;
   /** Receives the roots of the client. */
@@ -79,6 +81,7 @@ export async function serveStdio(
   // The first answer of the newest revision needs nothing of it.
   resolve(load());
   await face;
+  await connection.greetLate();
   await connection.closed;
 }
 
@@ -94,6 +97,8 @@ class StdioConnection implements Ends {
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
   readonly #asked = Promise.withResolvers<true>();
+  /** Greets the client, if that waits for lists. */
+  #greetLate: (() => void) | undefined;
   #direct: Direct | undefined;
   /** The messages that came before there was what serves them. */
   readonly #waiting: Message[] = [];
@@ -134,6 +139,14 @@ class StdioConnection implements Ends {
     this.#direct = direct;
     if (this.#greeted !== undefined) direct.greeted(this.#greeted);
     for (const message of this.#waiting.splice(0)) direct.take(message);
+  }
+
+  /** Greets a client that needs its lists at once, as soon as they can be answered. */
+  async greetLate(): Promise<void> {
+    if (this.#greetLate === undefined) return;
+    // The first request that needs it reports an error.
+    await Promise.race([this.#options.prepare?.().catch(() => {}), this.closed]);
+    this.#greetLate();
   }
 
   send(message: JSONRPCMessage): Promise<void> {
@@ -230,7 +243,9 @@ class StdioConnection implements Ends {
     const result = greet(message, this.#options.hello(false));
     if (result === undefined) return false;
     this.#greeted = { message, result };
-    void this.send({ result, jsonrpc: "2.0", id: JSON.parse(id) });
+    const answer = () => void this.send({ result, jsonrpc: "2.0", id: JSON.parse(id) });
+    if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
+    else answer();
     return true;
   }
 
