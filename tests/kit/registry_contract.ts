@@ -130,6 +130,8 @@ function about(what: string, caching = "no-cache"): readonly string[] {
   ];
 }
 
+/** As PML asks for what an entry pins. Clients that do not name the type get a module. */
+const CODE_WANTED = "accept: application/typescript\r\n";
 const JSON_WANTED = "accept: application/json\r\n";
 const OLD = GREETER.replace("1.2.0", "1.1.0");
 const FOR_EVER = "public, max-age=31536000, immutable";
@@ -151,7 +153,7 @@ const PINS: readonly (readonly [sent: string, headers: string, back: string])[] 
   ["GET /mcp/tavily", "", served(TAVILY, "json", about("cloud cloud 2.0.0"))],
   [
     "GET /mcp/text:copy@1.0.0",
-    "",
+    CODE_WANTED,
     served(COPY, "typescript", about("capability local 1.0.0", FOR_EVER)),
   ],
   ["GET /mcp/text:copy", JSON_WANTED, served(COPYING, "json", about("capability local 1.0.0"))],
