@@ -136,6 +136,44 @@ Deno.test("pml add of an address writes it, and of a registry's name shows what 
   assert.match(used.stdout, /clock:tell/);
 });
 
+Deno.test("pml add --url keeps a key that is typed in the address or in a header, unseen, and starts the server with it", async () => {
+  const key = "fc-0a1b2c3d4e5f60718293a4b5c6d7e8f9";
+  const places = [
+    { url: `/${key}/mcp`, header: [] },
+    { url: `/mcp?api_key=${key}`, header: [] },
+    { url: "/mcp", header: ["--header", `Authorization: Bearer ${key}`] },
+  ];
+  for (const { url, header } of places) {
+    await using far = new Scripted();
+    await using ws = await makeWorkspace();
+    const address = new URL(url, far.url).href;
+    const args = ["add", "far", "--url", address, ...header];
+    const ran = await runPmlOnTerminal(ws, args, {
+      typed: [
+        ["start it?", "yes"],
+        [/Keep \w+ for PML, as you typed it\?.*\[N\] no/, "y"],
+      ],
+    });
+    assert.equal(ran.code, 0, ran.stdout);
+    assert.match(ran.stdout, /far has \d+ tools?:/);
+    assert.doesNotMatch(ran.stdout, /pml key set/);
+    const shown = ran.stdout.replaceAll(args.join(" "), "");
+    assert.ok(!shown.includes(key), shown);
+    const config = await Deno.readTextFile(join(ws.home, "config.yaml"));
+    assert.ok(!config.includes(key), config);
+    assert.match(config, /\$\{\w+\}/);
+  }
+  await using far = new Scripted();
+  await using ws = await makeWorkspace();
+  const args = ["add", "far", "--url", new URL(`/mcp?api_key=${key}`, far.url).href];
+  const no = await runPmlOnTerminal(ws, args, {
+    typed: [["start it?", "yes"], [/as you typed it\?/, "n"]],
+  });
+  assert.equal(no.code, 1);
+  assert.match(no.stdout, /KEY_MISSING[^]*pml key set \w+/);
+  await assert.rejects(Deno.stat(join(ws.home, "keys.json")), Deno.errors.NotFound);
+});
+
 Deno.test("pml allow, ask and deny edit rules, keep comments, and move a rule between the lists", async () => {
   await using ws = await makeWorkspace();
   const file = join(ws.home, "config.yaml");

@@ -24,7 +24,7 @@ import { type Change, changeOf } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
 import { findTarget, presentServers, SECTIONS } from "./_import_file.ts";
-import { picked } from "./_import.ts";
+import { keepValues, picked } from "./_import.ts";
 import { learn } from "./_learn.ts";
 import { login } from "./_login.ts";
 import { agrees, needPerson } from "./_terminal.ts";
@@ -57,13 +57,19 @@ export async function add(at: CommandContext, typed: Typed): Promise<Shown> {
     ...(url !== undefined && { url, headers: pairsOf(typed.header, ":") }),
     ...(typed.env !== undefined && { env: pairsOf(typed.env, "=") }),
   };
-  const { change, definition, note } = await additionOf(at, { name, said: wanted, ...typed });
+  const { change, definition, note, found } = await additionOf(at, {
+    name,
+    said: wanted,
+    ...typed,
+  });
   if (typed.json) return { value: definition };
   needPerson(`Cannot add ${quoted(name)}`);
   const facts = [change.shown, note].filter(Boolean);
   if (!await agrees(`Add ${name} and start it?`, at, facts)) return unchanged();
   await change.write();
   await at.app.policy.reload();
+  const kept = await keepValues(at, found, "as you typed it");
+  if (kept.size > 0) tell([...kept.values()].join("\n"));
   const takeOut = async () => {
     const settings = [{ at: ["mcpServers", name] as const, entry: undefined }];
     await (await changeOf(at.app, { workspace: typed.workspace === true, settings })).write();
@@ -83,7 +89,8 @@ async function additionOf(
   const path = "the command line";
   const entry = { client: undefined, path, key: [name], name, said, near: 0, disabled: false };
   const target = await findTarget(app, workspace);
-  const { taken: [taken], skipped: [skipped] } = await picked(app, [entry], target);
+  const found = await picked(app, [entry], target);
+  const { taken: [taken], skipped: [skipped], values } = found;
   if (taken === undefined || taken.name !== name) {
     const why = taken === undefined ? skipped?.why : `PML allows no such name, but ${taken.name}`;
     throw usage(`Cannot add ${quoted(name)}: ${why}`, "Look at `pml add --help`");
@@ -93,9 +100,13 @@ async function additionOf(
   const open = taken.variables.filter(({ isSet }) => !isSet).map((one) => one.name);
   const lines = [
     serverText(shownDefinition(taken), { isOfUser: true }),
-    ...open.map((one) => `It needs ${one}: \`pml key set ${one}\``),
+    ...open.map((one) =>
+      values.has(one)
+        ? `Its value that you typed is not written: ${one} stands for it`
+        : `It needs ${one}: \`pml key set ${one}\``
+    ),
   ];
-  return { change, definition: taken.definition, note: lines.join("\n") };
+  return { change, definition: taken.definition, note: lines.join("\n"), found };
 }
 
 /** Starts a new server, and shows its tools and what to do next. */

@@ -63,27 +63,34 @@ export async function importServers(at: CommandContext, typed: Typed): Promise<S
   if (!await agrees(question, at, [text])) return unchanged(value);
   const servers = taken.map(({ entry, definition }) => [entry.name, definition]);
   const said = await addServers(at.app, target, Object.fromEntries(servers));
-  const kept = await keepValues(at, plan);
+  const kept = await keepValues(at, plan, "as the client's file has it");
   const lines = [`${target.path}: ${said}`, ...kept.values()];
   return { value, text: lines.join("\n"), note: noteOf(plan, kept), code };
 }
 
-/** Offers to keep the keys that stand in the client's file. Returns what became of each. */
-async function keepValues(
+/**
+ * Offers to keep the keys that were taken out of definitions. `source` says where they were.
+ * Returns a line for each key that is kept.
+ */
+export async function keepValues(
   at: CommandContext,
-  { taken, values }: Plan,
+  { taken, values }: Pick<Plan, "taken" | "values">,
+  source: string,
 ): Promise<ReadonlyMap<string, string>> {
   const kept = new Map<string, string>();
   const names = unsetIn(taken).filter((name) =>
     values.has(name) && at.app.keys.find(name) === undefined
   );
   if (names.length === 0) return kept;
-  const question = `Keep ${names.join(", ")} for PML, as the client's file has it?`;
+  const question = `Keep ${names.join(", ")} for PML, ${source}?`;
   if (await askReply(question, at) !== "Yes") return kept;
   for (const name of names) {
     const { text = "" } = await keep(at, name, values.get(name) ?? "");
     kept.set(name, text);
+    at.app.keys.find(name);
   }
+  // A key in the keyring counts as not set until it is looked up.
+  await at.app.keys.looked();
   return kept;
 }
 

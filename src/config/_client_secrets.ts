@@ -201,11 +201,14 @@ export class ImportVariables {
         ? this.#random(value, spot)
         : value;
     }
-    const isAll = kept.length === 2 && kept.join("") === "";
+    const [before = "", after = ""] = kept;
+    const isOne = kept.length === 2 && value.startsWith(before) && value.endsWith(after);
+    if (isOne) {
+      const secret = value.slice(before.length, value.length - after.length);
+      return `${before}${this.#take(secret, spot)}${after}`;
+    }
     return kept.map((text, at) =>
-      at === 0
-        ? text
-        : `${this.#take(isAll ? value : `${value}#${at}`, { ...spot, isPart: !isAll })}${text}`
+      at === 0 ? text : `${this.#take(`${value}#${at}`, { ...spot, isPart: true })}${text}`
     ).join("");
   }
 
