@@ -169,9 +169,11 @@ async function unpinned(
     const definition = await pass.definition();
     // It may have been installed for that, and so be known by its version now.
     const tool = await pins.unapprovedTool(identity(), definition);
+    // Modules have no instructions.
+    if (identity().pinned.kind === "deno") return tool;
     const all = await pass.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
-    const said = instructionsIn(all);
-    const instructions = said && await pins.unapprovedTool(identity(), said);
+    const own = instructionsIn(all);
+    const instructions = own && await pins.unapprovedTool(identity(), own);
     return instructions === undefined ? tool : withInstructions(instructions, tool);
   } catch (error) {
     // What was installed turned out to be another one.

@@ -48,8 +48,7 @@ export const PATHS: readonly Mutant[] = [
     name: "opened",
     guard: "The file that was opened is the one that was looked at",
     file: "path_guard.ts",
-    find:
-      `isSame(info ?? lookAt(place.path), opened) && Deno.realPathSync(place.path) === place.path`,
+    find: `isSame(info ?? lookAt(place.path), opened) && realPath(place.path) === place.path`,
     put: "opened.isFile",
     test: "src/sandbox/boot/path_guard_test.ts",
     filter: "openFile() gives no file that came to the place of the one that was looked at",

@@ -58,7 +58,7 @@ export const QUICK: readonly Mutant[] = [
     name: "quick-pins",
     guard: "A tool is called at once only as it was approved",
     file: "known_server.ts",
-    find: "isGiven(definition) && tool.holds()",
+    find: "isApproved() && tool.holds()",
     put: "tool.holds()",
     test: CALLS,
     filter: "Pins that another process changed are asked about within 200 ms",

@@ -93,8 +93,8 @@ export const REWRITE: readonly Mutant[] = [
     name: "tool-pins",
     guard: "A tool whose definition changed is asked about before it is called",
     file: "approval_sources.ts",
-    find: "return await pins.unapprovedTool(identity(), definition);",
-    put: "return void definition;",
+    find: "const tool = await pins.unapprovedTool(identity(), definition);",
+    put: "const tool = undefined;",
     test: "tests/attacks/rp_test.ts",
     filter:
       "Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)",
