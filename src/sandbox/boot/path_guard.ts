@@ -244,7 +244,7 @@ function pathOfUrl(text: string): string | undefined {
   }
 }
 
-/** Returns the real path of what is there. Throws if nothing is. */
+/** Returns the real path of a file or folder. Throws if it does not exist. */
 export function realPath(path: string): string {
   const real = Deno.realPathSync(path);
   return PATHS.plain(real) ?? real;

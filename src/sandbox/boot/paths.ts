@@ -69,7 +69,7 @@ export const WINDOWS: PathRules = {
 /** The rules of this system. */
 export const PATHS: PathRules = Deno.build.os === "windows" ? WINDOWS : POSIX;
 
-/** Returns what a module may use with all its paths in the form that is used here. */
+/** Returns the grants of a module with all their paths in the form that is used here. */
 export function plainScope<S extends FileScope>(scope: S): S {
   const { workspace, read, write, home, temp, protection } = scope;
   const plain = (path: string) => PATHS.plain(path) ?? path;
