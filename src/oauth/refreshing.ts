@@ -61,7 +61,7 @@ export async function refreshBeside(
 ): Promise<void> {
   const child = startProcess({
     file: Deno.execPath(),
-    args: ["run", "-qA", "--no-lock", "--cached-only", ...packageFlags(code), code],
+    args: ["run", "-qA", "--cached-only", ...packageFlags(code), code],
     cwd: request.folder,
     env: { ...env, ...DENO_QUIET },
   });
@@ -90,8 +90,10 @@ function isRefusal(error: unknown, status: number): boolean {
 
 /** Returns how Deno finds the packages that the code imports: as it finds them for PML. */
 function packageFlags(code: string): readonly string[] {
-  if (code.includes("/node_modules/")) return ["--node-modules-dir=manual", "--no-config"];
-  return code.startsWith("file:") ? [] : ["--no-config"];
+  const isInstalled = code.includes("/node_modules/");
+  // In a checkout the lock file says which packages of packages Deno has fetched.
+  if (code.startsWith("file:") && !isInstalled) return ["--frozen"];
+  return ["--no-lock", "--no-config", ...isInstalled ? ["--node-modules-dir=manual"] : []];
 }
 
 /** Refreshes a sign-in, unless somebody else did. It is kept before this returns. */
