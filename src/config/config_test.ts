@@ -53,6 +53,7 @@ Deno.test("loadConfig() without a file gives the defaults", async () => {
         blacklistedTools: [],
       },
       metaTools: META_TOOLS,
+      longNames: false,
       prefix: true,
     });
     assert.equal(config.limits.callMs, 600_000);
