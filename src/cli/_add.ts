@@ -102,7 +102,7 @@ async function additionOf(
     serverText(shownDefinition(taken), { isOfUser: true }),
     ...open.map((one) =>
       values.has(one)
-        ? `Its value that you typed is not written: ${one} stands for it`
+        ? `The value that you typed is not written: the file names ${one} instead`
         : `It needs ${one}: \`pml key set ${one}\``
     ),
   ];

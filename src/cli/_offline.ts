@@ -1,5 +1,6 @@
 /**
- * `pml install --offline-ready`: fetches in advance what is otherwise fetched at its first use.
+ * `pml install --offline-ready`: fetches packages in advance that are otherwise fetched at their
+ * first use.
  *
  * @module
  */
@@ -40,7 +41,7 @@ interface Failure extends Pick<Part, "kind" | "name"> {
 }
 
 /**
- * Fetches PML's own packages, and what the configuration uses: packages and modules of servers, and
+ * Fetches PML's own packages, and those of the configuration: packages and modules of servers, and
  * the library of the search model. A failure does not stop the rest.
  */
 export async function installForOffline(at: CommandContext, { json }: Typed): Promise<Shown> {

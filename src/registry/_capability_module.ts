@@ -1,5 +1,5 @@
 /**
- * Makes the module that `import()` gets of a capability that somebody saved.
+ * Makes the module that `import()` gets of a saved capability.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { parseJson } from "../core/parse_json.ts";
 import ofCode from "./importable_code.min.js" with { type: "text" };
 import ofPlan from "./importable_plan.min.js" with { type: "text" };
 
-/** The end of a runtime: what it exports becomes a variable of the module. */
+/** The end of a runtime: its export becomes a variable of the module. */
 const EXPORT = /export\s*\{\s*([\w$]+) as imported\s*\};?\s*$/;
 /** A module with an export of this name would count as a promise. */
 const THENABLE = "then";
