@@ -118,6 +118,7 @@ export class CallPath implements AsyncDisposable {
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
+      remark: () => this.machine.modules.withoutLayer(),
     });
     this.always = alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) });
     this.#kinds = new Kinds(options);

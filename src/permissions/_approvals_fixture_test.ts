@@ -24,12 +24,13 @@ export function subject(
 }
 
 /** Opens approvals with a home and a clock of their own. */
-export async function fixture() {
+export async function fixture(remark?: () => string | undefined) {
   const home = await Deno.makeTempDir();
   const warnings: string[] = [];
   const clock = { now: Date.now() };
   const warn = (message: string) => warnings.push(message);
-  const approvals = new Approvals(home, { warn, now: () => clock.now, ttl: 10 * MINUTE });
+  const now = () => clock.now;
+  const approvals = new Approvals(home, { warn, now, ttl: 10 * MINUTE, ...remark && { remark } });
   return {
     home,
     warnings,

@@ -26,6 +26,8 @@ export interface ApprovalsOptions {
   /** Is called for files in the PML home that cannot be read. They approve nothing. */
   readonly warn: (message: string) => void;
   readonly now?: () => number;
+  /** Returns what the first question says at its end, once; undefined if there is nothing (yet). */
+  readonly remark?: () => string | undefined;
   /** How long an approval can be given and used, in milliseconds. */
   readonly ttl: number;
 }
@@ -85,13 +87,15 @@ export class Approvals {
   readonly #members = new AskedMembers();
   readonly #now: () => number;
   readonly #ttl: number;
+  #remark: (() => string | undefined) | undefined;
 
   /** Starts without questions. Opens nothing in the home yet. */
-  constructor(home: string, { warn, ttl, now = Date.now }: ApprovalsOptions) {
+  constructor(home: string, { warn, ttl, now = Date.now, remark }: ApprovalsOptions) {
     this.#files = new PendingFiles(home, { warn, now, ttl });
     this.#read = new ReadDefinitions(home, { warn });
     this.#now = now;
     this.#ttl = ttl;
+    this.#remark = remark;
   }
 
   /** Opens a question about one call or several, with a handle that nobody can guess. */
@@ -103,7 +107,8 @@ export class Approvals {
     const always = subjects.length === 1 ? options.always : undefined;
     const differing = subjects.map((each) => this.#members.differing(each));
     const text = fullText(subjects, differing) +
-      (always ? `\n${alwaysText(always, subject)}\n` : "");
+      (always ? `\n${alwaysText(always, subject)}\n` : "") +
+      this.#takeRemark();
     const tooLong = text.length > LONGEST_QUESTION || subjects.length > MOST_CALLS;
     const question = {
       text: tooLong ? shortText(subjects, text.length) : text,
@@ -121,6 +126,13 @@ export class Approvals {
       shownAt: first?.shownAt ?? first?.at,
     });
     return { handle, ...question, shared };
+  }
+
+  #takeRemark(): string {
+    const remark = this.#remark?.();
+    if (remark === undefined) return "";
+    this.#remark = undefined;
+    return `\n${remark}\n`;
   }
 
   /** Returns whether the user has read the texts of a definition with this hash. */
