@@ -4,11 +4,11 @@
  * @module
  */
 
-import { basename, isAbsolute } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Node } from "jsonc-parser";
 import { parseJson, parseToml, parseYaml } from "../config/clients.ts";
-import { isObject, memberOf, objectOf } from "../core/json.ts";
+import { withoutCmd } from "../config/windows_command.ts";
+import { isObject, memberOf, objectOf, textOf, textsOf } from "../core/json.ts";
 import type { ClientEntryValue, ClientForm } from "./_client_form.ts";
 import { refused, uneditable, unlike } from "./_files.ts";
 import { isAdded, plain, put, type Setting, withListItem } from "./_yaml_text.ts";
@@ -147,14 +147,21 @@ function isPml(found: unknown, entry: ClientEntryValue): boolean {
   if (!isObject(found)) return false;
   const { type, command, args } = found;
   // npm starts it without an install.
-  if (command === "npx" && isDeepStrictEqual(args, ["-y", "@casys/pml", "stdio"])) return true;
+  const plain = withoutCmd({ command: textOf(command), args: textsOf(args) });
+  if (isDeepStrictEqual(plain, { command: "npx", args: ["-y", "@casys/pml", "stdio"] })) {
+    return true;
+  }
   return [undefined, entry.type].includes(type) &&
     LEADING.every((key) => isDeepStrictEqual(pathless(found[key]), pathless(entry[key])));
 }
 
-function pathless(command: unknown): unknown {
-  if (Array.isArray(command)) return [pathless(command[0]), ...command.slice(1)];
-  return typeof command === "string" && isAbsolute(command) ? basename(command) : command;
+/** The path of `pml` on any system. */
+const PML_PATH = /^(?:\/|[A-Za-z]:[\\/])(?:.*[\\/])?pml(?:\.cmd)?$/;
+
+/** Returns a command, or the arguments of `cmd /c`, with the name of `pml` in place of its path. */
+function pathless(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(pathless);
+  return typeof value === "string" && PML_PATH.test(value) ? "pml" : value;
 }
 
 function edited(

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { parse } from "jsonc-parser";
+import type { ClientName } from "../config/clients.ts";
+import { listOf } from "../core/json.ts";
 import { editClientText as edit, withValue } from "./_client_file.ts";
 import { formOf } from "./_client_form.ts";
 
@@ -92,6 +94,48 @@ Deno.test("editClientText() takes what starts PML for its own, and nothing else"
     { type: "http", command, args },
   ];
   for (const other of others) assert.ok(await edit(other) !== undefined, JSON.stringify(other));
+});
+
+Deno.test("formOf() starts pml.cmd on Windows as each client can", () => {
+  const script = "C:\\Users\\Me\\AppData\\Roaming\\npm\\pml.cmd";
+  const starts = (client: ClientName, command: string) => {
+    const { entry } = formOf(client, { http: false, command, os: "windows" });
+    return [entry.command, ...listOf(entry.args)].flat();
+  };
+  for (const client of ["claude-code", "claude-desktop", "zed", "windsurf", "continue"] as const) {
+    assert.deepEqual(starts(client, script), ["cmd", "/c", script, "stdio"], client);
+    assert.deepEqual(starts(client, "pml"), ["cmd", "/c", "pml", "stdio"], client);
+  }
+  for (const client of ["codex", "cursor", "gemini", "opencode", "qwen", "vscode"] as const) {
+    assert.deepEqual(starts(client, script), [script, "stdio"], client);
+  }
+  assert.deepEqual(starts("claude-code", "D:\\pml.exe"), ["D:\\pml.exe", "stdio"]);
+  // `cmd` would end the path at the bracket, or replace the variable.
+  for (
+    const odd of [
+      "C:\\Program Files (x86)\\npm\\pml.cmd",
+      "C:\\a&calc\\pml.cmd",
+      "C:\\%A%\\pml.cmd",
+    ]
+  ) {
+    assert.deepEqual(starts("claude-code", odd), ["cmd", "/c", "pml", "stdio"], odd);
+  }
+});
+
+Deno.test("editClientText() takes its own entry of Windows for its own, in any folder", async () => {
+  const form = formOf("claude-code", { http: false, command: "C:\\a b\\pml.cmd", os: "windows" });
+  const args = (path: string) => ["/c", path, "stdio"];
+  const entry = (command: string, args: readonly string[]) =>
+    JSON.stringify({ mcpServers: { pml: { type: "stdio", command, args } } });
+  assert.equal(await edit(entry("cmd", args("D:\\tools\\pml.cmd")), "f.json", form), undefined);
+  assert.equal(await edit(entry("cmd", args("pml")), "f.json", form), undefined);
+  const ofNpm = entry("cmd", ["/c", "npx", "-y", "@casys/pml", "stdio"]);
+  assert.equal(await edit(ofNpm, "f.json", form), undefined);
+  // Claude Code cannot start the script without `cmd`.
+  const other = await edit(entry("pml", ["stdio"]), "f.json", form);
+  assert.match(other?.other ?? "", /"command":"pml"/);
+  const evil = await edit(entry("cmd", args("D:\\tools\\pml2.cmd")), "f.json", form);
+  assert.match(evil?.other ?? "", /pml2/);
 });
 
 Deno.test("editClientText() says in words what is wrong, and in which line", async () => {

@@ -6,6 +6,7 @@
  */
 
 import { type ClientName, tableOf } from "../config/clients.ts";
+import { type ProgramStart, throughCmd } from "../config/windows_command.ts";
 
 /** An entry of a server, as a client has it. */
 export type ClientEntryValue = Readonly<Record<string, unknown>>;
@@ -70,12 +71,14 @@ export function takesHttp(client: ClientName): boolean {
 /** Returns what goes into the file of a client; `text` is what stands there. */
 export function formOf(
   client: ClientName,
-  { text = "", http, command, isOwn = false }: {
+  { text = "", http, command, isOwn = false, os = Deno.build.os }: {
     readonly text?: string | undefined;
     readonly http: boolean;
     /** Whether the file is the user's own, and not part of a project. */
     readonly isOwn?: boolean;
     readonly command: string;
+    /** The operating system; by default this one. */
+    readonly os?: typeof Deno.build.os;
   },
 ): ClientForm {
   // A later form of opencode's file has one level more.
@@ -84,15 +87,29 @@ export function formOf(
   // Without it the first turn of `codex exec` has no tool of PML. In a file that a project shares, it
   // would stop Codex for everybody without PML.
   const more = client === "codex" && isOwn ? { required: true } : {};
-  const stdio = { ...stdioEntry(client, command), ...more };
+  const stdio = { ...stdioEntry(client, startOf(client, { command, os })), ...more };
   const over = HTTP[client] && { ...HTTP[client], ...more };
   return http && over !== undefined
     ? { at, entry: over, instead: stdio, input: client === "vscode" ? INPUT : undefined }
     : { at, entry: stdio, instead: over };
 }
 
-function stdioEntry(client: ClientName, command: string): ClientEntryValue {
-  const args = ["stdio"];
+/** The clients that look for `pml.cmd` when they start `pml` on Windows, and start such a file. */
+const FINDS_SCRIPTS: ReadonlySet<ClientName> = new Set(
+  ["codex", "cursor", "gemini", "opencode", "qwen", "vscode"],
+);
+
+/** Returns the command of PML as a client can start it. */
+function startOf(
+  client: ClientName,
+  { command, os }: { readonly command: string; readonly os: typeof Deno.build.os },
+): ProgramStart {
+  const start = { command, args: ["stdio"] };
+  const isStarted = os !== "windows" || FINDS_SCRIPTS.has(client) || /\.exe$/i.test(command);
+  return isStarted ? start : throughCmd(start);
+}
+
+function stdioEntry(client: ClientName, { command, args }: ProgramStart): ClientEntryValue {
   switch (client) {
     case "claude-code":
       // Without it a first turn in the usual mode of deferred tools has no tool of PML.

@@ -10,15 +10,17 @@ import { isPml } from "../config/client_servers.ts";
 import {
   type ClientFile,
   clientFiles,
+  clientHome,
   type ClientName,
   type ClientPlace,
   CLIENTS,
   isThere,
+  pathRules,
   readClientFile,
 } from "../config/clients.ts";
 import { exists } from "../config/workspace.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
+import { defined, quoted, visible } from "../core/json.ts";
 import { type ClientEdit, editClientText } from "./_client_file.ts";
 import { blankOf, formOf, takesHttp } from "./_client_form.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
@@ -100,7 +102,7 @@ export function placeOf(app: App): ClientPlace {
 function isHere(client: ClientName, place: ClientPlace): boolean {
   const files = clientFiles(client, place);
   if (files.some(isThere)) return true;
-  const home = place.environment.userHome;
+  const home = clientHome(place);
   const folders = files.filter(({ inside }) => inside === undefined).map(({ path }) =>
     dirname(path)
   );
@@ -134,7 +136,7 @@ export async function readSetup(
   const target = await targetOf(file);
   const text = target.found?.text;
   const command = isOwn ? commandOf(place) : "pml";
-  const form = formOf(client, { text, http, command, isOwn });
+  const form = formOf(client, { text, http, command, isOwn, ...defined({ os: place.os }) });
   const edit = await editClientText(text ?? blankOf(client), path, form);
   return { ...target, client, isOwn, edit };
 }
@@ -144,11 +146,14 @@ async function targetOf({ path, inside }: ClientFile): Promise<Target> {
 }
 
 /** Returns the whole path of `pml`, because programs with windows often have another PATH. */
-function commandOf({ environment, os = Deno.build.os }: ClientPlace): string {
-  const isWindows = os === "windows";
-  const folders = (environment.get("PATH") ?? "").split(isWindows ? ";" : ":");
-  const paths = folders.filter((folder) => folder !== "")
-    .map((folder) => join(folder, isWindows ? "pml.cmd" : "pml"));
+function commandOf(place: ClientPlace): string {
+  const { delimiter, join } = pathRules(place);
+  const { environment, os = Deno.build.os } = place;
+  const folders = (environment.get("PATH") ?? "").split(delimiter).filter((folder) =>
+    folder !== ""
+  );
+  const names = os === "windows" ? ["pml.exe", "pml.cmd"] : ["pml"];
+  const paths = folders.flatMap((folder) => names.map((name) => join(folder, name)));
   return paths.find((path) => exists(path)) ?? "pml";
 }
 

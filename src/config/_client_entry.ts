@@ -5,12 +5,11 @@
  * @module
  */
 
-import { isAbsolute } from "node:path";
 import { WORKSPACE_FOLDER } from "../core/folder_variables.ts";
 import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
 import { leftOf, type LeftOut } from "./_client_left.ts";
 import { variableName } from "./_secret_words.ts";
-import type { ClientEntry, ClientPlace } from "./clients.ts";
+import { type ClientEntry, type ClientPlace, pathRules } from "./clients.ts";
 import { type HttpDefinition, timeoutOf } from "./servers.ts";
 
 export type { LeftOut } from "./_client_left.ts";
@@ -53,7 +52,7 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   if (url === undefined && said.command === undefined && said.settings !== undefined) {
     return { why: "an extension of the client brings it" };
   }
-  const raw = url === undefined ? stdioOf(said) : httpOf(said, url);
+  const raw = url === undefined ? stdioOf(said, place) : httpOf(said, url);
   const unknown = new Set<string>();
   const fill = (text: string) => filled(text, { entry, place, unknown });
   const definition = strings(raw, fill) as ClientDefinition; // the schema checks it later
@@ -71,7 +70,7 @@ export function converted(entry: ClientEntry, place: ClientPlace): Converted {
   return { definition: { ...definition, ...defined({ timeout }) }, left };
 }
 
-function stdioOf(said: ClientEntry["said"]): object {
+function stdioOf(said: ClientEntry["said"], place: ClientPlace): object {
   const { command, args, env, cwd, envFile, env_vars } = said;
   // Codex lists variables that are passed on unchanged.
   const passed = (Array.isArray(env_vars) ? env_vars : [])
@@ -83,8 +82,8 @@ function stdioOf(said: ClientEntry["said"]): object {
     command,
     args,
     env: isObject(env ?? {}) ? orNothing(all) : env,
-    cwd: inWorkspace(cwd),
-    envFile: inWorkspace(envFile),
+    cwd: inWorkspace(cwd, place),
+    envFile: inWorkspace(envFile, place),
     tools: toolsOf(said),
   });
 }
@@ -137,11 +136,13 @@ function toolsOf(said: ClientEntry["said"]): unknown {
 }
 
 /** Returns a path that is relative to the workspace in a form that any file can contain. */
-function inWorkspace(path: unknown): unknown {
+function inWorkspace(path: unknown, place: ClientPlace): unknown {
+  const { isAbsolute, sep } = pathRules(place);
   if (typeof path !== "string" || path === "" || isAbsolute(path) || path.startsWith("${")) {
     return path;
   }
-  return path === "." ? WORKSPACE_FOLDER : `${WORKSPACE_FOLDER}/${path.replace(/^\.\//, "")}`;
+  const names = path.replaceAll(sep, "/").replace(/^\.\//, "");
+  return names === "." ? WORKSPACE_FOLDER : `${WORKSPACE_FOLDER}/${names}`;
 }
 
 function orNothing(value: object): object | undefined {

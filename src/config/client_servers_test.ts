@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
 import { Redactor } from "../audit/redact.ts";
+import { listOf } from "../core/json.ts";
 import { Scratch } from "./_scratch_test.ts";
-import { type PickResult, pickServers } from "./client_servers.ts";
+import { isPml, type PickResult, pickServers } from "./client_servers.ts";
 import { clientFiles, CLIENTS, readClientFile } from "./clients.ts";
 import { clientServersSchema } from "./_schema.ts";
 import { environmentOf } from "./env.ts";
@@ -242,8 +243,7 @@ Deno.test("pickServers() says which key PML cannot take, and never its value", a
 });
 
 Deno.test("clientFiles() knows where each system keeps them", () => {
-  const variables = { HOME: "/home/me", APPDATA: "/roaming", CODEX_HOME: "/codex" };
-  const environment = environmentOf(variables);
+  const environment = environmentOf({ HOME: "/home/me", CODEX_HOME: "/codex" });
   const paths = (os: typeof Deno.build.os) =>
     CLIENTS.flatMap((client) => clientFiles(client, { environment, root: "/work", os }))
       .map(({ path }) => path);
@@ -251,7 +251,6 @@ Deno.test("clientFiles() knows where each system keeps them", () => {
   const wanted = [
     ["linux", "/home/me/.config/Claude/claude_desktop_config.json"],
     ["darwin", `${apple}/Claude/claude_desktop_config.json`],
-    ["windows", "/roaming/Claude/claude_desktop_config.json"],
     ["linux", "/home/me/.config/Code/User/mcp.json"],
     ["darwin", `${apple}/Code/User/mcp.json`],
     ["linux", "/codex/config.toml"],
@@ -261,6 +260,89 @@ Deno.test("clientFiles() knows where each system keeps them", () => {
     ["linux", "/home/me/.codeium/windsurf/mcp_config.json"],
   ] as const;
   for (const [os, path] of wanted) assert.ok(paths(os).includes(path), path);
+});
+
+Deno.test("clientFiles() knows where Windows keeps them, by its own rules for paths", () => {
+  const home = "C:\\Users\\Me";
+  const roaming = `${home}\\AppData\\Roaming`;
+  const variables = { HOME: "/c/Users/git-bash", USERPROFILE: home, CODEX_HOME: "D:/codex" };
+  const pathsIn = (more: Readonly<Record<string, string>>) => {
+    const environment = environmentOf({ ...variables, ...more });
+    const place = { environment, root: "C:\\work", os: "windows" } as const;
+    return CLIENTS.flatMap((client) => clientFiles(client, place)).map(({ path }) => path);
+  };
+  const paths = pathsIn({});
+  for (
+    const path of [
+      `${home}\\.claude.json`,
+      `${roaming}\\Claude\\claude_desktop_config.json`,
+      `${home}\\.cline\\data\\settings\\cline_mcp_settings.json`,
+      "D:\\codex\\config.toml",
+      `${home}\\.continue\\config.yaml`,
+      `${home}\\.copilot\\mcp-config.json`,
+      `${home}\\.cursor\\mcp.json`,
+      `${home}\\.gemini\\settings.json`,
+      `${home}\\.config\\opencode\\opencode.json`,
+      `${home}\\.qwen\\settings.json`,
+      `${roaming}\\Code\\User\\mcp.json`,
+      `${home}\\.codeium\\windsurf\\mcp_config.json`,
+      `${roaming}\\Zed\\settings.json`,
+      "C:\\work\\.mcp.json",
+      "C:\\work\\.cursor\\mcp.json",
+    ]
+  ) assert.ok(paths.includes(path), `${path} in ${paths}`);
+  // A redirected profile, which companies have.
+  const redirected = pathsIn({ APPDATA: "\\\\files\\me\\Roaming" });
+  assert.ok(redirected.includes("\\\\files\\me\\Roaming\\Zed\\settings.json"), `${redirected}`);
+});
+
+Deno.test("import removes cmd and .cmd from commands of Windows, and keeps lines for cmd", async () => {
+  const starts: readonly (readonly [command: string, args: readonly string[], ...string[]])[] = [
+    ["cmd", ["/c", "npx", "-y", "pkg"], "npx", "-y", "pkg"],
+    ["cmd.exe", ["/C", "npx -y pkg"], "npx", "-y", "pkg"],
+    ["C:\\Windows\\System32\\cmd.exe", ["/d", "/s", "/c", "npx", "-y", "pkg"], "npx", "-y", "pkg"],
+    ["cmd", ["/c", "npx.cmd", "-y", "pkg", "C:\\my files"], "npx", "-y", "pkg", "C:\\my files"],
+    ["npx.cmd", ["-y", "pkg"], "npx", "-y", "pkg"],
+    ["C:\\node\\npx.cmd", ["-y", "pkg"], "C:\\node\\npx.cmd", "-y", "pkg"],
+    ["docker.exe", ["run", "x"], "docker.exe", "run", "x"],
+    // What `cmd` replaces or splits is another command without it.
+    ["cmd", ["/c", "npx", "-y", "%PKG%"], "cmd", "/c", "npx", "-y", "%PKG%"],
+    ["cmd", ["/c", "cd x && npx -y pkg"], "cmd", "/c", "cd x && npx -y pkg"],
+    ["cmd", ["/k", "npx"], "cmd", "/k", "npx"],
+  ];
+  using scratch = new Scratch();
+  const mcpServers = Object.fromEntries(
+    starts.map(([command, args], at) => [`s${at}`, { command, args }]),
+  );
+  const path = scratch.write("ws/.mcp.json", JSON.stringify({ mcpServers }));
+  const place = { environment: scratch.environment(), root: scratch.ws };
+  const entries = await readClientFile({ client: "claude-code", path }, place);
+  const found = entries.map(({ said: { command, args } }) => [command, ...listOf(args)]);
+  assert.deepEqual(found, starts.map(([, , ...words]) => words));
+});
+
+Deno.test("import knows PML where a client starts it with cmd", async () => {
+  using scratch = new Scratch();
+  const args = ["/c", "C:\\Users\\Me\\AppData\\Roaming\\npm\\pml.cmd", "stdio"];
+  const path = scratch.write(
+    "ws/a.json",
+    JSON.stringify({ mcpServers: { mine: { command: "cmd", args } } }),
+  );
+  const place = { environment: scratch.environment(), root: scratch.ws };
+  const [entry] = await readClientFile({ client: undefined, path }, place);
+  assert.ok(entry !== undefined && isPml(entry));
+});
+
+Deno.test("claude-desktop keeps its file in the folder of its Windows package, if it has one", () => {
+  const local = "C:\\Users\\Me\\AppData\\Local";
+  const environment = environmentOf({ USERPROFILE: "C:\\Users\\Me" });
+  const namesIn = (folder: string) =>
+    folder === `${local}\\Packages` ? ["Other_x", "Claude_pzs8sxrjxfjjc"] : [];
+  const place = { environment, root: "C:\\work", os: "windows", namesIn } as const;
+  assert.deepEqual(clientFiles("claude-desktop", place).map(({ path }) => path), [
+    `${local}\\Packages\\Claude_pzs8sxrjxfjjc\\LocalCache\\Roaming\\Claude\\claude_desktop_config.json`,
+    "C:\\Users\\Me\\AppData\\Roaming\\Claude\\claude_desktop_config.json",
+  ]);
 });
 
 Deno.test("readClientFile() takes no key twice, and no strange shape", async () => {

@@ -5,13 +5,23 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { basename, dirname, extname, isAbsolute, join } from "node:path";
+import {
+  basename,
+  dirname,
+  extname,
+  isAbsolute,
+  join,
+  type PlatformPath,
+  posix,
+  win32,
+} from "node:path";
 import { placeAt, PmlError, shownPlace } from "../core/errors.ts";
 import { isObject, listOf, objectOf, quoted, textOf } from "../core/json.ts";
 import { isInside, namesOf } from "../io/place.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import { parseJsonc } from "./_syntax.ts";
 import type { Environment } from "./env.ts";
+import { withoutCmd } from "./windows_command.ts";
 import { exists, realPathOf } from "./workspace.ts";
 
 /** The clients whose files PML knows. */
@@ -41,6 +51,8 @@ export interface ClientPlace {
   readonly root: string;
   /** The operating system; by default this one. */
   readonly os?: typeof Deno.build.os;
+  /** Lists a folder; by default one of this machine. */
+  readonly namesIn?: (folder: string) => readonly string[];
 }
 
 /** A file of a client, or a file that the person named. */
@@ -89,7 +101,7 @@ export function clientFiles(client: ClientName, place: ClientPlace): readonly Cl
   const { root } = place;
   const { own, shared } = pathsOf(client, place);
   return [
-    ...shared.map((path) => ({ client, path: join(root, path), inside: root })),
+    ...shared.map((path) => ({ client, path: pathRules(place).join(root, path), inside: root })),
     ...own.map((path) => ({ client, path })),
   ];
 }
@@ -132,27 +144,61 @@ export async function readClientFile(
   ];
 }
 
-function pathsOf(
-  client: ClientName,
-  { environment, os = Deno.build.os }: ClientPlace,
-): { readonly own: readonly string[]; readonly shared: readonly string[] } {
-  const home = (...parts: string[]) => join(environment.userHome, ...parts);
+/** Returns the rules for paths of the system. */
+export function pathRules({ os = Deno.build.os }: Pick<ClientPlace, "os">): PlatformPath {
+  return os === "windows" ? win32 : posix;
+}
+
+/** Returns the home folder in which clients look for their files. */
+export function clientHome({ environment, os = Deno.build.os }: ClientPlace): string {
+  // Git Bash sets HOME on Windows, which clients ignore there.
+  return os === "windows" && environment.get("USERPROFILE") || environment.userHome;
+}
+
+/** The folders in which clients look for their files. */
+interface ClientFolders {
+  /** Returns a path below the home folder. */
+  readonly home: (...parts: string[]) => string;
+  /** Returns the folder that a variable names, if its path is absolute. */
+  readonly folder: (variable: string, otherwise: string) => string;
+  /** Returns the folder of the settings of programs. */
+  readonly support: () => string;
+}
+
+function foldersOf(place: ClientPlace): ClientFolders {
+  const { environment, os = Deno.build.os } = place;
+  const { isAbsolute, join } = pathRules(place);
+  const home = (...parts: string[]) => join(clientHome(place), ...parts);
   const folder = (variable: string, otherwise: string) => {
-    const said = environment.get(variable) ?? "";
-    return isAbsolute(said) ? said : otherwise;
+    const path = environment.get(variable) ?? "";
+    return isAbsolute(path) ? path : otherwise;
   };
   const support = () => {
     if (os === "darwin") return home("Library", "Application Support");
     if (os === "windows") return folder("APPDATA", home("AppData", "Roaming"));
     return folder("XDG_CONFIG_HOME", home(".config"));
   };
+  return { home, folder, support };
+}
+
+function pathsOf(
+  client: ClientName,
+  place: ClientPlace,
+): { readonly own: readonly string[]; readonly shared: readonly string[] } {
+  const { environment, os = Deno.build.os } = place;
+  const { join } = pathRules(place);
+  const { home, folder, support } = foldersOf(place);
   switch (client) {
     case "claude-code": {
       const own = [join(folder("CLAUDE_CONFIG_DIR", home()), ".claude.json")];
       return { own, shared: [".mcp.json"] };
     }
-    case "claude-desktop":
-      return { own: [join(support(), "Claude", "claude_desktop_config.json")], shared: [] };
+    case "claude-desktop": {
+      const local = folder("LOCALAPPDATA", home("AppData", "Local"));
+      const packages = os === "windows" ? claudePackages(join(local, "Packages"), place) : [];
+      const folders = [...packages, join(support(), "Claude")];
+      return { own: folders.map((path) => join(path, "claude_desktop_config.json")), shared: [] };
+    }
     case "cline": {
       const data = folder("CLINE_DATA_DIR", join(folder("CLINE_DIR", home(".cline")), "data"));
       return { own: [join(data, "settings", "cline_mcp_settings.json")], shared: [] };
@@ -182,7 +228,7 @@ function pathsOf(
       return { own: OPENCODE.map((name) => join(folder, name)), shared: OPENCODE_SHARED };
     }
     case "vscode":
-      return { own: codeFiles(support()), shared: [".vscode/mcp.json"] };
+      return { own: codeFiles(support(), place), shared: [".vscode/mcp.json"] };
     case "windsurf":
       return { own: [home(".codeium", "windsurf", "mcp_config.json")], shared: [] };
     case "zed": {
@@ -193,16 +239,28 @@ function pathsOf(
   }
 }
 
+/**
+ * Returns the folders that Windows shows to packaged installs of Claude Desktop in place of
+ * `%APPDATA%\\Claude`. A file in one hides the file of that name in `%APPDATA%`.
+ */
+function claudePackages(packages: string, place: ClientPlace): readonly string[] {
+  const { basename, join } = pathRules(place);
+  return foldersIn(packages, place).filter((path) => basename(path).startsWith("Claude_"))
+    .map((path) => join(path, "LocalCache", "Roaming", "Claude"));
+}
+
 /** Returns where each kind of VS Code, and each of its profiles, has its servers. */
-function codeFiles(support: string): readonly string[] {
+function codeFiles(support: string, place: ClientPlace): readonly string[] {
+  const { join } = pathRules(place);
   const users = CODES.map((code) => join(support, code, "User"));
-  return users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"))])
+  return users.flatMap((user) => [user, ...foldersIn(join(user, "profiles"), place)])
     .map((user) => join(user, "mcp.json"));
 }
 
-function foldersIn(folder: string): readonly string[] {
+function foldersIn(folder: string, place: ClientPlace): readonly string[] {
+  const { namesIn = namesOf } = place;
   try {
-    return namesOf(folder).map((name) => join(folder, name)).sort();
+    return namesIn(folder).map((name) => pathRules(place).join(folder, name)).sort();
   } catch {
     return []; // most people have no profiles
   }
@@ -292,12 +350,20 @@ function isServer(entry: unknown): boolean {
 
 /**
  * Returns an entry of opencode, Copilot or Cline, or an old one of Zed, with the keys that other
- * clients have.
+ * clients have, and a command without the wrapper that Windows needs.
  */
 function plain(entry: Record<string, unknown>): Record<string, unknown> {
+  const said = alike(entry);
+  const { command, args = [] } = said;
+  if (typeof command !== "string" || !isTexts(args)) return said;
+  const start = withoutCmd({ command, args });
+  return start.command === command ? said : { ...said, ...start };
+}
+
+function alike(entry: Record<string, unknown>): Record<string, unknown> {
   const { transport, ...outer } = entry;
-  if (isObject(transport)) return plain({ ...outer, ...transport });
-  if (typeof transport === "string") return plain({ type: transport, ...outer });
+  if (isObject(transport)) return alike({ ...outer, ...transport });
+  if (typeof transport === "string") return alike({ type: transport, ...outer });
   const { command, type, environment, ...rest } = entry;
   const isOwn = type === "local" || type === "remote";
   if (Array.isArray(command)) {
@@ -306,6 +372,10 @@ function plain(entry: Record<string, unknown>): Record<string, unknown> {
   if (isOwn) return { ...rest, ...typeof command === "string" && { command } };
   if (!isObject(command)) return entry;
   return { ...rest, command: command.path, args: command.args, env: command.env ?? {} };
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 /** Returns whether the file exists. */
