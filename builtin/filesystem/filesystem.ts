@@ -11,6 +11,7 @@ import { decode, edge, MAX_BYTES, PROBE, readBytes, readText, regular, slice } f
 import {
   capped,
   entriesOf,
+  fileUri,
   glob,
   join,
   MAX_COUNTED,
@@ -19,6 +20,7 @@ import {
   shown,
   shownEntry,
   sized,
+  slashed,
   walk,
 } from "./walking.ts";
 import { alone, replace, target } from "./writing.ts";
@@ -52,7 +54,7 @@ export async function read_media_file({ path }: Args) {
     "application/octet-stream";
   const type = mimeType.slice(0, 5);
   if (type === "image" || type === "audio") return { content: [{ type, data: blob, mimeType }] };
-  const uri = `file://${(await Deno.realPath(path)).split("/").map(encodeURIComponent).join("/")}`;
+  const uri = fileUri(await Deno.realPath(path));
   return { content: [{ type: "resource", resource: { uri, mimeType, blob } }] };
 }
 
@@ -224,7 +226,7 @@ export async function remove_file({ path }: Args) {
 export async function remove_directory({ path, recursive = false }: Args, host: Host) {
   const what = cannot("remove", path);
   // With a slash or a dot at the end, the path of a link would mean its target.
-  const bare = path.replace(/(?<=[^/])(\/\.?)+$/, "");
+  const bare = slashed(path).replace(/(?<=[^/])(\/\.?)+$/, "");
   const { isDirectory } = await tried(what, Deno.lstat(bare));
   if (!isDirectory) throw fail(what, "it is not a folder; use remove_file");
   const [real, root] = [await Deno.realPath(bare), await Deno.realPath(host.workspace)];

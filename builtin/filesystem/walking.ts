@@ -51,10 +51,23 @@ export function noted(rows: string[], more: number, closed = 0): string[] {
   return rows;
 }
 
-/** Joins a folder and a name. */
+/** Returns a path or a pattern with `/` between its names. */
+export function slashed(path: string, os = Deno.build.os): string {
+  return os === "windows" ? path.replaceAll("\\", "/") : path;
+}
+
+/** Joins a folder and a name. On Windows, too, the names of the result have `/` between them. */
 export function join(folder: string, name: string): string {
   if (folder === "." || folder === "") return name;
-  return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
+  const plain = slashed(folder);
+  return plain.endsWith("/") ? plain + name : `${plain}/${name}`;
+}
+
+/** Returns the URI of a real path, which begins with a drive on Windows and with `/` elsewhere. */
+export function fileUri(path: string): string {
+  const [drive = "", ...names] = path.split("/");
+  return ["file://", drive && `/${drive}`, ...names.map((name) => `/${encodeURIComponent(name)}`)]
+    .join("");
 }
 
 /**
@@ -90,7 +103,7 @@ export async function walk(
 
 /** Compiles a glob to a test of a path. `a/**` matches what is below `a`, but not `a` itself. */
 export function glob(pattern: string): Test {
-  const forms = braced(pattern).map((form) => {
+  const forms = braced(slashed(pattern)).map((form) => {
     const parts = form.split("/").filter((part) => part !== "" && part !== ".");
     if (parts.at(-1) === "**") parts.push("*");
     return parts.map((part) => part === "**" ? undefined : segment(part));

@@ -6,6 +6,7 @@
  */
 
 import { fail, quoted } from "./failure.ts";
+import { isWhole, slashed } from "./place.ts";
 import type { Repository } from "./repository.ts";
 
 /**
@@ -32,22 +33,30 @@ export function pathspec(repository: Repository, paths: readonly string[] = []):
 }
 
 /** Checks a path and makes it relative to the repository. */
-export function pathIn({ what, root }: Repository, path: string): string {
-  const own = path === root
+export function pathIn(
+  { what, root }: Pick<Repository, "what" | "root">,
+  path: string,
+  os = Deno.build.os,
+): string {
+  const plain = slashed(path, os);
+  const [whole, folder] = os === "windows"
+    ? [plain.toLowerCase(), root.toLowerCase()]
+    : [plain, root];
+  const own = whole === folder
     ? "."
-    : path.startsWith(`${root}/`)
-    ? path.slice(root.length + 1)
-    : path;
-  const why = whyNoPath(own);
+    : whole.startsWith(`${folder}/`)
+    ? plain.slice(root.length + 1)
+    : plain;
+  const why = whyNoPath(own, os);
   if (why === undefined) return own;
   throw fail(what, `${quoted(path)} cannot be a path: ${why}`);
 }
 
-function whyNoPath(path: string): string | undefined {
+function whyNoPath(path: string, os: string): string | undefined {
   if (path === "") return "it is empty";
   if (path.includes("\0")) return "it holds NUL";
   if (path.startsWith("-")) return `it begins like an option; write "./${path}"`;
-  if (path.startsWith("/") || path.split("/").includes("..")) {
+  if (isWhole(path, os) || path.split("/").includes("..")) {
     return "it leads out of the repository";
   }
   return OCTAL.test(path) ? "its name is not UTF-8; give its folder" : undefined;

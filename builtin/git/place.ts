@@ -124,7 +124,19 @@ async function requirePlain(what: string, top: string, host: Host): Promise<Set<
 }
 
 function resolve(folder: string, path: string): string {
-  return path.startsWith("/") ? path : `${folder}/${path}`;
+  // `..` stays: it counts after links.
+  const plain = slashed(path);
+  return isWhole(plain) ? plain : `${folder}/${plain}`;
+}
+
+/** Returns a path with `/` between its names. */
+export function slashed(path: string, os: string = Deno.build.os): string {
+  return os === "windows" ? path.replaceAll("\\", "/") : path;
+}
+
+/** Returns whether a path is not relative to a folder. */
+export function isWhole(path: string, os: string = Deno.build.os): boolean {
+  return path.startsWith("/") || os === "windows" && /^[A-Za-z]:/.test(path);
 }
 
 function within(folder: string, path: string): boolean {

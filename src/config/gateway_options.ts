@@ -125,7 +125,7 @@ export function gatewayFrom(...said: readonly (GatewayOverrides | undefined)[]):
 function hybridOf(said: NonNullable<GatewaySection["hybrid"]>): Partial<HybridOptions> {
   const options = Object.keys(DEFAULT_GATEWAY.hybrid).map((name) => {
     const value = Reflect.get(said, keyOf(name));
-    return [name, Array.isArray(value) ? value.map(parsePattern) : value];
+    return [name, Array.isArray(value) ? value.map((text) => parsePattern(text)) : value];
   });
   return defined(Object.fromEntries(options));
 }

@@ -78,6 +78,6 @@ export function samplingOf(said: SamplingSection): SamplingSettings {
     tokensPerDay: said.tokens_per_day ?? 500_000,
     prices: prices && { input: prices.input_per_million, output: prices.output_per_million },
     moneyPerDay: said.money_per_day,
-    tools: (said.allowed_tool_patterns ?? []).map(parsePattern),
+    tools: (said.allowed_tool_patterns ?? []).map((text) => parsePattern(text)),
   };
 }

@@ -62,7 +62,7 @@ export class GlobSet {
   readonly #written: (glob: string) => string;
   #machine: GlobMachine | undefined;
   #step = 0;
-  #folded: GlobSet | undefined;
+  readonly #folded = new Map<(text: string) => string, GlobSet>();
 
   /** Takes the globs, and a function that rewrites each before it is compiled. */
   constructor(globs: Iterable<string>, written = (glob: string) => glob) {
@@ -70,9 +70,14 @@ export class GlobSet {
     this.#written = written;
   }
 
-  /** The same globs, for texts that `fold` returned. */
-  get folded(): GlobSet {
-    return this.#folded ??= new GlobSet(this.#globs, fold);
+  /** Returns the same globs, for texts that a function returned. */
+  foldedBy(written: (text: string) => string): GlobSet {
+    let folded = this.#folded.get(written);
+    if (folded === undefined) {
+      folded = new GlobSet(this.#globs, written);
+      this.#folded.set(written, folded);
+    }
+    return folded;
   }
 
   /** Returns the globs that match a text; undefined if there are not enough steps left. */

@@ -5,11 +5,11 @@
  * @module
  */
 
-import { nodePath } from "./builtin.ts";
 import { PmlError } from "./errors.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
 import { parseJson } from "./parse_json.ts";
+import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 
 /** The parts of MCP, beside tools, that a rule can name. */
 export const DOORS = ["@resources", "@prompts", "@sampling", "@elicitation", "@roots"] as const;
@@ -61,12 +61,14 @@ const PLAIN = String.raw`(?:[^\\,() \p{Cc}]|\\[\\*,() ])`;
 const CONDITION = String.raw`([\w$.\-]{1,64})=((?:${PLAIN}(?: *${PLAIN})*)?)`;
 const CONDITIONS = new RegExp(`^${CONDITION}(?:, ?${CONDITION})*$`, "u");
 const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
+/** A condition, of which only the end is certain. */
+const ROUGHLY = /([\w$.\-]{1,64})=((?:\\.|[^\\,])*)/gsu;
 const PATH_NAME =
   /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
 
-/** Parses a rule. Throws CONFIG_INVALID if it is not valid. */
-export function parsePattern(text: string): Pattern {
-  const pattern = text.length <= RULE_MAX ? read(text) : undefined;
+/** Parses a rule, with paths as a system has them. Throws CONFIG_INVALID if it is not valid. */
+export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
+  const pattern = text.length <= RULE_MAX ? read(text, rules) : undefined;
   if (pattern !== undefined) return pattern;
   throw new PmlError("CONFIG_INVALID", `Cannot read the rule ${quoted(text)}`, {
     hint: `Write ${GRAMMAR}; docs/rules.md has examples`,
@@ -116,7 +118,7 @@ export function isPathName(name: string): boolean {
   return PATH_NAME.test(name.replace(/(?<=[a-z\d])(?=[A-Z])/g, "_"));
 }
 
-function read(text: string): Pattern | undefined {
+function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
   if (text === "*") return { kind: "any", text };
   const [, server = "", tool = "", given] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
   if (!isServerName(server)) return undefined;
@@ -125,7 +127,7 @@ function read(text: string): Pattern | undefined {
     if (!isToolName(tool)) return undefined;
     return /^\{[^]*\}$/.test(within)
       ? withArguments({ text, server, tool }, within)
-      : withConditions({ text, server, tool }, within);
+      : withConditions({ text, server, tool }, slashed(within, rules));
   }
   if (tool === "*") return { kind: "server", text, server };
   return isToolName(tool) || (DOORS as readonly string[]).includes(tool)
@@ -141,6 +143,15 @@ function withArguments(named: NamedTool, json: string): Pattern | undefined {
   } catch {
     return undefined; // the caller reports the error
   }
+}
+
+/** Returns conditions with `/` between the names of their paths. */
+function slashed(conditions: string, rules: PathRules): string {
+  if (rules === POSIX) return conditions;
+  return conditions.replace(
+    ROUGHLY,
+    (all, name, glob) => isPathName(name) ? `${name}=${rules.glob(glob)}` : all,
+  );
 }
 
 function withConditions(named: NamedTool, text: string): Pattern | undefined {

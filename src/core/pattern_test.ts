@@ -10,6 +10,7 @@ import {
   parsePattern,
   RULE_MAX,
 } from "./pattern.ts";
+import { POSIX, WINDOWS } from "./paths.ts";
 import { toolId } from "./tool_id.ts";
 
 /** Rules with arguments. */
@@ -216,4 +217,28 @@ Deno.test("isPathName() knows the names of paths", () => {
   for (const name of ["command", "content", "photo", "auto", "mode", "resource", "upfrom"]) {
     assert.ok(!isPathName(name), name);
   }
+});
+
+Deno.test("parsePattern() takes a backslash in a path of Windows for a separator", () => {
+  const globs = (text: string, rules = WINDOWS) => {
+    const pattern = parsePattern(text, rules);
+    return pattern.kind === "conditions" ? pattern.conditions.map(({ glob }) => glob) : pattern;
+  };
+  const cases = [
+    [String.raw`fs:read(path=src\**)`, ["src/**"]],
+    [String.raw`fs:read(path=src\\**, mode=r*)`, ["src/**", "r*"]],
+    [String.raw`fs:read(file_path=c:\Work\ws\*.ts)`, ["c:/Work/ws/*.ts"]],
+    [String.raw`fs:read(path=a\,b\(c\)\ \d)`, [String.raw`a\,b\(c\)\ /d`]],
+    ["fs:read(path=src/**)", ["src/**"]],
+    [String.raw`fs:read(mode=r\*)`, [String.raw`r\*`]],
+  ] as const;
+  for (const [text, wanted] of cases) assert.deepEqual(globs(text), wanted, text);
+  const none = [
+    String.raw`fs:read(mode=a\b)`,
+    String.raw`fs:read(path=\\\\server\x)`,
+    String.raw`fs:read(path=src\..\x)`,
+  ];
+  for (const text of none) assert.throws(() => globs(text), { code: "CONFIG_INVALID" }, text);
+  assert.throws(() => globs(String.raw`fs:read(path=src\a)`, POSIX), { code: "CONFIG_INVALID" });
+  assert.deepEqual(globs(String.raw`fs:read(path=src\**)`, POSIX), [String.raw`src\**`]);
 });

@@ -135,5 +135,5 @@ export function hybrid(options: Partial<HybridOptions>): Partial<ExposureSetting
 
 /** Reads patterns. */
 export function patterns(...texts: readonly string[]) {
-  return texts.map(parsePattern);
+  return texts.map((text) => parsePattern(text));
 }

@@ -4,15 +4,22 @@
  * @module
  */
 
-import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import { dirname, isAbsolute, join, posix, sep, win32 } from "node:path";
+import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 
 /**
  * Returns whether a path is a folder or in it, by its text only. A name in it may begin with two
  * dots.
  */
-export function isInside(folder: string, path: string): boolean {
+export function isInside(folder: string, path: string, rules: PathRules = PATHS): boolean {
+  const { isAbsolute, relative, resolve } = rules === POSIX ? posix : win32;
   const way = relative(folder, path);
-  return way.split(/[\\/]/)[0] !== ".." && !isAbsolute(way);
+  if (way.split(/[\\/]/)[0] === ".." || isAbsolute(way)) return false;
+  if (rules === POSIX) return true;
+  // There `relative` treats some letters as equal that differ on the disk.
+  const namesOf = (each: string) => rules.fold(resolve(each)).split(/[\\/]/).filter(Boolean);
+  const names = namesOf(path);
+  return namesOf(folder).every((name, at) => name === names[at]);
 }
 
 /** Returns the real path of a file; undefined if it does not exist or cannot be seen. */

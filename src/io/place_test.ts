@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { WINDOWS } from "../core/paths.ts";
 import { isInside, realPathIfAny, staysInside } from "./place.ts";
 
 Deno.test("isInside() compares whole names", () => {
@@ -57,4 +58,24 @@ Deno.test("staysInside() follows links, and looks at nothing outside", async () 
   }
   assert.ok(looked.every((path) => isInside(folder, path)), looked.join());
   await Deno.remove(root, { recursive: true });
+});
+
+Deno.test("isInside() compares paths of Windows in any case and with both separators", () => {
+  const inside = [
+    String.raw`C:\Work\ws`,
+    String.raw`c:\work\WS\a`,
+    "C:/Work/ws/..a",
+    String.raw`C:\Work\x\..\ws\a`,
+  ];
+  for (const path of inside) assert.ok(isInside(String.raw`C:\Work\ws`, path, WINDOWS), path);
+  const outside = [
+    String.raw`C:\Work\ws2`,
+    String.raw`C:\Work`,
+    String.raw`D:\Work\ws`,
+    String.raw`\\server\Work\ws`,
+    // The Kelvin sign.
+    "C:\\Wor\u212a\\ws\\a",
+  ];
+  for (const path of outside) assert.ok(!isInside(String.raw`C:\Work\ws`, path, WINDOWS), path);
+  assert.ok(isInside("C:\\", String.raw`c:\a`, WINDOWS));
 });

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { nodePath } from "../core/builtin.ts";
 import { fold, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
+import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
 import { isPathName } from "../core/pattern.ts";
 import { isSteering } from "../core/steering.ts";
 import { type PathVariables, readingsOf } from "./_path_readings.ts";
@@ -26,6 +26,31 @@ interface ArgumentForms {
   readonly isOpen?: boolean;
   /** Whether the forms are names of variables. */
   readonly isEnvironment?: boolean;
+}
+
+/** The system that finds the places of paths. */
+export interface PathSystem {
+  readonly rules: PathRules;
+  /** Returns the real path of what exists. Throws otherwise. */
+  readonly realPath: (path: string) => string;
+  /** Returns whether a path is a link. */
+  readonly isLink: (path: string) => boolean;
+}
+
+/** This system. */
+const OWN_SYSTEM: PathSystem = {
+  rules: PATHS,
+  realPath: (path) => Deno.realPathSync(path),
+  isLink,
+};
+
+/** The options of `SeenArguments`. */
+export interface SeenOptions {
+  /** Without it no path is certain. */
+  readonly workspace?: string | undefined;
+  /** The variables of a server that may expand paths; without them, paths are literal. */
+  readonly variables?: PathVariables | undefined;
+  readonly system?: PathSystem | undefined;
 }
 
 /** The globs of a list that may match an argument; `every` if this cannot be decided. */
@@ -57,19 +82,18 @@ export class SeenArguments {
   readonly #args: JsonObject;
   readonly #workspace: string | undefined;
   readonly #variables: PathVariables | undefined;
+  readonly #system: PathSystem;
   readonly #steps = { left: STEPS };
   readonly #seen = new Map<string, ArgumentForms>();
   #names: ReadonlyMap<string, readonly string[]> | undefined;
   #canonical: string | undefined | null = null;
 
-  /**
-   * Takes the arguments as they came. Without a workspace no path is certain. `variables` are those
-   * of a server that may expand paths; without them, paths are literal.
-   */
-  constructor(args: JsonObject, workspace: string | undefined, variables?: PathVariables) {
+  /** Takes the arguments as they came. */
+  constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: SeenOptions) {
     this.#args = args;
     this.#workspace = workspace;
     this.#variables = variables;
+    this.#system = system;
   }
 
   /** The text that is the same for equal arguments; undefined if they are not valid JSON. */
@@ -101,11 +125,15 @@ export class SeenArguments {
    * named exactly.
    */
   surely(name: string, globs: GlobSet): (wanted: readonly string[]) => boolean {
-    const { clear, isEnvironment = false } = this.#look(name);
+    const { clear, isEnvironment = false, isPath = false } = this.#look(name);
+    const { rules } = this.#system;
+    const [own, spelled] = isPath && rules !== POSIX
+      ? [globs.foldedBy(rules.fold), rules.fold]
+      : [globs, POSIX.fold];
     const forms = clear?.map((form) =>
       isEnvironment && isSteering(form)
         ? new Set([form])
-        : globs.covering(form, { steps: this.#steps })
+        : own.covering(spelled(form), { steps: this.#steps })
     );
     return (wanted) =>
       forms?.every((found) =>
@@ -124,10 +152,10 @@ export class SeenArguments {
     for (const form of any) {
       // For ASCII letters only, the folded globs match everything that the globs themselves match.
       const plain = within && ASCII.test(form) ? found : globs.covering(form, { steps, within });
-      const folded = within ? globs.folded.covering(fold(form), { steps, within }) : found;
+      const folded = within ? globs.foldedBy(fold).covering(fold(form), { steps, within }) : found;
       if (plain === undefined || folded === undefined) return "every";
       const matched = isPattern && /[*?[]/.test(form)
-        ? globs.folded.covering(fold(form), { steps, within, isPattern })
+        ? globs.foldedBy(fold).covering(fold(form), { steps, within, isPattern })
         : found;
       if (matched === undefined) return "every";
       for (const glob of [...plain, ...folded, ...matched]) found.add(glob);
@@ -172,14 +200,15 @@ export class SeenArguments {
 
   /** Looks at each path that a text may mean for its server. */
   #lookAtPaths(text: string, workspace: string): ArgumentForms {
+    const { rules } = this.#system;
     const { texts, isCertain } = this.#variables === undefined
       ? { texts: [text], isCertain: true }
-      : readingsOf(text, this.#variables);
+      : readingsOf(text, this.#variables, rules);
     const places: ArgumentForms[] = [];
     for (const each of texts) {
       if (CONTROL.test(each) || ELSEWHERE.test(each)) return UNCLEAR;
       this.#steps.left -= LOOK_STEPS;
-      const place = this.#steps.left < 0 ? UNCLEAR : lookAtPath(each, workspace);
+      const place = this.#steps.left < 0 ? UNCLEAR : lookAtPath(each, workspace, this.#system);
       if (place.any === undefined) return UNCLEAR;
       places.push(place);
     }
@@ -220,14 +249,28 @@ function lookAtNames(names: readonly string[]): ArgumentForms {
   return isClear ? { clear: names, isEnvironment: true } : UNCLEAR;
 }
 
+/** Returns whether Windows takes a path for one that its text does not show. */
+function isUnclear(text: string, rules: PathRules): boolean {
+  const plain = rules.whyOdd(text) === undefined ? rules.plain(text) : undefined;
+  if (plain === undefined) return true;
+  const names = rules.namesOf(plain).filter((name, at) =>
+    name !== "." && name !== ".." && (at > 0 || !/^[A-Z]:$/.test(name))
+  );
+  return names.some((name) => rules.whyTrick(name) !== undefined);
+}
+
 /**
  * Returns a path in three forms: as it is written, the real path of that, and the real path of the
  * text before `..` is resolved.
  */
-function lookAtPath(text: string, workspace: string): ArgumentForms {
-  const { isAbsolute, relative, resolve, sep } = nodePath();
-  const raw = isAbsolute(text) ? text : `${workspace}${sep}${text}`;
-  const places = [resolve(raw), realPathOf(resolve(raw)), realPathOf(raw)];
+function lookAtPath(text: string, workspace: string, system: PathSystem): ArgumentForms {
+  const { rules } = system;
+  const { isAbsolute, relative, resolve, sep } = rules.node();
+  if (rules !== POSIX && isUnclear(text, rules)) return UNCLEAR;
+  const whole = isAbsolute(text) ? text : `${workspace}${sep}${text}`;
+  // Windows takes the drive of the folder for a path without one, and resolves `..` by the text.
+  const raw = rules === POSIX ? whole : resolve(workspace, text);
+  const places = [resolve(raw), realPathOf(resolve(raw), system), realPathOf(raw, system)];
   if (places.includes(undefined)) return UNCLEAR;
   const absolute = places.filter((place) => place !== undefined);
   const ways = absolute.map((place) => relative(workspace, place) || ".");
@@ -243,10 +286,11 @@ function lookAtPath(text: string, workspace: string): ArgumentForms {
  * Returns the real path of the existing part of a path, with the rest unchanged; undefined if it is
  * unknown.
  */
-function realPathOf(path: string): string | undefined {
+function realPathOf(path: string, system: PathSystem): string | undefined {
+  const lookUp = (path: string) => lookedUp(path, system);
   const whole = lookUp(path);
   if (whole !== null) return whole;
-  const { join, sep } = nodePath();
+  const { join, sep } = system.rules.node();
   const parts = path.split(sep);
   const head = (count: number) => parts.slice(0, count).join(sep);
   // If a path exists, so do all folders above it. So a binary search finds the existing part: ten
@@ -257,7 +301,7 @@ function realPathOf(path: string): string | undefined {
     if (lookUp(head(middle) + sep) === null) missing = middle;
     else found = middle;
   }
-  const real = isLink(head(missing)) ? undefined : lookUp(head(found) + sep);
+  const real = system.isLink(head(missing)) ? undefined : lookUp(head(found) + sep);
   return real ? join(real, ...parts.slice(found)) : undefined;
 }
 
@@ -265,9 +309,9 @@ function realPathOf(path: string): string | undefined {
  * Returns the real path of an existing path; null if it does not exist, undefined if this is
  * unknown.
  */
-function lookUp(path: string): string | null | undefined {
+function lookedUp(path: string, { realPath }: PathSystem): string | null | undefined {
   try {
-    return Deno.realPathSync(path);
+    return realPath(path);
   } catch (error) {
     return error instanceof Deno.errors.NotFound ? null : undefined;
   }

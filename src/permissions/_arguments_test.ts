@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { toolId } from "../core/tool_id.ts";
+import { WINDOWS } from "../core/paths.ts";
 import { parsePattern } from "../core/pattern.ts";
 import { makeJudge } from "./rules.ts";
 
@@ -233,4 +234,91 @@ Deno.test("what takes too many steps is not clear, and denied (PM14)", () => {
   assert.equal(makeJudge({ ...none, deny: rules })(ID, short).kind, "ask");
   assert.equal(makeJudge({ ...none, deny: rules })(ID, long).kind, "deny");
   assert.equal(makeJudge({ ...none, allow: rules })(ID, long).kind, "ask");
+});
+
+/** What exists on the drive of Windows: the names have this case on the disk. */
+const ON_DISK = [
+  String.raw`C:\Work\ws\src\a.ts`,
+  String.raw`C:\Work\ws\secrets\key`,
+  String.raw`D:\data\x`,
+].flatMap((path) => {
+  const names = path.split("\\");
+  return names.map((_, at) => at === 0 ? `${names[0]}\\` : names.slice(0, at + 1).join("\\"));
+});
+
+/** Returns the decisions of an allow and a deny rule for a path of Windows in `C:\Work\ws`. */
+function onWindows(glob: string, path: string, variables?: Readonly<Record<string, string>>) {
+  const list = (text: string) => [{ pattern: parsePattern(text, WINDOWS), source: "x" }];
+  const realPath = (path: string) => {
+    const plain = path.replace(/(?<=.{3,})\\$/, "");
+    const found = ON_DISK.find((one) => one.toLowerCase() === plain.toLowerCase());
+    if (found !== undefined) return found;
+    throw new Deno.errors.NotFound(path);
+  };
+  const options = {
+    known: () => true,
+    workspace: String.raw`C:\Work\ws`,
+    system: { rules: WINDOWS, realPath, isLink: () => false },
+    variablesOf: () =>
+      variables && ((name: string) => name in variables ? [variables[name] ?? ""] : undefined),
+  };
+  const kind = (lists: object) =>
+    makeJudge({ allow: [], ask: [], deny: [], ...lists }, options)(ID, { path }).kind;
+  const rule = list(`fs:read(path=${glob})`);
+  return [kind({ allow: rule }), kind({ allow: list("*"), deny: rule })];
+}
+
+Deno.test("rules for paths match each usual spelling of a path on Windows", () => {
+  const spellings = [
+    "src/a.ts",
+    String.raw`src\a.ts`,
+    String.raw`SRC\A.ts`,
+    String.raw`.\src\new\..\a.ts`,
+    String.raw`C:\Work\ws\src\a.ts`,
+    "c:/work/WS/src/a.ts",
+    String.raw`\Work\ws\src\new.ts`,
+    String.raw`src\deep\new.ts`,
+  ];
+  const globs = [
+    "src/**",
+    "SRC/**",
+    String.raw`src\**`,
+  ];
+  for (const glob of globs) {
+    for (const path of spellings) {
+      for (const variables of [undefined, { ROOT: String.raw`C:\Work\ws` }]) {
+        assert.deepEqual(onWindows(glob, path, variables), ["allow", "deny"], `${glob} ${path}`);
+      }
+    }
+  }
+  const others = ["secrets/key", String.raw`D:\data\x`, "..\\x"];
+  for (const path of others) assert.deepEqual(onWindows("src/**", path), ["ask", "allow"], path);
+  assert.deepEqual(onWindows(String.raw`d:\Data\**`, String.raw`D:\DATA\x`), ["ask", "deny"]);
+  const roots = { ROOT: String.raw`C:\Work\ws` };
+  for (const path of [String.raw`%ROOT%\src\a.ts`, String.raw`%root%\SRC\new.ts`]) {
+    assert.deepEqual(onWindows("src/**", path, roots), ["ask", "deny"], path);
+  }
+});
+
+Deno.test("a path that Windows reads in another way is allowed by no rule and denied by each", () => {
+  const unclear = [
+    String.raw`\\?\C:\Work\ws\src\a.ts`,
+    String.raw`\\.\C:\Work\ws\src\a.ts`,
+    String.raw`\\localhost\C$\Work\ws\src\a.ts`,
+    String.raw`\??\C:\Work\ws\src\a.ts`,
+    "C:src/a.ts",
+    "src/a.ts.",
+    "src/a.ts ",
+    "src./a.ts",
+    "src/a.ts::$DATA",
+    "SRC~1/a.ts",
+    "src/NUL.txt",
+    String.raw`C:\WORK~1\ws\src\a.ts`,
+  ];
+  for (const path of unclear) {
+    for (const variables of [undefined, {}]) {
+      assert.deepEqual(onWindows("src/**", path, variables), ["ask", "deny"], path);
+      assert.deepEqual(onWindows("secrets/**", path, variables), ["ask", "deny"], path);
+    }
+  }
 });

@@ -5,6 +5,8 @@
  * @module
  */
 
+import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
+
 /**
  * Returns the values that a variable may have for a server: undefined if PML does not set it, and
  * none if PML sets it and does not know its value yet.
@@ -52,14 +54,20 @@ const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
 /** A part of a path that a shell may expand to `..`. */
 const DOT_PATTERN = /(?<=^|\/)\.[^/]*[*?[][^/]*(?=\/|$)/g;
 
-/** Returns what a path may mean for a server with these variables. */
-export function readingsOf(text: string, variables: PathVariables): PathReadings {
-  const found = new Set([text]);
+/** Returns the possible meanings of a path for a server with these variables, on a system. */
+export function readingsOf(
+  text: string,
+  variables: PathVariables,
+  rules: PathRules = PATHS,
+): PathReadings {
+  // On Windows a backslash is a separator, and no sign before a letter.
+  const plain = (each: string) => rules === POSIX ? each : each.replaceAll("\\", "/");
+  const found = new Set([plain(text)]);
   let isCertain = true;
   // The set grows during this loop, so that expansions of expansions are read, too.
   for (const each of found) {
     isCertain &&= isDecidable(each, variables);
-    for (const next of expansionsOf(each, variables)) {
+    for (const next of expansionsOf(each, variables).map(plain)) {
       if (found.has(next)) continue;
       if (found.size >= READINGS_MAX || next.length > TEXT_MAX) isCertain = false;
       else found.add(next);
@@ -86,7 +94,7 @@ function isDecidable(text: string, variables: PathVariables): boolean {
     text.matchAll(PERCENT_VARIABLE).every(isKnownPercent);
 }
 
-function* expansionsOf(text: string, variables: PathVariables): Iterable<string> {
+function* expansionsOf(text: string, variables: PathVariables): Generator<string> {
   yield* withValues(text, variables);
   yield text.replace(PERCENT_CODES, decodedCodes);
   yield text.replaceAll("\\", "/");

@@ -10,7 +10,7 @@ import { sha256 } from "../core/hash.ts";
 import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { SeenArguments } from "./_arguments.ts";
+import { type PathSystem, SeenArguments } from "./_arguments.ts";
 import type { PathVariables } from "./_path_readings.ts";
 import { type Rule, RuleIndex } from "./_rule_index.ts";
 
@@ -68,6 +68,8 @@ export interface JudgeOptions {
    * literal, as those of all servers are if this is missing.
    */
   readonly variablesOf?: (server: string) => PathVariables | undefined;
+  /** The system on which paths are; by default this one. */
+  readonly system?: PathSystem;
 }
 
 /**
@@ -97,7 +99,8 @@ export function makeJudge(rules: RuleSet, options: JudgeOptions = {}): Judge {
   };
   const judge: Judge = (id, args) => {
     const variables = options.variablesOf?.(splitToolId(id).server);
-    const seen = args && new SeenArguments(args, options.workspace, variables);
+    const { workspace, system } = options;
+    const seen = args && new SeenArguments(args, { workspace, variables, system });
     for (const scope of scopesOf(id)) {
       const rule = deny.plain(scope);
       if (rule) return verdict("deny", rule);

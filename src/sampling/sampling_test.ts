@@ -98,7 +98,7 @@ Deno.test("A person is told where the text goes, what it may cost, and which too
 
 Deno.test("Tools fit the patterns of a server only within those of the person", () => {
   const fit = (wanted: readonly string[], allowed: readonly string[]) => {
-    const isFit = fits(wanted, allowed.map(parsePattern));
+    const isFit = fits(wanted, allowed.map((text) => parsePattern(text)));
     const ids = [["git", "status"], ["git", "git_log"], ["vfs", "read"], [
       "shell",
       "exec",

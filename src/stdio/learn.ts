@@ -5,7 +5,7 @@
  * @module
  */
 
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { visible } from "../core/json.ts";
 import { isSteering } from "../core/steering.ts";
@@ -302,5 +302,6 @@ function folded(
 /** Returns a path as a person would write it: relative to the workspace if it is near. */
 function written(path: string, workspace: string): string {
   const near = relative(workspace, path);
-  return /^(?:\.\.[\\/]){2}/.test(near) ? path : near;
+  // `.pml.json` is shared between systems.
+  return /^(?:\.\.[\\/]){2}/.test(near) || isAbsolute(near) ? path : near.replaceAll(sep, "/");
 }

@@ -15,7 +15,7 @@ import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
 import { WorkspaceLock } from "./lock.ts";
 import type { Answered, FromWorker, HostStart, ToWorker, WorkerStart } from "./message.ts";
 import { Network } from "./network.ts";
-import { plainScope } from "./paths.ts";
+import { plainScope } from "./names.ts";
 import { fileDoors, openDoors } from "./probe.ts";
 import { Programs } from "./programs.ts";
 import { Wants } from "./wants.ts";

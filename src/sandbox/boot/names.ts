@@ -4,20 +4,14 @@
  * @module
  */
 
-import { PATHS } from "./paths.ts";
-
-const DEVICE = /^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\.|$)/i;
+import { PATHS } from "../../core/paths.ts";
+import type { FileScope } from "./message.ts";
 
 /** Returns one form for all spellings that any file system may treat as the same name. */
 export function fold(name: string): string {
   if (/^[a-z0-9_-]+$/.test(name)) return name;
   return name.normalize("NFKC").replace(/[\p{DI}\p{Cf}]/gu, "").toUpperCase().toLowerCase()
     .replace(/[.\s]+$/u, "");
-}
-
-/** Returns whether a name means another file, or a device, on Windows. */
-export function isWindowsTrick(name: string): boolean {
-  return /[. ]$/.test(name) || name.includes(":") || /~\d/.test(name) || DEVICE.test(name);
 }
 
 /** Splits a path into its names. */
@@ -43,6 +37,25 @@ export function folderOf(path: string): string {
 /** Returns whether a path is the root of a drive of Windows, which has no folder. */
 function isDrivePath(path: string): boolean {
   return /^[A-Z]:\/$/.test(path);
+}
+
+/** Returns the grants of a module with all their paths in the form of `PATHS`. */
+export function plainScope<S extends FileScope>(scope: S): S {
+  const { workspace, read, write, home, temp, protection } = scope;
+  const plain = (path: string) => PATHS.plain(path) ?? path;
+  return {
+    ...scope,
+    workspace: plain(workspace),
+    read: read.map(plain),
+    write: write.map(plain),
+    home: plain(home),
+    temp: temp && plain(temp),
+    protection: {
+      ...protection,
+      paths: protection.paths.map(plain),
+      granted: protection.granted.map(plain),
+    },
+  };
 }
 
 /** A list of protected names. One may have several parts (`.git/config`) or contain `*`. */

@@ -5,9 +5,9 @@
  * @module
  */
 
+import { type PathRules, PATHS } from "../../core/paths.ts";
 import type { FileScope } from "./message.ts";
-import { folderOf, isWindowsTrick, joinPath, namesOf, within } from "./names.ts";
-import { PATHS } from "./paths.ts";
+import { folderOf, joinPath, namesOf, within } from "./names.ts";
 import { type Access, isSame, Protected, rootsOf } from "./protect.ts";
 import { type Attempt, refusal, shown, systemError } from "./refusal.ts";
 
@@ -39,15 +39,11 @@ export class PathGuard {
   /** Returns the absolute path that is meant, without following links. */
   lexical(attempt: PathAttempt): string {
     const { workspace } = this.#ground;
-    const all = [workspace, ...rootsOf(this.#ground, attempt.access)];
-    const asked = PATHS.resolve(workspace, pathOf(attempt));
-    const at = all.reduce((path, root) => PATHS.respelled(root, path), asked);
+    const roots = [workspace, ...rootsOf(this.#ground, attempt.access)];
+    const { at, trick } = meantBy(attempt, roots);
     this.#admit(at, attempt, "text");
-    const roots = all.filter((root) => within(root, at));
-    const base = Math.max(...roots.map((root) => namesOf(root).length));
-    const trick = namesOf(at).slice(base).find(isWindowsTrick);
     if (trick === undefined) return at;
-    throw refusal("PATH_PROTECTED", attempt, "its name means another file on Windows");
+    throw refusal("PATH_PROTECTED", attempt, trick);
   }
 
   /** Finds what a path leads to, following links. Throws if nothing is there. */
@@ -73,7 +69,7 @@ export class PathGuard {
   /** Finds a file to open, or the path where it can be made. */
   target(attempt: PathAttempt): CheckedPath {
     const place = this.entry(attempt);
-    if (!place.info && attempt.asked.endsWith("/")) throw systemError("IsADirectory");
+    if (!place.info && meansFolder(attempt)) throw systemError("IsADirectory");
     return place.info ? this.follow(attempt) : place;
   }
 
@@ -218,21 +214,42 @@ export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttem
   throw refusal("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
 }
 
-// A slash at the end means that a folder is expected.
-function requireFolder(info: Deno.FileInfo | undefined, { asked }: PathAttempt): void {
-  if (info && !info.isDirectory && asked.endsWith("/")) throw systemError("NotADirectory");
+function requireFolder(info: Deno.FileInfo | undefined, attempt: PathAttempt): void {
+  if (info && !info.isDirectory && meansFolder(attempt)) throw systemError("NotADirectory");
 }
 
-function pathOf(attempt: PathAttempt): string {
+/** Returns whether a slash at the end means that a folder is expected. */
+function meansFolder({ asked }: PathAttempt): boolean {
+  return PATHS.plain(asked)?.endsWith("/") === true;
+}
+
+/**
+ * Returns the absolute path that an attempt means by its text, relative to the first root, and why a
+ * name below the roots means another file. Throws if it means no path on a drive of this machine.
+ */
+export function meantBy(
+  attempt: Attempt,
+  roots: readonly string[],
+  rules: PathRules = PATHS,
+): { readonly at: string; readonly trick: string | undefined } {
+  const asked = rules.resolve(roots[0] ?? "", pathOf(attempt, rules));
+  const at = roots.reduce((path, root) => rules.respelled(root, path), asked);
+  const base = Math.max(
+    ...roots.filter((root) => within(root, at)).map((root) => rules.namesOf(root).length),
+  );
+  return { at, trick: rules.namesOf(at).slice(base).map(rules.whyTrick).find(Boolean) };
+}
+
+function pathOf(attempt: Attempt, rules: PathRules): string {
   const { asked } = attempt;
   // This comes before the path is checked part by part, which takes time while other children wait.
   if (asked.length > PATH_MAX) throw systemError("NameTooLong");
   if (asked === "") throw systemError("NotFound");
   const named = /^file:\/\//i.test(asked) ? pathOfUrl(asked) : asked;
-  const path = named === undefined ? undefined : PATHS.plain(named);
-  // Two backslashes begin a network path on Windows.
-  if (path !== undefined && !path.includes("\0") && !asked.startsWith("\\\\")) return path;
-  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is no path on this machine");
+  const path = named === undefined ? undefined : rules.plain(named);
+  const why = named === undefined ? undefined : rules.whyOdd(named);
+  if (why === undefined && path !== undefined && !path.includes("\0")) return path;
+  throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, why ?? "it is no path on this machine");
 }
 
 function pathOfUrl(text: string): string | undefined {

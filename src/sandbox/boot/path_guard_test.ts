@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { PathGuard } from "./path_guard.ts";
+import { WINDOWS } from "../../core/paths.ts";
+import { within } from "./names.ts";
+import { meantBy, PathGuard } from "./path_guard.ts";
 
 const NOTHING = { writeProtected: [], readProtected: [], writable: [], paths: [], granted: [] };
 
@@ -51,4 +53,64 @@ Deno.test("requireFile() refuses a pipe, whose opening would wait for a writer",
     code: "SANDBOX_DENIED",
     message: /it is neither a regular file nor a folder/,
   });
+});
+
+/** Returns what a path means on Windows in the workspace `C:/Work/ws`, or why it is refused. */
+function onWindows(asked: string, ...roots: readonly string[]): string {
+  const all = ["C:/Work/ws", ...roots];
+  try {
+    const { at, trick } = meantBy({ op: "read", asked }, all, WINDOWS);
+    const isInside = all.some((root) => within(root, at));
+    return isInside ? trick ?? at : `outside: ${at}`;
+  } catch (error) {
+    return Object(error).message;
+  }
+}
+
+Deno.test("meantBy() finds files of Windows in every usual spelling", () => {
+  const usual = [
+    "src/a.ts",
+    "src\\a.ts",
+    ".\\src/./x\\..\\a.ts",
+    "C:\\Work\\ws\\src\\a.ts",
+    "c:/WORK/Ws/src/a.ts",
+    "\\work\\ws\\src\\a.ts",
+    "file:///c:/Work/ws/src/a.ts",
+    "file:///C:/Work/ws/src%2Fa.ts",
+  ];
+  for (const asked of usual) assert.equal(onWindows(asked), "C:/Work/ws/src/a.ts", asked);
+  assert.equal(onWindows("d:\\DATA\\x", "D:/data"), "D:/data/x");
+  assert.equal(onWindows("."), "C:/Work/ws");
+});
+
+Deno.test("meantBy() refuses hostile paths of Windows with the reason", () => {
+  const hostile = {
+    "path of a device": [
+      "\\\\?\\C:\\Work\\ws\\a",
+      "//?/C:/Work/ws/a",
+      "\\\\.\\C:\\Work\\ws\\a",
+      "\\??\\C:\\Work\\ws\\a",
+      "\\\\?\\UNC\\server\\x",
+    ],
+    "path of a network": ["\\\\localhost\\C$\\Work\\ws\\a", "//server/share/a"],
+    "no path on this machine": ["file://server/share/a", "a\0b"],
+    "current folder of a drive": ["C:a", "C:", "d:x\\y", "C:..\\ws\\a"],
+    "outside: ": [
+      "..\\x",
+      "src\\..\\..\\x",
+      "\\x",
+      "D:\\Work\\ws\\a",
+      "C:\\Work\\WSX\\a",
+      "C:\\",
+      "file:////server/a",
+    ],
+    "dots and blanks": [".env.", ".env ", "a.\\b", "src\\a.txt. ."],
+    stream: [".env::$DATA", "a.txt:x", "src:$I30:$INDEX_ALLOCATION\\a"],
+    "short name": ["GIT~1\\config", "PROGRA~1"],
+    "name of a device": ["CON", "NUL.txt", "src\\COM¹", "nul .x", "AUX\\a"],
+    "Windows allows no": ["a?.txt", "*", "src\\<a>"],
+  };
+  for (const [why, paths] of Object.entries(hostile)) {
+    for (const asked of paths) assert.match(onWindows(asked), new RegExp(why), asked);
+  }
 });

@@ -10,7 +10,7 @@ import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 import type { HostStart } from "./message.ts";
 import { within } from "./names.ts";
-import { PATHS } from "./paths.ts";
+import { PATHS } from "../../core/paths.ts";
 import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, refusal, shown } from "./refusal.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import type { FileScope } from "./message.ts";
-import { PATHS } from "./paths.ts";
+import { PATHS } from "../../core/paths.ts";
 import { fold, folderOf, joinPath, NameList, namesOf, within } from "./names.ts";
 
 /** What is done to a file. To "look" is to see its name, kind, size and times. */
