@@ -26,7 +26,7 @@ export function openInBrowser(address: string, loaded: LoadedConfig): void {
   // The opener is a script that finds browsers on this PATH.
   const env = outsideEnvironment(loaded);
   const program = { file, args: [...args, address], cwd: dirname(file), env };
-  const opener = startProcess(program, { heard: false });
+  const opener = startProcess(program, { heard: false, outlives: true });
   // It may be the browser itself, which goes on.
   opener.unref();
   opener.stdin.close().catch(() => {}); // it has ended already

@@ -5,21 +5,45 @@
  */
 
 import { delimiter, isAbsolute } from "node:path";
+import { variableName } from "../core/steering.ts";
 import { realPathIfAny } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { CONTAINER_NAMES, NETWORK_NAMES } from "./network_names.ts";
 
 type EnvironmentVariables = Readonly<Record<string, string>>;
+type Os = typeof Deno.build.os;
+
+/** The variables that every program of Windows may need: to find libraries, and where files go. */
+const WINDOWS = [
+  ...["SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "OS", "TEMP", "TMP"],
+  ...["APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)"],
+  ...["PROGRAMW6432", "HOMEDRIVE", "HOMEPATH", "USERNAME", "USERDOMAIN", "PUBLIC"],
+  ...["PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS"],
+];
+
+/** Returns the variables of every process that PML starts. */
+function base({ get, userHome }: Environment, os: Os): EnvironmentVariables {
+  if (os !== "windows") return { HOME: userHome };
+  // Without the last one, `cmd.exe` and others look for programs in their own folder first.
+  const own = { USERPROFILE: userHome, NODEFAULTCURRENTDIRECTORYINEXEPATH: "1" };
+  return { ...taken(WINDOWS, get), HOME: userHome, ...own };
+}
 
 /** Returns the environment of the programs that modules run. */
-export function programEnvironment({ get, userHome }: Environment): EnvironmentVariables {
-  return { ...taken(["LANG", "TZ", "TERM", "PATH"], get), HOME: userHome };
+export function programEnvironment(
+  environment: Environment,
+  os: Os = Deno.build.os,
+): EnvironmentVariables {
+  return { ...taken(["LANG", "TZ", "TERM", "PATH"], environment.get), ...base(environment, os) };
 }
 
 /** Returns the environment of a process of PML itself: where Deno keeps the code. */
-export function ownEnvironment({ get, userHome }: Environment): EnvironmentVariables {
-  const names = ["DENO_DIR", "XDG_CACHE_HOME", "JSR_URL", "LOCALAPPDATA", "SystemRoot"];
-  return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
+export function ownEnvironment(
+  environment: Environment,
+  os: Os = Deno.build.os,
+): EnvironmentVariables {
+  const names = ["DENO_DIR", "XDG_CACHE_HOME", "JSR_URL"];
+  return { ...taken([...names, ...NETWORK_NAMES], environment.get), ...base(environment, os) };
 }
 
 /** The variables that tell installers how to reach their registry. */
@@ -36,9 +60,12 @@ export function installEnvironment({ get }: Environment): EnvironmentVariables {
 }
 
 /** Returns the environment of every server of the person. */
-export function serverEnvironment({ get, userHome }: Environment): EnvironmentVariables {
+export function serverEnvironment(
+  environment: Environment,
+  os: Os = Deno.build.os,
+): EnvironmentVariables {
   const names = ["LANG", "LC_ALL", "TZ", "TERM", "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR"];
-  return { ...taken([...names, ...NETWORK_NAMES], get), HOME: userHome };
+  return { ...taken([...names, ...NETWORK_NAMES], environment.get), ...base(environment, os) };
 }
 
 /** Returns the variables that servers in containers get in addition to those of servers. */
@@ -80,6 +107,6 @@ function taken(
   names: readonly string[],
   get: Environment["get"],
 ): EnvironmentVariables {
-  const found = names.map((name) => [name, get(name)] as const);
+  const found = names.map((name) => [variableName(name), get(name)] as const);
   return Object.fromEntries(found.filter((one): one is [string, string] => one[1] !== undefined));
 }

@@ -6,6 +6,7 @@
 
 import { homedir, userInfo } from "node:os";
 import { delimiter, join, resolve } from "node:path";
+import { variableName, variablesOf } from "../core/steering.ts";
 import type { OsLayer } from "./os_layer.ts";
 
 /** The least serious messages that the log contains. */
@@ -73,8 +74,9 @@ export function readEnvironment(): Environment {
 export function environmentOf(
   variables: Readonly<Record<string, string>>,
   account?: string,
+  os: typeof Deno.build.os = Deno.build.os,
 ): Environment {
-  const all = new Map(Object.entries(variables));
+  const all = new Map(Object.entries(variablesOf(variables, os)));
   const warnings: string[] = [];
   const own = (name: string) => {
     const value = all.get(name);
@@ -84,10 +86,9 @@ export function environmentOf(
     return undefined;
   };
   const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());
-  const { os } = Deno.build;
   const policy = all.get("PML_POLICY");
   // Whoever sets variables cannot take away what holds for everybody.
-  const said = os === "windows" && all.get("ProgramData");
+  const said = os === "windows" && all.get("PROGRAMDATA");
   const folders = [SYSTEM[os] ?? "/etc", ...(said ? [said] : [])];
   return Object.freeze({
     policies: folders.map((folder) => join(folder, "pml", "policy.yaml")),
@@ -100,7 +101,7 @@ export function environmentOf(
     apiKey: own("PML_API_KEY"),
     registries: addressesOf(own("PML_REGISTRIES")),
     logLevel: levelOf(own("PML_LOG_LEVEL"), warnings),
-    get: (name: string) => all.get(name),
+    get: (name: string) => all.get(variableName(name, os)),
     warnings,
   });
 }
@@ -120,7 +121,10 @@ export function ignoring(
     home: isUsual ? join(userHome, ".pml") : home,
     trust: ignored.has("PML_TRUST") ? [] : environment.trust,
     registries: ignored.has("PML_REGISTRIES") ? undefined : environment.registries,
-    get: (name: string) => !ignored.has(name) ? get(name) : name === "HOME" ? userHome : undefined,
+    get: (given: string) => {
+      const name = variableName(given);
+      return !ignored.has(name) ? get(name) : name === "HOME" ? userHome : undefined;
+    },
     warnings: [
       ...environment.warnings,
       ...[...ignored].map(([name, why]) => `Ignored ${name}: ${why}`),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join, resolve } from "node:path";
+import { ownEnvironment, programEnvironment, serverEnvironment } from "./child_environment.ts";
 import { environmentOf, ignoring, readEnvironment } from "./env.ts";
 
 Deno.test("environmentOf() finds both homes", () => {
@@ -60,4 +61,38 @@ Deno.test("ignoring() forgets what the names say, and says why", () => {
 
 Deno.test("readEnvironment() reads this process", () => {
   assert.equal(readEnvironment().get("PATH"), Deno.env.get("PATH"));
+});
+
+Deno.test("environmentOf() takes names of variables in any case on Windows, and only there", () => {
+  const set = { Path: "C:\\bin", SystemRoot: "C:\\W", UserProfile: "/h", pml_log_level: "debug" };
+  const windows = environmentOf(set, undefined, "windows");
+  assert.equal(windows.get("PATH"), "C:\\bin");
+  assert.equal(windows.get("systemroot"), "C:\\W");
+  assert.equal(windows.userHome, resolve("/h"));
+  assert.equal(windows.logLevel, "debug");
+  const linux = environmentOf(set, undefined, "linux");
+  assert.deepEqual([linux.get("PATH"), linux.get("Path")], [undefined, "C:\\bin"]);
+});
+
+Deno.test("Programs of Windows get the variables that every program there may need", () => {
+  const set = {
+    ...{ Path: "p", SystemRoot: "C:\\W", APPDATA: "a", LocalAppData: "l", PathExt: ".EXE" },
+    ...{ Temp: "t", UserProfile: "/h", SECRET_KEY: "s" },
+  };
+  const environment = environmentOf(set, undefined, "windows");
+  for (const  of of[programEnvironment, serverEnvironment, ownEnvironment]) {
+    const { SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE, ...more } = of(
+      environment,
+      "windows",
+    );
+    const found = [SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE];
+    assert.deepEqual(found, ["C:\\W", "a", "l", ".EXE", "t", "/h"]);
+    // Otherwise `cmd.exe` starts programs of the folder that it runs in.
+    assert.equal(more.NODEFAULTCURRENTDIRECTORYINEXEPATH, "1");
+    assert.ok(!("SECRET_KEY" in more));
+    assert.deepEqual(
+      Object.keys(of(environment, "linux")).filter((name) => /ROOT|DATA/.test(name)),
+      [],
+    );
+  }
 });

@@ -4,7 +4,9 @@
  * @module
  */
 
+import { variableName } from "../core/steering.ts";
+
 /** Returns the names of all variables that begin with `PML_`. */
 export function ownNames(): readonly string[] {
-  return Object.keys(Deno.env.toObject()).filter((name) => name.startsWith("PML_"));
+  return Object.keys(Deno.env.toObject()).filter((name) => variableName(name).startsWith("PML_"));
 }

@@ -19,6 +19,8 @@ export interface PathRules {
   whyTrick(name: string): string | undefined;
   /** Returns whether a plain path depends on no folder but, on Windows, on its drive. */
   isWhole(path: string): boolean;
+  /** Returns whether a plain path is absolute. On Windows one without a drive is not. */
+  isAbsolute(path: string): boolean;
   /** Splits a path into its names. On Windows the first one is the drive. */
   namesOf(path: string): string[];
   /** Returns the absolute path with these names. */
@@ -48,6 +50,7 @@ export const POSIX: PathRules = {
   whyOdd: (path) => path.startsWith("\\\\") ? "it is no path on this machine" : undefined,
   whyTrick,
   isWhole: (path) => path.startsWith("/"),
+  isAbsolute: (path) => path.startsWith("/"),
   namesOf: (path) => path.split("/").filter(Boolean),
   joined: (names) => `/${names.join("/")}`,
   resolve: (folder, path) =>
@@ -86,6 +89,7 @@ export const WINDOWS: PathRules = {
       : `Windows allows no ${JSON.stringify(sign)} in the name of a file`;
   },
   isWhole: (path) => path.startsWith("/") || ON_DRIVE.test(path),
+  isAbsolute: (path) => ON_DRIVE.test(path),
   namesOf: (path) => path.split("/").filter(Boolean),
   joined: ([drive = "", ...names]) => `${drive}/${names.join("/")}`,
   resolve: (folder, path) => {

@@ -45,6 +45,21 @@ export function isSteering(name: string): boolean {
   return NAMES.test(name);
 }
 
+/** Returns the name of a variable as PML compares it: Windows takes names in any case for the same. */
+export function variableName(name: string, os: typeof Deno.build.os = Deno.build.os): string {
+  return os === "windows" ? name.toUpperCase() : name;
+}
+
+/** Returns variables under the names that PML compares. */
+export function variablesOf(
+  variables: Readonly<Record<string, string>>,
+  os: typeof Deno.build.os = Deno.build.os,
+): Readonly<Record<string, string>> {
+  if (os !== "windows") return variables;
+  const named = Object.entries(variables).map(([name, value]) => [variableName(name, os), value]);
+  return Object.fromEntries(named);
+}
+
 /**
  * Returns whether a variable belongs to PML itself. Such a variable is passed to no other process.
  */

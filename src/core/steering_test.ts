@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isSteering } from "./steering.ts";
+import { isSteering, variablesOf } from "./steering.ts";
 
 Deno.test("isSteering() knows what changes how programs run, in any case of letters", () => {
   const steering =
@@ -25,4 +25,10 @@ Deno.test("isSteering() takes no key of a service, and no plain setting, for one
     "CI DEBUG GOOGLE_API_KEY GO_ENV PERLA RUSTIC LESSON_ID CARGO_REGISTRY_TOKEN PHP_MODE R_USER BROWSER " +
     "GIT_REPO GIT_BASE_URL GIT_PASSWORD GIT_PAT GIT_AUTH GIT_ORG ROOTPATH NOTESPATH DBPATH DB_PATH MEMORY_FILE_PATH";
   for (const name of plain.split(" ")) assert.ok(!isSteering(name), name);
+});
+
+Deno.test("variablesOf() has one name for a variable of Windows, and its last value", () => {
+  const given = { PATH: "a", Path: "b", x: "1" };
+  assert.deepEqual(variablesOf(given, "windows"), { PATH: "b", X: "1" });
+  assert.deepEqual(variablesOf(given, "linux"), given);
 });

@@ -64,7 +64,7 @@ export async function refreshBeside(
     args: ["run", "-qA", "--cached-only", ...packageFlags(code), code],
     cwd: request.folder,
     env: { ...env, ...DENO_QUIET },
-  });
+  }, { outlives: true });
   // It goes on without PML, which need not wait.
   using _ = onAbort(closing, () => child.unref());
   const input = new Response(JSON.stringify({ ...request, ...more })).body;

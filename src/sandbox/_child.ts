@@ -5,7 +5,8 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { dirname, join, relative, sep } from "node:path";
+import { devNull } from "node:os";
+import { delimiter, dirname, join, relative, sep } from "node:path";
 import { defined } from "../core/json.ts";
 import { STEERING_NAMES } from "../core/steering.ts";
 import { isInside, namesOf } from "../io/place.ts";
@@ -14,11 +15,19 @@ import type { ChildOptions, Groups } from "./_options.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, sentProgram } from "./alone.ts";
+import { isBatch, shellIn } from "./boot/batch.ts";
 import type { HostGrants, HostStart } from "./boot/message.ts";
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";
-import { killGroup, killMarked, type Process, residentBytes, StartedProgram } from "./process.ts";
-import { foundPrograms, searchPath } from "./search_path.ts";
+import {
+  adoptGroup,
+  killGroup,
+  killMarked,
+  type Process,
+  residentBytes,
+  StartedProgram,
+} from "./process.ts";
+import { foundPrograms, programEndings, searchPath } from "./search_path.ts";
 
 /**
  * The number of processes and threads that a user may start in addition to those of now, while
@@ -199,6 +208,7 @@ class RunningChild implements Child {
 
   group(event: string, pid: number): void {
     if (event === "group") {
+      adoptGroup(pid, this.#started.pid);
       if (this.#isKilled) return killGroup(pid);
       this.#programs.add(pid);
       this.#groups?.add(pid);
@@ -234,7 +244,8 @@ function childFlags(
   const readable = new Set([...read, ...write, ...above, folder.lock, folder.temp]);
   // Any program may run, so the host thread looks for programs on PATH.
   if (grants.run === "*") { for (const path of grants.path) readable.add(path); }
-  const programs = grants.run === "*" ? [] : Object.values(grants.run);
+  const files = grants.run === "*" ? [] : Object.values(grants.run);
+  const programs = [...new Set(files.flatMap((file) => startedFiles(file, grants.environment)))];
   return [
     ...DENO_ALONE,
     "--unstable-worker-options",
@@ -269,8 +280,9 @@ function grantsOf({ run, net, env, environment, workspace }: ChildOptions): Host
   return {
     run: run.includes("*") ? "*" : foundPrograms(run, { path, workspace }),
     path,
+    endings: programEndings(),
     // For programs, an empty PATH would mean the folder that they run in.
-    environment: { ...environment, PATH: path.join(":") || "/dev/null" },
+    environment: { ...environment, PATH: path.join(delimiter) || devNull },
     steering: STEERING_NAMES,
     net,
     env,
@@ -288,12 +300,24 @@ function closedHome({ read, write, home }: ChildOptions, folder: PrivateFolder):
   return ["deny-read", "deny-write"].flatMap((flag) => pathFlag(flag, closed, ON));
 }
 
+/**
+ * Returns the files that Deno must be allowed to start for a program: on Windows, `cmd.exe` runs batch
+ * files.
+ */
+function startedFiles(file: string, { SYSTEMROOT = "C:\\Windows" }: HostGrants["environment"]) {
+  return Deno.build.os === "windows" && isBatch(file) ? [shellIn(SYSTEMROOT)] : [file];
+}
+
+function temporary(folder: string): Record<string, string> {
+  return Deno.build.os === "windows" ? { TEMP: folder, TMP: folder } : { TMPDIR: folder };
+}
+
 function environment(options: ChildOptions, folder: PrivateFolder): Record<string, string> {
   const { LANG, TZ } = options.environment;
   return defined({
     DENO_DIR: folder.denoDir,
     ...DENO_QUIET,
-    TMPDIR: folder.temp,
+    ...temporary(folder.temp),
     LANG,
     TZ,
   });

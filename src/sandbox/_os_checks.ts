@@ -7,6 +7,7 @@
 import { type Check, check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { tried } from "./_os_layer.ts";
+import { endsWithPml } from "./process.ts";
 
 /**
  * Returns three checks: what confined the child (`landlock 7`) and what that prevents, whether
@@ -42,13 +43,22 @@ const FLEE = `echo "$( (sleep 0.2
   [ "$up" = "$PPID" ] && echo kept) & )"`;
 
 async function reaper(): Promise<Check> {
+  const name = "reaper";
+  if (endsWithPml()) {
+    const said = "programs end with PML, also when it is killed: job objects of Windows";
+    return { name, ok: true, said };
+  }
+  if (Deno.build.os === "windows") {
+    const said = "programs may outlive a PML that is killed: PML may not call the system";
+    return { name, ok: false, said, hint: "Start PML with --allow-ffi, as `pml` does" };
+  }
   const { ok, text } = await tried("/bin/sh", ["-c", FLEE]);
   const said = `what PML started ends with it, also when it is killed${
     text.startsWith("kept")
       ? ", wherever that flees"
       : "; not what leaves its group with another environment"
   }`;
-  return await check("reaper", said, () => {
+  return await check(name, said, () => {
     if (ok) return;
     throw new PmlError("SANDBOX_DENIED", `Cannot run /bin/sh: ${text.trim().slice(0, 200)}`, {
       hint: "Without it, what PML started may outlive a PML that is killed",

@@ -9,8 +9,13 @@ import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
+import type { StartedCommand } from "./boot/batch.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
 import type { Reach } from "./boot/reach.ts";
+
+const IS_WINDOWS = Deno.build.os === "windows";
+/** Other systems do not load it. */
+const windows = IS_WINDOWS ? new (await import("./_windows.ts")).WindowsProcesses() : undefined;
 
 /** How long a keeper may take to end all processes below it. */
 const KEEPER_MS = 1_000;
@@ -59,20 +64,36 @@ export interface ProgramResult {
   readonly stderr: string;
 }
 
-/** Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. */
-export function startProcess({ file, args, cwd, env }: Program, { heard = true } = {}): Process {
+/**
+ * Starts a program with a pipe for its input, and pipes for its outputs if `heard` is true. On Windows
+ * it ends with PML unless `outlives` is true. Throws `UPSTREAM_DOWN` if a batch file cannot get its
+ * arguments.
+ */
+export function startProcess(
+  program: Program,
+  { heard = true, outlives = false } = {},
+): Process {
   const out = heard ? "piped" : "null";
-  return new Deno.Command(file, {
+  const command: StartedCommand & Pick<Program, "env"> = windows?.commandOf(program) ?? program;
+  const { file, args, env, windowsRawArguments = false } = command;
+  const child = new Deno.Command(file, {
     args: [...args],
-    cwd,
+    cwd: program.cwd,
     env,
     clearEnv: true,
+    windowsRawArguments,
     stdin: "piped",
     stdout: out,
     stderr: out,
-    // A group of its own can be killed with everything that it started.
-    detached: true,
+    // A separate group can be killed with all its processes. On Windows this would instead make
+    // each program that it starts open a console window.
+    detached: !IS_WINDOWS || outlives,
   }).spawn();
+  if (windows !== undefined && !outlives) {
+    windows.add(child.pid);
+    child.status.then(() => windows.ended(child.pid));
+  }
+  return child;
 }
 
 /** Runs a program on PML's own terminal, in PML's own environment. Returns its exit code. */
@@ -193,9 +214,26 @@ export async function runProgram(
   }
 }
 
-/** Sends a signal to a process group. */
+/**
+ * Sends a signal to a process group. On Windows a process can only be killed; other signals are not
+ * sent.
+ */
 export function killGroup(pid: number, signal: Deno.Signal = "SIGKILL"): void {
-  kill(Deno.build.os === "windows" ? pid : -pid, signal);
+  if (windows === undefined) return kill(-pid, signal);
+  if (signal === "SIGKILL") windows.end(pid);
+}
+
+/**
+ * Puts a program into a separate group, on systems where its own parent cannot do that. It must be
+ * one of the processes that `within` started.
+ */
+export function adoptGroup(pid: number, within: number): void {
+  windows?.add(pid, within);
+}
+
+/** Returns whether the system ends all programs when PML is killed, without a reaper. */
+export function endsWithPml(): boolean {
+  return windows?.hasJobs === true;
 }
 
 /**

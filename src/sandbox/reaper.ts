@@ -7,7 +7,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { Groups } from "./_options.ts";
-import { type Process, startProcess } from "./process.ts";
+import { endsWithPml, type Process, startProcess } from "./process.ts";
 
 /** How often PML sends a sign of life, and how often it is checked. */
 const BEAT_MS = 5_000;
@@ -124,6 +124,7 @@ export class Reaper implements Groups, AsyncDisposable {
   }
 
   #start(): Process | undefined {
+    if (endsWithPml()) return undefined;
     try {
       return startProcess({
         file: "/bin/sh",

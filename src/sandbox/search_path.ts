@@ -22,16 +22,41 @@ export function searchPath(path: string | undefined, workspace: string): readonl
   return [...new Set(outside as string[])]; // none is undefined
 }
 
+/** Where a program is looked for. */
+export interface ProgramPlace {
+  /** Absolute folders, in their order. */
+  readonly path: readonly string[];
+  readonly workspace: string;
+  readonly os?: typeof Deno.build.os;
+}
+
 /** Finds the file of a program by its name. A file that really lies in the workspace is ignored. */
 export function findProgram(
   name: string,
-  { path, workspace }: { readonly path: readonly string[]; readonly workspace: string },
+  { path, workspace, os = Deno.build.os }: ProgramPlace,
 ): string | undefined {
   if (/[\\/]/.test(name)) return undefined;
+  const names = programNames(name, programEndings(os));
   // The path keeps the name that was found, because some programs act by their name.
-  return path.map((folder) => join(folder, name)).find((file) =>
-    isProgram(file) && !isInside(workspace, realPathIfAny(file) ?? workspace)
+  return path.flatMap((folder) => names.map((each) => join(folder, each))).find((file) =>
+    isProgram(file, os) && !isInside(workspace, realPathIfAny(file) ?? workspace)
   );
+}
+
+/**
+ * Returns the endings that make a file a program, in the order in which they are tried; none on
+ * systems where its mode does. Windows has them in the variable `PATHEXT`; these are the ones that
+ * the system itself starts, in the usual order.
+ */
+export function programEndings(os: typeof Deno.build.os = Deno.build.os): readonly string[] {
+  return os === "windows" ? [".com", ".exe", ".bat", ".cmd"] : [];
+}
+
+/** Returns the file names that a program may have. */
+function programNames(name: string, endings: readonly string[]): readonly string[] {
+  // A file without such an ending, such as the `npx` next to `npx.cmd`, is for another system.
+  const isWhole = endings.length === 0 || endings.some((end) => name.toLowerCase().endsWith(end));
+  return isWhole ? [name] : endings.map((end) => name + end);
 }
 
 /**
@@ -39,7 +64,7 @@ export function findProgram(
  */
 export function foundPrograms(
   names: readonly string[],
-  where: { readonly path: readonly string[]; readonly workspace: string },
+  where: ProgramPlace,
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => {
     const file = findProgram(name, where);
@@ -55,8 +80,8 @@ export function unfoundProgram(code: ErrorCode, name: string): PmlError {
   });
 }
 
-function isProgram(file: string): boolean {
+function isProgram(file: string, os: typeof Deno.build.os): boolean {
   const { isFile = false, mode = null } = targetAt(file) ?? {};
-  // Systems without file modes use the name.
-  return isFile && (mode === null || (mode & 0o111) !== 0);
+  // Windows uses the name. Deno returns a mode there, but no program has its bit.
+  return isFile && (os === "windows" || mode === null || (mode & 0o111) !== 0);
 }

@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { quoted } from "../core/json.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
+import { variablesOf } from "../core/steering.ts";
 import type { Tell } from "../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
@@ -91,7 +92,7 @@ export class Launch {
     const server = { ...given, cwd };
     // The variables of a trial may name the folder of the server's data.
     const tried = withDataFolder(trial?.env ?? {}, data);
-    const env = { ...server.env, ...tried };
+    const env = { ...variablesOf(server.env), ...variablesOf(tried) };
     const { groups } = this.#options;
     const environment = this.#environmentOf(server);
     const confine = server.confine || trial !== undefined;
@@ -100,7 +101,8 @@ export class Launch {
     if (confine || isUsed) Deno.mkdirSync(data, { recursive: true, mode: 0o700 });
     const path = this.#path().join(delimiter);
     const wanted = packageCommand(server);
-    const own = { ...environment, PATH: path, ...env, ...wanted?.env, PML_RUN: `${groups.mark}.` };
+    const named = variablesOf(wanted?.env ?? {});
+    const own = { ...environment, PATH: path, ...env, ...named, PML_RUN: `${groups.mark}.` };
     if (confine && wanted?.tool !== "npm") {
       const instead = "Start it with npx";
       throw unconfinable(name, command, { why: "is not an npm package", instead });

@@ -218,6 +218,7 @@ function started({ name }: StdioWireOptions, program: Program): StartedProgram {
   try {
     return new StartedProgram({ ...program, kept: true });
   } catch (cause) {
+    if (cause instanceof PmlError) throw cause;
     const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
     throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
   }

@@ -45,6 +45,8 @@ export interface HostGrants {
   readonly run: "*" | Readonly<Record<string, string>>;
   /** Absolute folders outside the workspace where programs are searched, in order. */
   readonly path: readonly string[];
+  /** The endings that make a file a program; none on systems where its mode does. */
+  readonly endings: readonly string[];
   /** The environment of every program. */
   readonly environment: Readonly<Record<string, string>>;
   /** A pattern for the names of variables that change what programs do. */

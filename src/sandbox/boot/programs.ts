@@ -6,6 +6,7 @@
  */
 
 import { Tail } from "./_tail.ts";
+import { type StartedCommand, startedCommand } from "./batch.ts";
 import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 import type { HostStart } from "./message.ts";
@@ -14,6 +15,7 @@ import { PATHS } from "../../core/paths.ts";
 import type { HostFunction, RequestContext } from "./host_function.ts";
 import { Refusal, refusal, shown } from "./refusal.ts";
 
+const IS_WINDOWS = Deno.build.os === "windows";
 const KEPT = 1 << 20;
 const KEPT_MAX = 1 << 24;
 const SAY_MS = 50;
@@ -31,9 +33,7 @@ const OPEN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 export type OnGroup = (event: "group" | "kill" | "gone", pid: number) => void;
 
 /** One run of a program. All of its values were checked. */
-interface ProgramRun {
-  readonly file: string;
-  readonly args: readonly string[];
+interface ProgramRun extends StartedCommand {
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly stdin: Uint8Array<ArrayBuffer>;
@@ -63,12 +63,11 @@ export class Programs {
 
   async #exec(run: ProgramRun, { signal, say }: RequestContext): Promise<unknown> {
     signal.throwIfAborted();
-    const { file, args, cwd, env } = run;
+    const { file, args, cwd, env, windowsRawArguments = false } = run;
     const piped = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
-    const child = new Deno.Command(file, {
-      ...{ args: [...args], cwd, env, clearEnv: true, detached: true },
-      ...piped,
-    }).spawn();
+    // On Windows the job of this process takes the place of a group.
+    const how = { windowsRawArguments, clearEnv: true, detached: !IS_WINDOWS };
+    const child = new Deno.Command(file, { args: [...args], cwd, env, ...how, ...piped }).spawn();
     this.#onGroup("group", child.pid);
     const tails = { stdout: new Tail(run.maxBytes), stderr: new Tail(run.maxBytes) };
     const ends = [
@@ -107,8 +106,7 @@ export class Programs {
   #runOf(program: unknown, args: unknown, options: unknown): ProgramRun {
     const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
     return {
-      file: this.#find(text(program, "the program")),
-      args: list(args),
+      ...this.#command(text(program, "the program"), list(args)),
       cwd: this.#folder(text(cwd, "cwd")),
       env: { ...this.#variables(env, program), ...this.#start.environment, ...this.#granted() },
       stdin: bytesOf(stdin),
@@ -125,7 +123,7 @@ export class Programs {
     const given = variables(value);
     const { run, steering, environment, env } = this.#start;
     // A program's own variables can do no more than its arguments.
-    const own = `${String(program).replace(/.*\//s, "").toUpperCase()}_`;
+    const own = `${programName(String(program)).toUpperCase()}_`;
     const name = Object.keys(given).find((name) =>
       run !== "*" && new RegExp(steering, "is").test(name) && !name.startsWith(own) &&
       !Object.hasOwn(environment, name) && !Object.hasOwn(env, name)
@@ -136,30 +134,50 @@ export class Programs {
   }
 
   #granted(): Record<string, string> {
-    const set = Object.entries(this.#start.env).filter(([, value]) => value !== null);
+    const set = Object.entries(this.#start.env).filter(([, value]) => value !== null)
+      .map(([name, value]) => [variableName(name), value]);
     return Object.fromEntries(set) as Record<string, string>; // no null is left
   }
 
+  /** Returns what to start. On Windows, `cmd.exe` runs batch files. */
+  #command(program: string, args: readonly string[]): StartedCommand {
+    const file = this.#find(program);
+    if (!IS_WINDOWS) return { file, args };
+    try {
+      return startedCommand({ file, args }, this.#start.environment.SYSTEMROOT ?? "C:\\Windows");
+    } catch (error) {
+      throw refusal("SANDBOX_DENIED", { op: "run", asked: program }, (error as TypeError).message);
+    }
+  }
+
   #find(program: string): string {
-    const { run, path, workspace } = this.#start;
+    const { run, path, endings, workspace } = this.#start;
     const attempt = { op: "run", asked: program };
     if (run !== "*") {
       const file = Object.hasOwn(run, program) ? run[program] : undefined;
       if (file !== undefined) return file;
       throw refusal("SANDBOX_DENIED", attempt, "this module has no run grant for it");
     }
-    const isPath = program.includes("/");
+    const at = PATHS.plain(program);
+    if (at === undefined) throw refusal("SANDBOX_DENIED", attempt, "it is on no drive");
+    const isPath = at.includes("/");
+    const names = PATHS.isAbsolute(at) ? PATHS.namesOf(at).slice(1) : [at];
+    if (IS_WINDOWS && names.some((name) => PATHS.whyTrick(name) !== undefined)) {
+      throw refusal("SANDBOX_DENIED", attempt, "its name means another file on Windows");
+    }
+    const isWhole = endings.length === 0 || endings.some((end) => at.toLowerCase().endsWith(end));
+    const files = isWhole ? [at] : endings.map((end) => at + end);
     // The person was shown this path, so it is used as it is. Its links may not be visible from
     // here.
     const file = isPath
-      ? program.startsWith("/") ? PATHS.resolve("/", program) : `${workspace}/${program}`
-      : path.map((folder) => `${folder}/${program}`).find(isExecutable);
+      ? PATHS.isAbsolute(at) ? PATHS.resolve(workspace, at) : `${workspace}/${at}`
+      : path.flatMap((folder) => files.map((name) => `${folder}/${name}`)).find(isExecutable);
     if (file === undefined) {
       const hint = "give a program on PATH or its absolute path, without its arguments";
       const message = `Cannot run ${shown(program)}: there is none: ${hint}`;
       throw new Refusal("ENOENT", message, "NotFound");
     }
-    const real = isPath ? file : Deno.realPathSync(file);
+    const real = PATHS.respelled(workspace, isPath ? file : realPath(file));
     // The program keeps the name that it was found under, because some programs act by their name.
     // A path in /proc can lead anywhere, also to the working folder.
     if (![workspace, "/proc"].some((folder) => within(folder, real))) return file;
@@ -177,10 +195,16 @@ export class Programs {
   }
 }
 
+function realPath(file: string): string {
+  const real = Deno.realPathSync(file);
+  return PATHS.plain(real) ?? real;
+}
+
 function isExecutable(file: string): boolean {
   try {
     const { isFile, mode } = Deno.statSync(file);
-    return isFile && ((mode ?? 0) & 0o111) !== 0;
+    // No file has these bits on Windows, where the ending of its name makes it a program.
+    return isFile && (IS_WINDOWS || ((mode ?? 0) & 0o111) !== 0);
   } catch {
     return false; // not in this folder, or not visible
   }
@@ -233,7 +257,8 @@ function list(value: unknown = []): readonly string[] {
 }
 
 function variables(value: unknown = {}): Record<string, string> {
-  const given = Object.entries(Object(value));
+  const given = Object.entries(Object(value))
+    .map(([name, content]) => [variableName(name), content] as const);
   for (const [name, content] of given) {
     if (!OPEN_NAME.test(name) || CLOSED_NAME.test(name)) {
       throw new Refusal("SANDBOX_DENIED", `Cannot set the variable ${name.slice(0, 80)}`);
@@ -241,6 +266,18 @@ function variables(value: unknown = {}): Record<string, string> {
     text(` ${content}`, `the variable ${name}`);
   }
   return Object.fromEntries(given.map(([name, content]) => [name, String(content)]));
+}
+
+/** Windows takes names in any case for the same. */
+function variableName(name: string): string {
+  return IS_WINDOWS ? name.toUpperCase() : name;
+}
+
+/** Returns the name of a program without its folder and, on Windows, without its ending. */
+function programName(program: string): string {
+  return IS_WINDOWS
+    ? program.replace(/.*[\\/]|\.(?:com|exe|bat|cmd)$/gis, "")
+    : program.replace(/.*\//s, "");
 }
 
 function bytesOf(value: unknown): Uint8Array<ArrayBuffer> {

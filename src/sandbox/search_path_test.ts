@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { findProgram, programEndings } from "./search_path.ts";
+
+function place(names: readonly string[]) {
+  const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "pml-path-" }));
+  for (const name of names) Deno.writeTextFileSync(join(root, name), "", { mode: 0o644 });
+  const where = { path: [root], workspace: join(root, "workspace"), os: "windows" as const };
+  return { root, where, [Symbol.dispose]: () => Deno.removeSync(root, { recursive: true }) };
+}
+
+Deno.test("findProgram() finds programs of Windows by their endings, which their mode does not show", () => {
+  using made = place(["npx", "npx.cmd", "uvx.exe", "uvx.cmd", "tool.py", "b.com", "b.exe"]);
+  const find = (name: string) => findProgram(name, made.where)?.slice(made.root.length + 1);
+  assert.deepEqual(["npx", "npx.cmd", "uvx", "b"].map(find), [
+    "npx.cmd",
+    "npx.cmd",
+    "uvx.exe",
+    "b.com",
+  ]);
+  assert.deepEqual(["tool", "tool.py", "a\\npx", "C:npx"].map(find), Array(4).fill(undefined));
+  assert.equal(findProgram("npx.cmd", { ...made.where, os: "linux" }), undefined, "it has no mode");
+});
+
+Deno.test("findProgram() finds programs of Windows in the order of the folders", () => {
+  using first = place(["git.cmd"]);
+  using second = place(["git.exe"]);
+  const path = [first.root, second.root];
+  assert.equal(findProgram("git", { ...first.where, path }), join(first.root, "git.cmd"));
+});
+
+Deno.test("programEndings() has no endings where the mode of a file makes it a program", () => {
+  assert.deepEqual(programEndings("linux"), []);
+  assert.equal(programEndings("windows").at(-1), ".cmd");
+});
