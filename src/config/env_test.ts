@@ -80,8 +80,8 @@ Deno.test("Programs of Windows get the variables that every program there may ne
     ...{ Temp: "t", UserProfile: "/h", SECRET_KEY: "s" },
   };
   const environment = environmentOf(set, undefined, "windows");
-  for (const  of of[programEnvironment, serverEnvironment, ownEnvironment]) {
-    const { SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE, ...more } = of(
+  for (const made of [programEnvironment, serverEnvironment, ownEnvironment]) {
+    const { SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE, ...more } = made(
       environment,
       "windows",
     );
@@ -91,7 +91,7 @@ Deno.test("Programs of Windows get the variables that every program there may ne
     assert.equal(more.NODEFAULTCURRENTDIRECTORYINEXEPATH, "1");
     assert.ok(!("SECRET_KEY" in more));
     assert.deepEqual(
-      Object.keys(of(environment, "linux")).filter((name) => /ROOT|DATA/.test(name)),
+      Object.keys(made(environment, "linux")).filter((name) => /ROOT|DATA/.test(name)),
       [],
     );
   }

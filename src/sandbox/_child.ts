@@ -15,7 +15,7 @@ import type { ChildOptions, Groups } from "./_options.ts";
 import { bubblewrapArgs, type Layer, processesOf, systemPaths } from "./_os_layer.ts";
 import { openPrivateFolder, type PrivateFolder } from "./_private.ts";
 import { DENO_ALONE, DENO_QUIET, sentProgram } from "./alone.ts";
-import { isBatch, shellIn } from "./boot/batch.ts";
+import { isBatch, shellIn } from "../core/batch_files.ts";
 import type { HostGrants, HostStart } from "./boot/message.ts";
 import { DENIED } from "./denied_names.ts";
 import { netFlags, pathFlag } from "./net_flags.ts";

@@ -9,7 +9,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { type StartedCommand, startedCommand } from "./boot/batch.ts";
+import { type StartedCommand, startedCommand } from "../core/batch_files.ts";
 import type { Program } from "./process.ts";
 
 /** `JOBOBJECT_EXTENDED_LIMIT_INFORMATION`: its class, its size, and where its flags are. */
@@ -40,11 +40,17 @@ type WindowsCommand = StartedCommand & Pick<Program, "env">;
 
 /** The processes that PML started on Windows. */
 export class WindowsProcesses {
+  readonly #run: (file: string, args: string[]) => void;
   readonly #kernel: Kernel | undefined = openKernel();
   readonly #folder: string = folderOf(this.#kernel);
   readonly #jobs = new Map<number, Handle>();
   /** Processes without a job. */
   readonly #loose = new Set<number>();
+
+  /** Takes the function that starts a program which ends by itself. */
+  constructor(run: (file: string, args: string[]) => void) {
+    this.#run = run;
+  }
 
   /** Whether PML may call the system. Otherwise there are no jobs. */
   get hasJobs(): boolean {
@@ -115,10 +121,7 @@ export class WindowsProcesses {
   }
 
   #killTree(pid: number): void {
-    const file = `${this.#folder}\\System32\\taskkill.exe`;
-    const [stdin, stdout, stderr] = ["null", "null", "null"] as const;
-    const args = ["/T", "/F", "/PID", `${pid}`];
-    new Deno.Command(file, { args, stdin, stdout, stderr, detached: true }).spawn().unref();
+    this.#run(`${this.#folder}\\System32\\taskkill.exe`, ["/T", "/F", "/PID", `${pid}`]);
   }
 }
 

@@ -9,13 +9,18 @@ import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
-import type { StartedCommand } from "./boot/batch.ts";
+import type { StartedCommand } from "../core/batch_files.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
 import type { Reach } from "./boot/reach.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
 /** Other systems do not load it. */
-const windows = IS_WINDOWS ? new (await import("./_windows.ts")).WindowsProcesses() : undefined;
+const windows = IS_WINDOWS
+  ? new (await import("./_windows.ts")).WindowsProcesses((file, args) => {
+    const [stdin, stdout, stderr] = ["null", "null", "null"] as const;
+    new Deno.Command(file, { args, stdin, stdout, stderr, detached: true }).spawn().unref();
+  })
+  : undefined;
 
 /** How long a keeper may take to end all processes below it. */
 const KEEPER_MS = 1_000;

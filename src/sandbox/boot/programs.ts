@@ -6,7 +6,7 @@
  */
 
 import { Tail } from "./_tail.ts";
-import { type StartedCommand, startedCommand } from "./batch.ts";
+import { type StartedCommand, startedCommand } from "../../core/batch_files.ts";
 import type { PathGuard } from "./path_guard.ts";
 import { copied } from "./handles.ts";
 import type { HostStart } from "./message.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isBatch, startedCommand } from "./batch.ts";
+import { isBatch, startedCommand } from "./batch_files.ts";
 
 const WINDOWS = "C:\\Windows";
 
