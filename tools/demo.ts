@@ -5,6 +5,8 @@
  * @module
  */
 
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
@@ -77,14 +79,14 @@ async function openScene(folder: string): Promise<Scene> {
     questions.push(params.message);
     return { action: "accept", content: { answer: "Yes" } };
   });
-  const root = new URL("../", import.meta.url);
+  const root = fileURLToPath(new URL("../", import.meta.url));
   const since = performance.now();
   await client.connect(
     new StdioClientTransport({
       command: Deno.execPath(),
       args: [
-        ...["run", "-A", "--config", new URL("deno.json", root).pathname],
-        ...[new URL("mod.ts", root).pathname, "stdio"],
+        ...["run", "-A", "--config", join(root, "deno.json")],
+        ...[join(root, "mod.ts"), "stdio"],
       ],
       cwd: workspace,
       env: {

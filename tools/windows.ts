@@ -1,0 +1,92 @@
+/**
+ * `deno task windows`: tries PML as a Windows program, with Deno and Node for Windows under Wine.
+ *
+ *     deno task windows                      # everything
+ *     deno task windows smoke "pml call"     # these parts
+ *     deno task windows --seconds 480        # begins no part after that, and ends the last one
+ *
+ * The folder of Wine is PML_WINDOWS, or `~/.cache/pml-windows`. It is made if it is not ready.
+ * Exits with 1 if something failed, and with 3 if Windows programs cannot run on this machine.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { DEMO, NPM_SERVERS, RAW_CLIENTS } from "./windows/clients.ts";
+import { APPROVE, CALL, CONSOLE, INIT } from "./windows/commands.ts";
+import { Checks, type Part } from "./windows/part.ts";
+import { CannotSetUp, isReady, setUp } from "./windows/setup.ts";
+import { SMOKE } from "./windows/smoke.ts";
+import { UNIT_TESTS } from "./windows/unit_tests.ts";
+import { Wine } from "./windows/wine.ts";
+
+const PARTS: readonly Part[] = [
+  SMOKE,
+  UNIT_TESTS,
+  ...RAW_CLIENTS,
+  CALL,
+  APPROVE,
+  CONSOLE,
+  INIT,
+  DEMO,
+  NPM_SERVERS,
+];
+const SKIPPED = 3;
+
+if (import.meta.main) Deno.exit(await main());
+
+async function main(): Promise<number> {
+  const options = { seconds: { type: "string", default: "3600" } } as const;
+  const { values, positionals } = parseArgs({ args: Deno.args, options, allowPositionals: true });
+  const parts = positionals.length === 0
+    ? PARTS
+    : PARTS.filter(({ name }) => positionals.includes(name));
+  const folder = Deno.env.get("PML_WINDOWS") ??
+    join(Deno.env.get("HOME") ?? "/root", ".cache/pml-windows");
+  const end = performance.now() + Number(values.seconds) * 1_000;
+  try {
+    if (!isReady(folder)) await setUp(folder, { seconds: (end - performance.now()) / 1_000 });
+  } catch (error) {
+    if (!(error instanceof CannotSetUp)) throw error;
+    console.log(`SKIPPED: Windows programs cannot run here: ${error.message}`);
+    return SKIPPED;
+  }
+  await using wine = new Wine(folder);
+  // A server of an earlier run opens files of the checkout of that run.
+  await wine.end();
+  let [passed, failed] = [0, 0];
+  for (const part of parts) {
+    const checks = await runPart(part, { wine, end });
+    passed += checks.passed;
+    failed += checks.problems.length;
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+/** Runs a part, unless no time is left, and prints how it went. */
+async function runPart(
+  { name, run }: Part,
+  { wine, end }: { readonly wine: Wine; readonly end: number },
+): Promise<Checks> {
+  const checks = new Checks();
+  const since = performance.now();
+  if (since > end) {
+    console.log(`skip ${name}: no time is left`);
+    return checks;
+  }
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, end - since);
+  const over = late.then(() => checks.fail(name, "no time is left"));
+  await Promise.race([checks.try(name, () => run(wine, checks)), over]);
+  clearTimeout(timer);
+  const seconds = ((performance.now() - since) / 1_000).toFixed(1);
+  const { passed, problems } = checks;
+  const count = problems.length === 0 ? `${passed}` : `${passed} of ${passed + problems.length}`;
+  console.log(
+    `${problems.length === 0 ? "ok  " : "FAIL"} ${name}: ${count} as expected (${seconds} s)`,
+  );
+  for (const problem of problems) console.log(`     ${problem}`);
+  return checks;
+}

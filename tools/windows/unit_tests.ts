@@ -1,0 +1,35 @@
+/**
+ * Runs files of tests with Deno for Windows. The files test rules of Windows, or calls of the system:
+ * paths, locks, processes and pipes. Add files here that pass there.
+ *
+ * @module
+ */
+
+import type { Part } from "./part.ts";
+
+const FILES = [
+  "src/config/client_servers_test.ts",
+  "src/core/glob_test.ts",
+  "src/io/folder_lock_test.ts",
+  "src/io/lines_test.ts",
+  "src/io/private_files_test.ts",
+  "src/sandbox/boot/paths_test.ts",
+  "src/serve/_json_rpc_test.ts",
+];
+
+/** Runs the files. */
+export const UNIT_TESTS: Part = {
+  name: "unit tests",
+  run: async (wine, checks) => {
+    const paths = FILES.map((file) => `Z:\\pml\\${file.replaceAll("/", "\\")}`);
+    const options = ["-A", "--no-check", "--config", "Z:\\pml\\deno.json"];
+    const test = wine.command("deno.exe", "test", ...options, ...paths);
+    const { code, stdout, stderr } = await wine.run(test, { seconds: 180 });
+    const [, passed] = /\| (\d+) passed/.exec(stdout) ?? [];
+    checks.pass(Number(passed ?? 0));
+    for (const [, title = ""] of stdout.matchAll(/^(.*) \.\.\. FAILED/gm)) {
+      checks.fail(title, "failed");
+    }
+    if (passed === undefined) checks.fail("deno test", `code ${code}: ${stderr.slice(-400)}`);
+  },
+};
