@@ -12,7 +12,10 @@ const REASONS: Readonly<Record<string, string>> = {
   NotFound: "no such file or folder",
   IsADirectory: "it is a folder",
   NotADirectory: "it, or a part of its path, is not a folder",
-  PermissionDenied: "the system denies access",
+  PermissionDenied: Deno.build.os === "windows"
+    ? "the system denies access, or another program has it open"
+    : "the system denies access",
+  EBUSY: "another program has it open",
   FilesystemLoop: "its links go round in a circle",
   ENAMETOOLONG: "its name is too long",
 };

@@ -23,6 +23,8 @@ import { type Hello, helloOf } from "../gateway/hello.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { Servers } from "../gateway/servers.ts";
 import { Backlog } from "../io/backlog.ts";
+import { stampAt } from "../io/place.ts";
+import { privateFolder } from "../io/private_files.ts";
 import { ClientQuestions } from "./client_questions.ts";
 import { ClientRoots } from "./client_roots.ts";
 import { BUILTIN_NAMES } from "../modules/builtin_names.ts";
@@ -78,6 +80,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   if (environment.apiKey !== undefined) redactor.register(environment.apiKey);
   const log = new Log({ redactor, level: environment.logLevel, write: options.write });
   const files = new ModuleFiles();
+  const isNewHome = Deno.build.os === "windows" && stampAt(environment.home) === undefined;
   let keys: Keys | undefined = undefined;
   const policy = await Policy.open(environment, {
     cwd: options.cwd,
@@ -88,6 +91,8 @@ export async function openApp(options: AppOptions): Promise<App> {
     register: (value) => void redactor.register(value),
     plain: (name) => keys?.plain(name),
   });
+  const { homePath } = policy.now.loaded.environment;
+  if (isNewHome && homePath === environment.home) await restrictHome(policy.now);
   const own: KeysOptions = {
     environment: () => policy.now.loaded.environment,
     trusted: () => policy.now.config.trusted ? policy.now.loaded.workspace.root : undefined,
@@ -113,6 +118,14 @@ export async function openApp(options: AppOptions): Promise<App> {
   if (options.stays) await app.recallInstructions();
   app.sweep();
   return app;
+}
+
+/** Makes a new home on Windows, with an access list where it does not inherit one. */
+async function restrictHome({ config, loaded }: Policy["now"]): Promise<void> {
+  if (config.problem !== undefined) return; // the home may be refused
+  const { accessListOptions, restrict } = await import("./access_list.ts");
+  privateFolder(config.home);
+  await restrict(config.home, accessListOptions(loaded.environment));
 }
 
 /** The house: what the doors and the command line may use of it. */

@@ -18,6 +18,7 @@ import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
 import { INSTRUCTIONS } from "../core/lists.ts";
 import { VERSION } from "../core/version.ts";
+import { isShared } from "../io/private_files.ts";
 import { unresponsiveServers } from "../io/unresponsive_servers.ts";
 import { networkValues, policyValues } from "./_config_values.ts";
 import { MANY_TOKENS } from "./_cost.ts";
@@ -45,6 +46,7 @@ export async function doctor(at: CommandContext): Promise<Shown> {
   const findings = [
     well("workspace", `${workspace}, ${because}`),
     usable.ok ? await check("home", home, () => mustBePrivate(home, "700")) : usable,
+    ...(usable.ok && Deno.build.os === "windows" ? await sharedHome(app) : []),
     await check("configuration", file ?? "no workspace file, so the default rules hold", read),
     ...policyValues(app).map(({ key, value, from }) =>
       well(key, `${JSON.stringify(value)}, in ${from}`)
@@ -141,6 +143,17 @@ async function mustBeUsable(home: string, problem: PmlError | undefined): Promis
   }
 }
 
+/** Warns about a home on Windows whose access list lets other people in, or cannot be read. */
+async function sharedHome(app: App): Promise<readonly Check[]> {
+  const { accessListOptions, whyShared } = await import("../app/access_list.ts");
+  const { home } = app.config();
+  const why = await whyShared(home, accessListOptions(app.loaded().environment));
+  if (why === undefined) return [];
+  const hint = "Set PML_HOME to a folder below %USERPROFILE%, or run `icacls " +
+    `"${home}" /inheritance:r /grant:r "%USERNAME%:(OI)(CI)F"\``;
+  return [warned("home", `other people on this machine may read it: ${why}`, hint)];
+}
+
 function refusesHome(problem: PmlError | undefined): boolean {
   const problems = problem?.detail?.problems;
   return Array.isArray(problems) &&
@@ -151,7 +164,7 @@ async function mustBePrivate(path: string, mode: "600" | "700"): Promise<void> {
   const found = await Deno.stat(path).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw refused(path, error);
   });
-  if (Deno.build.os === "windows" || ((found?.mode ?? 0) & 0o077) === 0) return;
+  if (!found || !isShared(found)) return;
   throw new PmlError("CONFIG_INVALID", `${path} is open to other people on this machine`, {
     hint: `Run \`chmod ${mode} ${JSON.stringify(path)}\``,
   });

@@ -8,6 +8,7 @@ import { dirname, join, resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import type { ServeSection } from "../config/identities.ts";
 import { PmlError } from "../core/errors.ts";
+import { isShared } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { Replica } from "../serve/replica.ts";
 
@@ -41,10 +42,8 @@ function fileOf(app: App, path: string): string {
   const file = path.startsWith("~/")
     ? join(environment.userHome, path.slice(2))
     : resolve(dirname(person.path), path);
-  const { bytes, info: { mode } } = read(file);
-  if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) {
-    throw invalid("others can read its file");
-  }
+  const { bytes, info } = read(file);
+  if (isShared(info)) throw invalid("others can read its file");
   // Each byte is a character, also of a file that is no text.
   return new TextDecoder("latin1").decode(bytes);
 }

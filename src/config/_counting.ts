@@ -10,11 +10,10 @@ import { dirname, resolve } from "node:path";
 import { quoted } from "../core/json.ts";
 import { isInside } from "../io/place.ts";
 import { setByClients, type Setting } from "./_client_files.ts";
-import { type Environment, ignoring } from "./env.ts";
+import { type Environment, HOMES, ignoring } from "./env.ts";
 import { CONTAINER_NAMES, NETWORK_NAMES } from "./network_names.ts";
 import { foldersAbove, markedProject, realPathOf } from "./workspace.ts";
 
-const HOMES = ["HOME", "USERPROFILE"];
 const NAMES = [
   ...["PML_HOME", "PML_TRUST", "PML_REGISTRIES", "PML_WORKSPACE"],
   ...NETWORK_NAMES,

@@ -63,6 +63,8 @@ const SYSTEM: Readonly<Record<string, string>> = {
   windows: "C:\\ProgramData",
 };
 
+/** The variables that name the user's home folder. If one does not count, neither does. */
+export const HOMES: readonly string[] = ["HOME", "USERPROFILE"];
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /** Reads the environment of this process. */
@@ -85,7 +87,10 @@ export function environmentOf(
     warnings.push(`Ignored ${name}: its value still holds "\${", so no variable was put in`);
     return undefined;
   };
-  const userHome = resolve(all.get("HOME") || all.get("USERPROFILE") || account || homedir());
+  // Git Bash sets HOME on Windows, which other programs there ignore.
+  const homes = os === "windows" ? HOMES.toReversed() : HOMES;
+  const named = homes.map((name) => all.get(name)).find(Boolean);
+  const userHome = resolve(named || account || homedir());
   const policy = all.get("PML_POLICY");
   // Whoever sets variables cannot take away what holds for everybody.
   const said = os === "windows" && all.get("PROGRAMDATA");
@@ -123,7 +128,8 @@ export function ignoring(
     registries: ignored.has("PML_REGISTRIES") ? undefined : environment.registries,
     get: (given: string) => {
       const name = variableName(given);
-      return !ignored.has(name) ? get(name) : name === "HOME" ? userHome : undefined;
+      if (ignored.has("HOME") && HOMES.includes(name)) return userHome;
+      return ignored.has(name) ? undefined : get(name);
     },
     warnings: [
       ...environment.warnings,

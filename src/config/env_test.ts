@@ -74,6 +74,19 @@ Deno.test("environmentOf() takes names of variables in any case on Windows, and 
   assert.deepEqual([linux.get("PATH"), linux.get("Path")], [undefined, "C:\\bin"]);
 });
 
+Deno.test("environmentOf() finds the home in the profile on Windows, whatever Git Bash sets", () => {
+  const set = { HOME: "/c/Users/ada", USERPROFILE: "/profile" };
+  const windows = environmentOf(set, "/account", "windows");
+  assert.deepEqual([windows.userHome, windows.home], [
+    resolve("/profile"),
+    resolve("/profile/.pml"),
+  ]);
+  assert.equal(environmentOf({ HOME: "/h" }, "/account", "windows").userHome, resolve("/h"));
+  assert.equal(environmentOf(set, "/account", "linux").userHome, resolve("/c/Users/ada"));
+  const counting = ignoring(windows, new Map([["HOME", "a client sets it"]]));
+  assert.equal(counting.get("USERPROFILE"), "/account");
+});
+
 Deno.test("Programs of Windows get the variables that every program there may need", () => {
   const set = {
     ...{ Path: "p", SystemRoot: "C:\\W", APPDATA: "a", LocalAppData: "l", PathExt: ".EXE" },

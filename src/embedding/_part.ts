@@ -10,6 +10,7 @@ import { drop, keepFile } from "../io/kept.ts";
 import { infoAt } from "../io/place.ts";
 import { openRegular, textIfAny } from "../io/regular_file.ts";
 import { fileHash } from "../io/tree.ts";
+import { repeated } from "../io/waiting.ts";
 import type { HubFile } from "./model_hub.ts";
 
 /** The downloaded part of a file. It is kept on disk. */
@@ -95,7 +96,7 @@ export class PartialFile {
         detail: { wanted: sha256 },
       });
     }
-    Deno.renameSync(this.#part, this.path);
+    await repeated(() => Deno.rename(this.#part, this.path));
     drop(this.#name);
   }
 }

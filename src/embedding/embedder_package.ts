@@ -17,6 +17,7 @@ import { infoAt } from "../io/place.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { readRegularText, textIfAny } from "../io/regular_file.ts";
 import { RECORD, treeHash, treeStamp } from "../io/tree.ts";
+import { repeated } from "../io/waiting.ts";
 import { DENO_QUIET } from "../sandbox/alone.ts";
 import { runProgram } from "../sandbox/process.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
@@ -120,7 +121,7 @@ export class EmbedderPackage {
       await Deno.remove(work, { recursive: true });
       // An incomplete installation is removed first.
       if (!this.isThere()) await this.remove();
-      await Deno.rename(fresh, this.folder);
+      await repeated(() => Deno.rename(fresh, this.folder));
     } catch (error) {
       await Deno.remove(fresh, { recursive: true }).catch(() => {}); // it was never made
       // Another PML was faster. Its files are checked like these.

@@ -11,7 +11,7 @@ import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { lockFolder } from "../io/folder_lock.ts";
-import { pause } from "../io/waiting.ts";
+import { pause, repeated } from "../io/waiting.ts";
 import { unlessGone } from "../io/private_files.ts";
 import { isSame, isWhole, PartialFile } from "./_part.ts";
 import { MODEL_TEXTS, onnxOf } from "./embedding_model.ts";
@@ -137,7 +137,7 @@ export class ModelHub {
     using _ = lockFolder(folder);
     await this.#get(files, { folder: fresh, onBytes });
     await Deno.remove(folder, { recursive: true }).catch(unlessGone);
-    Deno.renameSync(fresh, folder);
+    await repeated(() => Deno.rename(fresh, folder));
   }
 
   async #get(

@@ -10,6 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { infoAt, stampAt, stampOf } from "./place.ts";
 import { unlessGone } from "./private_files.ts";
+import { repeatedSync } from "./waiting.ts";
 
 /** Beyond this age, in milliseconds, nobody works on an installation any more. */
 const LEFT_MS = 3_600_000;
@@ -18,7 +19,9 @@ const LEFT_MS = 3_600_000;
 export function lockFolder(folder: string): Disposable {
   const path = `${folder}.lock`;
   Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const file = Deno.openSync(path, { read: true, write: true, create: true, mode: 0o600 });
+  const options = { read: true, write: true, create: true, mode: 0o600 };
+  // On Windows a file that is being removed cannot be opened.
+  const file = repeatedSync(() => Deno.openSync(path, options));
   // The previous owner removes the file, which others may have opened before that.
   if (!file.tryLockSync(true) || stampAt(path) !== stampOf(file.statSync())) {
     file.close();

@@ -11,10 +11,16 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { isGone } from "./place.ts";
 import { openRegular, readRegular, refused } from "./regular_file.ts";
+import { isBusy, repeated } from "./waiting.ts";
 
 const WRITING = ".pml-tmp";
 /** The hint for a file that could not be written. */
 export const UNCHANGED = "The file is unchanged. Look at it, then try again";
+
+/** Returns whether the mode of a file lets other people use it. Windows has no such modes. */
+export function isShared({ mode }: Pick<Deno.FileInfo, "mode">, os = Deno.build.os): boolean {
+  return os !== "windows" && ((mode ?? 0) & 0o077) !== 0;
+}
 
 /** Makes a folder of the PML home private, and creates it if it is missing. */
 export function privateFolder(folder: string): void {
@@ -26,9 +32,9 @@ export function privateFolder(folder: string): void {
       cause: error,
     });
   }
-  const { isDirectory, mode } = Deno.lstatSync(folder);
-  if (!isDirectory) throw refused(folder, "it is not a folder");
-  if (Deno.build.os !== "windows" && ((mode ?? 0) & 0o077) !== 0) Deno.chmodSync(folder, 0o700);
+  const info = Deno.lstatSync(folder);
+  if (!info.isDirectory) throw refused(folder, "it is not a folder");
+  if (isShared(info)) Deno.chmodSync(folder, 0o700);
 }
 
 /** Runs `work` while it alone, in all processes, holds a lock on the side file. */
@@ -117,9 +123,14 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
     });
     if (over instanceof Uint8Array) mustHold(path, over);
     // A rename would replace a file that appeared meanwhile. A link does not.
-    await (over === "nothing" ? Deno.link : Deno.rename)(temporary, path);
+    await repeated(() => (over === "nothing" ? Deno.link : Deno.rename)(temporary, path))
+      .catch((error) => {
+        if (!isBusy(error)) throw error;
+        const hint = "The file is unchanged. Close it in other programs, and try again";
+        throw refused(path, "another program has it open", hint);
+      });
   } finally {
-    await Deno.remove(temporary).catch(unlessGone);
+    await repeated(() => Deno.remove(temporary)).catch(unlessGone);
   }
   await syncName(path);
 }

@@ -1,5 +1,5 @@
 /**
- * Waits with a time limit or a signal.
+ * Waits with a time limit or a signal, and repeats steps on files that another program keeps busy.
  *
  * @module
  */
@@ -51,4 +51,60 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** Resolves when a signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
+}
+
+/** The options of `repeated` and `repeatedSync`. */
+export interface Repeating {
+  readonly os?: typeof Deno.build.os;
+  /** Waits for some milliseconds. */
+  readonly wait?: (ms: number) => unknown;
+}
+
+/** The times between tries, in milliseconds. A scanner of viruses may need a second. */
+const PAUSES_MS = [10, 20, 40, 80, 160, 320, 640];
+/** A step in one turn blocks other work: 310 ms in all. */
+const BLOCKING_MS = PAUSES_MS.slice(0, 5);
+/** How Windows refuses to replace, move or remove a file that another program has open. */
+const BUSY = ["EBUSY", "EPERM", "EACCES"];
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
+
+/** Returns whether another program may have the file of a step open. Only on Windows that matters. */
+export function isBusy(error: unknown, os = Deno.build.os): boolean {
+  return os === "windows" && BUSY.includes(Object(error).code);
+}
+
+/**
+ * Runs a step that replaces, moves or removes files. On Windows it is repeated for a short time while
+ * another program has such a file open; elsewhere that is no obstacle.
+ */
+export async function repeated<T>(
+  step: () => Promise<T>,
+  { os = Deno.build.os, wait = (ms) => new Promise((done) => setTimeout(done, ms)) }: Repeating =
+    {},
+): Promise<T> {
+  for (const ms of os === "windows" ? PAUSES_MS : []) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!isBusy(error, os)) throw error;
+    }
+    await wait(ms);
+  }
+  return await step();
+}
+
+/** Does the same as `repeated` in one turn. */
+export function repeatedSync<T>(
+  step: () => T,
+  { os = Deno.build.os, wait = (ms) => Atomics.wait(NEVER, 0, 0, ms) }: Repeating = {},
+): T {
+  for (const ms of os === "windows" ? BLOCKING_MS : []) {
+    try {
+      return step();
+    } catch (error) {
+      if (!isBusy(error, os)) throw error;
+    }
+    wait(ms);
+  }
+  return step();
 }

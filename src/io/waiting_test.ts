@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { onAbort, pause, soon, unlessAborted } from "./waiting.ts";
+import { onAbort, pause, repeated, repeatedSync, soon, unlessAborted } from "./waiting.ts";
 
 Deno.test("onAbort() acts once, at once if the signal has aborted, and never after it is disposed", () => {
   const [early, later, never] = [1, 2, 3].map(() => new AbortController());
@@ -31,4 +31,38 @@ Deno.test("soon() and pause() end by their time, or before it", async () => {
   assert.equal(await soon(Promise.reject(new Error("broken")), 60_000), true);
   await pause(1, new AbortController().signal);
   await pause(60_000, AbortSignal.abort());
+});
+
+/** Returns a step that fails with a code some times, and counts its runs. */
+function failing(times: number, code: string) {
+  const runs = { count: 0 };
+  const step = () => {
+    if (++runs.count <= times) throw Object.assign(new Error(code), { code });
+    return "done";
+  };
+  return { runs, step };
+}
+
+Deno.test("a step on a file that another program keeps busy is repeated on Windows only", async () => {
+  const waited: number[] = [];
+  const on = (os: "windows" | "linux") => ({ os, wait: (ms: number) => void waited.push(ms) });
+  const both = [
+    async (step: () => string, os: "windows" | "linux") =>
+      await repeated(() => Promise.try(step), on(os)),
+    (step: () => string, os: "windows" | "linux") => Promise.try(() => repeatedSync(step, on(os))),
+  ];
+  for (const run of both) {
+    for (const code of ["EBUSY", "EPERM", "EACCES"]) {
+      assert.equal(await run(failing(3, code).step, "windows"), "done");
+      assert.deepEqual(waited.splice(0), [10, 20, 40]);
+    }
+    for (const [code, os] of [["EBUSY", "linux"], ["ENOENT", "windows"]] as const) {
+      const { runs, step } = failing(1, code);
+      await assert.rejects(run(step, os), { code });
+      assert.equal(runs.count, 1);
+    }
+    const never = failing(Infinity, "EBUSY");
+    await assert.rejects(run(never.step, "windows"), { code: "EBUSY" });
+    assert.equal(never.runs.count, waited.splice(0).length + 1);
+  }
 });

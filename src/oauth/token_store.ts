@@ -17,6 +17,7 @@ import {
   unlessGone,
   writePrivate,
 } from "../io/private_files.ts";
+import { repeated } from "../io/waiting.ts";
 import type { OAuthServer } from "./sign_ins.ts";
 
 /** The client that PML is for an authorization server. */
@@ -236,7 +237,7 @@ export class FileTokenStore implements TokenStore {
     const at = this.#at(key);
     // A locked keyring may have it still, though the file says nothing of it.
     await this.#forget(key, this.look(key)?.isRenewed === undefined);
-    await Deno.remove(at).then(() => syncName(at)).catch(unlessGone);
+    await repeated(() => Deno.remove(at)).then(() => syncName(at)).catch(unlessGone);
   }
 
   all(): readonly Filed<Kept>[] {

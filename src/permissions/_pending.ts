@@ -16,6 +16,7 @@ import {
   writePrivate,
 } from "../io/private_files.ts";
 import { openRegular } from "../io/regular_file.ts";
+import { repeated } from "../io/waiting.ts";
 import { withoutKeys } from "./_members.ts";
 import { type APPROVAL_FOLDERS, sweepApprovals } from "./sweep_approvals.ts";
 import { fullText } from "./_question.ts";
@@ -106,7 +107,7 @@ export class PendingFiles {
     const asked = this.#pending(id);
     const approved = this.#path("approved", id);
     const given = asked !== undefined &&
-      await succeeded(Deno.rename(this.#path("pending", id), approved));
+      await succeeded(repeated(() => Deno.rename(this.#path("pending", id), approved)));
     if (!given) throw stale(id);
     keepTimes(approved, asked);
     await syncName(approved);
@@ -116,7 +117,10 @@ export class PendingFiles {
   async grantWithout(id: string, keys: readonly string[]): Promise<void> {
     const asked = this.#pending(id);
     // Only one caller can take the question.
-    if (asked === undefined || !await succeeded(Deno.remove(this.#path("pending", id)))) {
+    if (
+      asked === undefined ||
+      !await succeeded(repeated(() => Deno.remove(this.#path("pending", id))))
+    ) {
       throw stale(id);
     }
     const subjects = asked.subjects.map((subject) => withoutKeys(subject, keys));
@@ -129,7 +133,7 @@ export class PendingFiles {
    * there was one.
    */
   async refuse(id: string): Promise<boolean> {
-    const waited = await succeeded(Deno.remove(this.#path("pending", id)));
+    const waited = await succeeded(repeated(() => Deno.remove(this.#path("pending", id))));
     return await this.#removed(id) || waited;
   }
 
@@ -143,7 +147,7 @@ export class PendingFiles {
 
   async #removed(id: string): Promise<boolean> {
     const path = this.#path("approved", id);
-    if (!await succeeded(Deno.remove(path))) return false;
+    if (!await succeeded(repeated(() => Deno.remove(path)))) return false;
     // A machine that loses its power now must not give it once more.
     await syncName(path);
     return true;

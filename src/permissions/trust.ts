@@ -17,6 +17,7 @@ import {
   unlessGone,
   writePrivate,
 } from "../io/private_files.ts";
+import { repeated } from "../io/waiting.ts";
 
 /** The approved code of modules, as `sha256-<hex>`, by server. */
 export type ApprovedCode = Readonly<Record<string, string>>;
@@ -81,7 +82,7 @@ export class TrustStore {
   async revoke(path: string): Promise<boolean> {
     const file = this.fileOf(path);
     return await locked(`${file}.lock`, async () => {
-      const had = await Deno.remove(file).then(() => true, unlessGone) === true;
+      const had = await repeated(() => Deno.remove(file)).then(() => true, unlessGone) === true;
       // A machine that loses its power now must not trust it once more.
       if (had) await syncName(file);
       return had;

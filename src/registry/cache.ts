@@ -12,7 +12,7 @@ import { quoted } from "../core/json.ts";
 import { drop, keepFile } from "../io/kept.ts";
 import { joined } from "../io/lines.ts";
 import { infoAt, stampAt } from "../io/place.ts";
-import { privateFolder } from "../io/private_files.ts";
+import { isShared, privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { integrityOf } from "./integrity.ts";
 
@@ -127,9 +127,9 @@ export class Cache {
    * written outside the PML home.
    */
   #isOurs(): boolean {
-    const { isDirectory, mode } = Deno.lstatSync(this.#folder);
-    if (isDirectory && ((mode ?? 0) & 0o077) !== 0) Deno.chmodSync(this.#folder, 0o700);
-    return isDirectory;
+    const info = Deno.lstatSync(this.#folder);
+    if (info.isDirectory && isShared(info)) Deno.chmodSync(this.#folder, 0o700);
+    return info.isDirectory;
   }
 
   /** Removes the files unused for the longest time, until the rest fits. */

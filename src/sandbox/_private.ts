@@ -8,6 +8,7 @@ import { sha256 } from "../core/hash.ts";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { isAlive } from "../io/folder_lock.ts";
+import { repeated } from "../io/waiting.ts";
 
 /** The private folders and files of one child. */
 export interface PrivateFolder extends AsyncDisposable {
@@ -62,7 +63,7 @@ function sweep(all: string): void {
  * files.
  */
 async function removeFolder(path: string): Promise<void> {
-  const remove = () => Deno.remove(path, { recursive: true });
+  const remove = () => repeated(() => Deno.remove(path, { recursive: true }));
   // A module may have made folders that cannot be opened.
   await remove().catch(() => openUp(path).then(remove)).catch(() => {
     // Another process removed it at the same time, or something cannot be removed. That must not

@@ -13,7 +13,7 @@ import { isObject, objectOf, textOf } from "../core/json.ts";
 import { otherRequest } from "../gateway/results.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener } from "../io/listener.ts";
-import { readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
+import { isShared, readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
 import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
@@ -281,9 +281,9 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
 /** Returns whether the file is that of a process which lives, and only this person can write it. */
 function isLive(path: string): boolean {
   try {
-    const { isFile, mode, mtime } = Deno.lstatSync(path);
-    return isFile && ((mode ?? 0) & 0o077) === 0 &&
-      Date.now() - (mtime?.getTime() ?? 0) < GONE_MS;
+    const info = Deno.lstatSync(path);
+    return info.isFile && !isShared(info) &&
+      Date.now() - (info.mtime?.getTime() ?? 0) < GONE_MS;
   } catch (error) {
     return unlessGone(error) ?? false;
   }

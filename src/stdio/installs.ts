@@ -13,6 +13,7 @@ import { lockFolder, sweep } from "../io/folder_lock.ts";
 import { Installing, type Tell } from "../io/installing.ts";
 import { infoAt } from "../io/place.ts";
 import { copyTree, treeHash, treeStamp } from "../io/tree.ts";
+import { repeated, repeatedSync } from "../io/waiting.ts";
 import { type RunOptions, runProgram } from "../sandbox/process.ts";
 import { folderOf, pinnedCommand, waitingIn } from "./installed.ts";
 import { causeIn } from "./_cause.ts";
@@ -207,9 +208,10 @@ export class Installs {
       const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
       const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
       keep({ ...known, ...now }, fresh);
-      Deno.renameSync(folder, old);
-      Deno.renameSync(fresh, folder);
-      Deno.removeSync(old, { recursive: true });
+      // In one turn: other calls of this process find the one or the other.
+      repeatedSync(() => Deno.renameSync(folder, old));
+      repeatedSync(() => Deno.renameSync(fresh, folder));
+      repeatedSync(() => Deno.removeSync(old, { recursive: true }));
     } catch (error) {
       if (infoAt(fresh)?.isDirectory) Deno.removeSync(fresh, { recursive: true });
       throw error;
@@ -258,7 +260,7 @@ export class Installs {
         ...(content !== undefined && { origin: sha256(content) }),
       };
       keep(record, fresh);
-      Deno.renameSync(fresh, folder);
+      await repeated(() => Deno.rename(fresh, folder));
       onLog("info", `Installed ${spec}: version ${found.version}`);
       tell(`Installed ${spec}: version ${found.version}`);
       return record;

@@ -12,6 +12,7 @@ import {
   PathGuard,
   requireNoJournal,
 } from "./path_guard.ts";
+import { repeatedSync } from "../../io/waiting.ts";
 import { copied, type Op, type OpenFile, OpenFiles, resize, writeAll } from "./handles.ts";
 import type { WorkspaceLock } from "./lock.ts";
 import type { FileScope, Reply } from "./message.ts";
@@ -213,7 +214,7 @@ export class Broker {
   #remove(attempt: PathAttempt, { recursive }: Flags): void {
     const place = this.#guard.entry(attempt);
     this.#guard.requireFree(place, { attempt });
-    Deno.removeSync(place.path, { recursive });
+    repeatedSync(() => Deno.removeSync(place.path, { recursive }));
   }
 
   #rename(leave: PathAttempt, to: unknown): void {
@@ -225,7 +226,7 @@ export class Broker {
     for (const { path } of [source, target]) requireNoJournal({ path, info }, leave);
     this.#guard.requireFree(source, { attempt: leave, movedTo: target.path });
     this.#guard.requireFree(target, { attempt: arrive });
-    Deno.renameSync(source.path, target.path);
+    repeatedSync(() => Deno.renameSync(source.path, target.path));
   }
 
   #copyFile(attempt: PathAttempt, to: unknown): void {

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { type AccessListOptions, restrict, whyShared } from "./access_list.ts";
+
+const HOME = String.raw`D:\pml`;
+
+/** Options with programs that print these texts, and the commands that were run. */
+function withPrograms(outputs: Readonly<Record<string, string>>) {
+  const ran: string[][] = [];
+  const run: AccessListOptions["run"] = (name, args) => {
+    ran.push([name, ...args]);
+    return Promise.resolve(outputs[name]);
+  };
+  return { ran, options: { profile: String.raw`C:\Users\Ada`, run } };
+}
+
+Deno.test("restrict() lets only the user, the system and administrators use a folder", async () => {
+  const { ran, options } = withPrograms({ whoami: "PC\\ada  S-1-5-21-1-2-3-1001\r\n", icacls: "" });
+  await restrict(HOME, options);
+  const grants = ["S-1-5-21-1-2-3-1001", "S-1-5-18", "S-1-5-32-544"];
+  const wanted = ["icacls", HOME, "/inheritance:r", "/grant:r"];
+  assert.deepEqual(ran, [
+    ["whoami", "/user"],
+    [...wanted, ...grants.map((one) => `*${one}:(OI)(CI)F`)],
+  ]);
+});
+
+Deno.test("restrict() changes nothing in the profile, nor without the user's id", async () => {
+  const inside = withPrograms({ whoami: "S-1-5-21-1" });
+  await restrict(String.raw`c:\users\ADA\.pml`, inside.options);
+  assert.deepEqual(inside.ran, []);
+  const unknown = withPrograms({});
+  await restrict(HOME, unknown.options);
+  assert.deepEqual(unknown.ran, [["whoami", "/user"]]);
+});
+
+Deno.test("whyShared() returns why others may use a folder", async () => {
+  const reason = (icacls?: string, folder = HOME) =>
+    whyShared(folder, withPrograms(icacls === undefined ? {} : { icacls }).options);
+  assert.match(await reason("D:\\pml BUILTIN\\Users:(I)(OI)(CI)(RX)") ?? "", /it inherits/);
+  assert.match(await reason("") ?? "", /does not show/);
+  assert.match(await reason() ?? "", /does not show/);
+  assert.equal(await reason("D:\\pml PC\\ada:(OI)(CI)(F)"), undefined);
+  assert.equal(await reason(undefined, String.raw`C:\Users\Ada\.pml`), undefined);
+});
