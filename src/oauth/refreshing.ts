@@ -69,8 +69,8 @@ export async function refreshBeside(
   using _ = onAbort(closing, () => child.unref());
   const input = new Response(JSON.stringify({ ...request, ...more })).body;
   const [said, problems] = await Promise.all([
-    child.stdout.text(),
-    child.stderr.text(),
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
     child.status,
     input?.pipeTo(child.stdin).catch(() => {}),
   ]);

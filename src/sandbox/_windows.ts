@@ -10,6 +10,7 @@
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { type StartedCommand, startedCommand } from "../core/batch_files.ts";
+import { PipeThreads, type Start } from "./_pipe_threads.ts";
 import type { Program } from "./process.ts";
 
 /** `JOBOBJECT_EXTENDED_LIMIT_INFORMATION`: its class, its size, and where its flags are. */
@@ -40,16 +41,19 @@ type WindowsCommand = StartedCommand & Pick<Program, "env">;
 
 /** The processes that PML started on Windows. */
 export class WindowsProcesses {
-  readonly #run: (file: string, args: string[]) => void;
+  readonly #start: Start;
+  /** Starts programs whose output is read. */
+  readonly threads: PipeThreads;
   readonly #kernel: Kernel | undefined = openKernel();
   readonly #folder: string = folderOf(this.#kernel);
   readonly #jobs = new Map<number, Handle>();
   /** Processes without a job. */
   readonly #loose = new Set<number>();
 
-  /** Takes the function that starts a program which ends by itself. */
-  constructor(run: (file: string, args: string[]) => void) {
-    this.#run = run;
+  /** Takes the function that starts a program. */
+  constructor(start: Start) {
+    this.#start = start;
+    this.threads = new PipeThreads(start);
   }
 
   /** Whether PML may call the system. Otherwise there are no jobs. */
@@ -121,7 +125,10 @@ export class WindowsProcesses {
   }
 
   #killTree(pid: number): void {
-    this.#run(`${this.#folder}\\System32\\taskkill.exe`, ["/T", "/F", "/PID", `${pid}`]);
+    const [stdin, stdout, stderr] = ["null", "null", "null"] as const;
+    const args = ["/T", "/F", "/PID", `${pid}`];
+    const options = { args, stdin, stdout, stderr, detached: true };
+    this.#start(`${this.#folder}\\System32\\taskkill.exe`, options).unref();
   }
 }
 

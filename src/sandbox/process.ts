@@ -9,24 +9,23 @@ import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
 import { canKeep, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
+import type { PipedProcess, Start } from "./_pipe_threads.ts";
 import type { StartedCommand } from "../core/batch_files.ts";
 import type { KeptProgram } from "./boot/keeper.ts";
 import type { Reach } from "./boot/reach.ts";
 
 const IS_WINDOWS = Deno.build.os === "windows";
+const spawn: Start = (file, options) => new Deno.Command(file, options).spawn();
 /** Other systems do not load it. */
 const windows = IS_WINDOWS
-  ? new (await import("./_windows.ts")).WindowsProcesses((file, args) => {
-    const [stdin, stdout, stderr] = ["null", "null", "null"] as const;
-    new Deno.Command(file, { args, stdin, stdout, stderr, detached: true }).spawn().unref();
-  })
+  ? new (await import("./_windows.ts")).WindowsProcesses(spawn)
   : undefined;
 
 /** How long a keeper may take to end all processes below it. */
 const KEEPER_MS = 1_000;
 
 /** A running process. */
-export type Process = Deno.ChildProcess;
+export type Process = PipedProcess;
 
 /** A program and how it is started. */
 export interface Program {
@@ -81,7 +80,8 @@ export function startProcess(
   const out = heard ? "piped" : "null";
   const command: StartedCommand & Pick<Program, "env"> = windows?.commandOf(program) ?? program;
   const { file, args, env, windowsRawArguments = false } = command;
-  const child = new Deno.Command(file, {
+  const isThreaded = windows !== undefined && heard && !outlives;
+  const child = (isThreaded ? windows.threads.spawn : spawn)(file, {
     args: [...args],
     cwd: program.cwd,
     env,
@@ -93,7 +93,7 @@ export function startProcess(
     // A separate group can be killed with all its processes. On Windows this would instead make
     // each program that it starts open a console window.
     detached: !IS_WINDOWS || outlives,
-  }).spawn();
+  });
   if (windows !== undefined && !outlives) {
     windows.add(child.pid);
     child.status.then(() => windows.ended(child.pid));

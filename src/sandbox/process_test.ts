@@ -150,9 +150,11 @@ async function ran({ running }: StartedProgram, input = "") {
   const writer = running.stdin.getWriter();
   await writer.write(new TextEncoder().encode(input)).catch(() => {}); // it does not read
   await writer.close().catch(() => {});
-  const { code, signal, stdout, stderr } = await running.output();
-  const [out, error] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
-  return { code, signal, stdout: out ?? "", stderr: error };
+  const [{ code, signal }, stdout, stderr] = await Promise.all([
+    running.status,
+    ...[running.stdout, running.stderr].map((output) => new Response(output).text()),
+  ]);
+  return { code, signal, stdout: stdout ?? "", stderr };
 }
 
 Deno.test("A program that is confined writes nothing else, or does not run", {
