@@ -49,7 +49,7 @@ export const FILES: readonly Mutant[] = [
     name: "private-folder",
     guard: "A folder of the PML home is a folder, and no link",
     file: "private_files.ts",
-    find: 'if (!isDirectory) throw refused(folder, "it is not a folder");',
+    find: 'if (!info.isDirectory) throw refused(folder, "it is not a folder");',
     put: "",
     test: "src/permissions/trust_test.ts",
     filter: "a planted link in the home is not written through",
