@@ -18,6 +18,7 @@ import { APPROVE, CALL, CONSOLE, INIT } from "./windows/commands.ts";
 import { Checks, type Part } from "./windows/part.ts";
 import { CannotSetUp, isReady, setUp } from "./windows/setup.ts";
 import { SMOKE } from "./windows/smoke.ts";
+import { FIRST_ANSWER, PARENT } from "./windows/starts.ts";
 import { UNIT_TESTS } from "./windows/unit_tests.ts";
 import { Wine } from "./windows/wine.ts";
 
@@ -25,6 +26,8 @@ const PARTS: readonly Part[] = [
   SMOKE,
   UNIT_TESTS,
   ...RAW_CLIENTS,
+  PARENT,
+  FIRST_ANSWER,
   CALL,
   APPROVE,
   CONSOLE,

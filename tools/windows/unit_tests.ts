@@ -13,7 +13,8 @@ const FILES = [
   "src/io/folder_lock_test.ts",
   "src/io/lines_test.ts",
   "src/io/private_files_test.ts",
-  "src/sandbox/boot/paths_test.ts",
+  "src/sandbox/_pipe_threads_test.ts",
+  "src/core/paths_test.ts",
   "src/serve/_json_rpc_test.ts",
 ];
 

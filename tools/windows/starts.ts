@@ -1,0 +1,99 @@
+/**
+ * How PML starts and ends below a client of Windows, and how long its first answer takes.
+ *
+ * @module
+ */
+
+import type { Command } from "../../tests/kit/pml_command.ts";
+import type { Part } from "./part.ts";
+import { makeScene, type WindowsScene } from "./scene.ts";
+import type { Wine } from "./wine.ts";
+
+const ROUNDS = 7;
+/** How many times as long as an empty script PML may take to its first answer. */
+const MOST_TIMES = 3;
+const INITIALIZE = {
+  ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "starts", version: "1" },
+  },
+};
+
+/** Starts PML with the pipes that Node for Windows makes. */
+export const PARENT: Part = {
+  name: "below Node for Windows",
+  run: async (wine, checks) => {
+    await using scene = await makeScene(wine);
+    const { env, ws } = scene;
+    const pml = ["Z:\\opt\\win\\deno.exe", ...wine.pml("stdio").slice(2)];
+    const parent = wine.command("node.exe", "Z:\\pml\\tools\\windows\\parent.mjs", ...pml);
+    // Node for Windows cannot write into a pipe of Linux.
+    const log = ws.file("parent.log");
+    const command: Command = ["bash", "-c", 'exec "$@" >"$0" 2>&1', log, ...parent];
+    await wine.run(command, { cwd: ws.path, env });
+    const said = await Deno.readTextFile(log);
+    const name = "200 answers, some unread for a while, and the end of input";
+    checks.match(name, said, /"pausedAt":0,.*"lines":200,"code":0/);
+  },
+};
+
+/** Measures the first answer against an empty script. */
+export const FIRST_ANSWER: Part = {
+  name: "first answer",
+  run: async (wine, checks) => {
+    await using scene = await makeScene(wine, { files: { "empty.js": "console.log(1);\n" } });
+    const script = wine.windowsPath(scene.ws.file("empty.js"));
+    const empty = wine.command("deno.exe", "run", "-A", script);
+    const times: [number, number][] = [];
+    // The first round starts Wine's own server.
+    for (let round = 0; round <= ROUNDS; round++) {
+      const [plain, pml] = [await firstOutput(scene, empty), await pmlAnswer(scene, wine)];
+      if (round > 0) times.push([plain, pml]);
+    }
+    const [plain, pml] = [0, 1].map((at) => median(times.map((both) => both[at] ?? 0)));
+    const ratio = (pml ?? Infinity) / (plain ?? 1);
+    console.log(
+      `     ${pml?.toFixed(0)} ms, an empty script ${plain?.toFixed(0)} ms (${
+        ratio.toFixed(1)
+      } times)`,
+    );
+    checks.match("times an empty script", `${ratio <= MOST_TIMES}`, /true/);
+  },
+};
+
+function pmlAnswer(scene: WindowsScene, wine: Wine): Promise<number> {
+  return firstOutput(scene, wine.pml("stdio"), `${JSON.stringify(INITIALIZE)}\n`);
+}
+
+/** Returns the time from the start of a program to its first output, in milliseconds. */
+async function firstOutput(
+  { ws, env }: WindowsScene,
+  [file, ...args]: Command,
+  input = "",
+): Promise<number> {
+  const since = performance.now();
+  const child = new Deno.Command(file, {
+    args,
+    cwd: ws.path,
+    env,
+    clearEnv: true,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(input));
+  const reader = child.stdout.getReader();
+  await reader.read();
+  const time = performance.now() - since;
+  await writer.close().catch(() => {}); // it ended already
+  while (!(await reader.read()).done);
+  await child.status;
+  return time;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Infinity;
+}
