@@ -17,6 +17,7 @@ import { DEMO, NPM_SERVERS, RAW_CLIENTS } from "./windows/clients.ts";
 import { APPROVE, CALL, CONSOLE, INIT } from "./windows/commands.ts";
 import { Checks, type Part } from "./windows/part.ts";
 import { CannotSetUp, isReady, setUp } from "./windows/setup.ts";
+import { SERVE } from "./windows/serve.ts";
 import { SMOKE } from "./windows/smoke.ts";
 import { FIRST_ANSWER, PARENT } from "./windows/starts.ts";
 import { UNIT_TESTS } from "./windows/unit_tests.ts";
@@ -31,6 +32,7 @@ const PARTS: readonly Part[] = [
   CALL,
   APPROVE,
   CONSOLE,
+  SERVE,
   INIT,
   DEMO,
   NPM_SERVERS,

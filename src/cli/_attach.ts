@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { resolve } from "node:path";
 import type { Environment } from "../config/env.ts";
 import { ownNames } from "../config/own_names.ts";
@@ -38,7 +38,7 @@ export async function attached(environment: Environment, signal: AbortSignal): P
 
 /** Shows that this window is of the same person. Returns the size of a message; undefined if not. */
 async function agreed(
-  socket: Socket,
+  socket: Duplex,
   { environment, cwd }: { readonly environment: Environment; readonly cwd: string },
 ): Promise<number | undefined> {
   const { get } = environment;

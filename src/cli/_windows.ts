@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { Server, Socket } from "node:net";
+import type { Server } from "node:net";
+import type { Duplex } from "node:stream";
 import type { App } from "../app/app.ts";
 import { REACHING } from "../config/child_environment.ts";
 import { readEnvironment } from "../config/env.ts";
@@ -52,7 +53,7 @@ const MOST_ANSWERS = 4;
 
 /** A window that is attached. */
 interface Attached {
-  readonly socket: Socket;
+  readonly socket: Duplex;
   /** Brings its work to its end. */
   readonly end: () => Promise<void>;
   /** How many bytes wait for it. */
@@ -68,7 +69,7 @@ class Windows {
   #isDraining = false;
   readonly #open = new Set<Promise<void>>();
   /** The variables that were compared with each window. */
-  readonly #agreed = new Map<Socket, ReadonlySet<string>>();
+  readonly #agreed = new Map<Duplex, ReadonlySet<string>>();
 
   constructor(options: WindowsOptions, gateway: Gateway) {
     this.#options = options;
@@ -83,7 +84,7 @@ class Windows {
   }
 
   /** Serves a connection until it ends. */
-  take(socket: Socket): void {
+  take(socket: Duplex): void {
     const { app } = this.#options;
     socket.on("error", () => {}); // its end is told
     const isFull = this.#open.size >= app.config().limits.connections;
@@ -116,7 +117,7 @@ class Windows {
     };
   }
 
-  async #serve(socket: Socket): Promise<void> {
+  async #serve(socket: Duplex): Promise<void> {
     const { app, face } = this.#options;
     const talk = new Talk(socket);
     const names = this.#names();

@@ -6,6 +6,7 @@
  */
 
 import { Socket, type SocketConstructorOpts } from "node:net";
+import type { Duplex } from "node:stream";
 
 /** The source of messages. */
 export interface Input {
@@ -73,7 +74,7 @@ export function openInput(take: (piece: Uint8Array) => void): Input {
 
 /** Returns the input that a socket is. */
 export function inputOf(
-  socket: Socket,
+  socket: Duplex,
   { over, close }: { readonly over: Promise<void>; readonly close: () => void },
 ): Input {
   return {
@@ -98,7 +99,7 @@ export function openOutput(): Output {
 }
 
 /** Returns what writes to a socket. Each write reports its own failure. */
-export function outputOf(socket: Socket): Output {
+export function outputOf(socket: Duplex): Output {
   return {
     write: (bytes) =>
       new Promise((resolve, reject) =>

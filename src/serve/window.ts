@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { inOneLine } from "../core/json_text.ts";
 import { NOT_BEGUN } from "../core/window.ts";
@@ -19,7 +19,7 @@ import { pipesOf } from "./window_socket.ts";
 /** The options of `passOn`. */
 export interface WindowOptions {
   /** The connection to the running PML. */
-  readonly socket: Socket;
+  readonly socket: Duplex;
   /** The most bytes of one message of the client. */
   readonly inputBytes: number;
   /** Ends the window. */

@@ -5,8 +5,9 @@
  */
 
 import { once } from "node:events";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
+import type { Duplex } from "node:stream";
 import { sha256 } from "../core/hash.ts";
 import { inOneLine } from "../core/json_text.ts";
 import { LineReader } from "../io/lines.ts";
@@ -17,9 +18,11 @@ import { inputOf, LAST_WRITE_MS, outputOf, type Pipes } from "./_pipes.ts";
 /** Systems allow few more bytes in the path of a socket. */
 const LONGEST = 100;
 /** How long a process may take to answer at a socket, in milliseconds. */
-const ANSWER_MS = 1_000;
+export const ANSWER_MS = 1_000;
 /** The most bytes of a line before MCP begins. */
 const MOST_SAID = 1 << 20;
+/** Deno has no sockets in folders on Windows. A named pipe takes their place. */
+const HAS_SOCKETS = Deno.build.os !== "windows";
 
 /** Returns the folder of the sockets in a PML home. */
 export function socketFolder(home: string): string {
@@ -37,22 +40,30 @@ export function socketOf(home: string, workspace: string): string {
  */
 export async function listenAt(
   path: string,
-  take: (socket: Socket) => void,
+  take: (socket: Duplex) => void,
 ): Promise<Server | undefined> {
-  if (Deno.build.os === "windows" || path.length > LONGEST) return undefined;
+  if (HAS_SOCKETS && path.length > LONGEST) return undefined;
   privateFolder(dirname(path));
   // Another process may begin at the same time.
   return await locked(`${path}.lock`, async () => {
     if (await isServed(path)) return undefined;
     // What a process left that was killed.
     await Deno.remove(path).catch(unlessGone);
-    const server = createServer(take);
-    server.listen(path);
-    const isListening = await once(server, "listening").then(() => true, () => false);
-    if (!isListening) return undefined;
-    await Deno.chmod(path, 0o600);
-    return server;
+    if (HAS_SOCKETS) return await listenAtSocket(path, take);
+    return await (await import("./window_pipe.ts")).listenAtPipe(path, take);
   });
+}
+
+async function listenAtSocket(
+  path: string,
+  take: (socket: Duplex) => void,
+): Promise<Server | undefined> {
+  const server = createServer(take);
+  server.listen(path);
+  const isListening = await once(server, "listening").then(() => true, () => false);
+  if (!isListening) return undefined;
+  await Deno.chmod(path, 0o600);
+  return server;
 }
 
 /** Returns whether somebody answers at a socket. What a killed process started may still hold it. */
@@ -67,7 +78,8 @@ async function isServed(path: string): Promise<boolean> {
 }
 
 /** Connects to a socket of this person; undefined if nobody listens there. */
-export async function connected(path: string): Promise<Socket | undefined> {
+export async function connected(path: string): Promise<Duplex | undefined> {
+  if (!HAS_SOCKETS) return await (await import("./window_pipe.ts")).connectedToPipe(path);
   if (!isOwn(path)) return undefined;
   // Its end is told otherwise.
   const socket = connect(path).on("error", () => {});
@@ -90,7 +102,7 @@ function isOwn(path: string): boolean {
 
 /** What both ends say in lines of JSON before MCP begins. */
 export class Talk {
-  readonly #socket: Socket;
+  readonly #socket: Duplex;
   readonly #lines = new LineReader(MOST_SAID);
   readonly #heard: (string | undefined)[] = [];
   #wake = () => {};
@@ -102,9 +114,9 @@ export class Talk {
   };
 
   /** Begins to listen. */
-  constructor(socket: Socket) {
+  constructor(socket: Duplex) {
     this.#socket = socket;
-    socket.on("data", this.#take).once("close", () => this.#wake());
+    socket.on("data", this.#take).once("close", () => this.#wake()).resume();
   }
 
   /** Says a value. */
@@ -128,7 +140,7 @@ export class Talk {
 }
 
 /** Returns the two directions of a connection. */
-export function pipesOf(socket: Socket): Pipes {
+export function pipesOf(socket: Duplex): Pipes {
   return {
     open: (take) => {
       const { promise: over, resolve } = Promise.withResolvers<void>();

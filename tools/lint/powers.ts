@@ -105,6 +105,8 @@ const POWERS: readonly Power[] = [
       "src/serve/_pipes.ts",
       // Its sockets lie in the PML home.
       "src/serve/window_socket.ts",
+      // The names of its pipes lie there.
+      "src/serve/window_pipe.ts",
     ],
     spelled: [
       "fetch",

@@ -9,13 +9,15 @@ import type { Part } from "./part.ts";
 
 const FILES = [
   "src/config/client_servers_test.ts",
+  "src/core/batch_files_test.ts",
   "src/core/glob_test.ts",
+  "src/core/paths_test.ts",
   "src/io/folder_lock_test.ts",
   "src/io/lines_test.ts",
   "src/io/private_files_test.ts",
   "src/sandbox/_pipe_threads_test.ts",
-  "src/core/paths_test.ts",
   "src/serve/_json_rpc_test.ts",
+  "src/serve/window_pipe_test.ts",
 ];
 
 /** Runs the files. */
