@@ -52,8 +52,9 @@ export function startedCommand({ file, args }: Command, windows: string): Starte
   }
   const odd = args.findIndex((arg) => /[\r\n\0]/.test(arg));
   if (odd >= 0) throw new TypeError(`its argument ${odd + 1} has a line break: cmd.exe ends there`);
-  // Extensions are on for `NOTHING`, variables with `!` are off, and no AutoRun of the registry runs.
-  const line = `/e:ON /v:OFF /d /c "${[`"${file}"`, ...args.map(quotedArgument)].join(" ")}"`;
+  // Extensions are on for `NOTHING`, variables with `!` are off, no AutoRun of the registry runs, and
+  // no line of the file is printed between the messages of a server.
+  const line = `/e:ON /v:OFF /d /q /c "${[`"${file}"`, ...args.map(quotedArgument)].join(" ")}"`;
   if (line.length <= LONGEST) {
     return { file: shellIn(windows), args: [line], windowsRawArguments: true };
   }

@@ -9,7 +9,7 @@ function lineOf(...args: string[]): string {
     WINDOWS,
   );
   assert.deepEqual([file, windowsRawArguments], ["C:\\Windows\\System32\\cmd.exe", true]);
-  const [, own] = /^\/e:ON \/v:OFF \/d \/c ""C:\\tools\\a b\.cmd"(.*)"$/.exec(line) ?? [];
+  const [, own] = /^\/e:ON \/v:OFF \/d \/q \/c ""C:\\tools\\a b\.cmd"(.*)"$/.exec(line) ?? [];
   return own ?? assert.fail(line);
 }
 
