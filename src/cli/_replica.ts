@@ -39,7 +39,7 @@ function variableOf(app: App, name: string): string {
 
 function fileOf(app: App, path: string): string {
   const { person, environment } = app.loaded();
-  const file = path.startsWith("~/")
+  const file = /^~[\\/]/.test(path)
     ? join(environment.userHome, path.slice(2))
     : resolve(dirname(person.path), path);
   const { bytes, info } = read(file);

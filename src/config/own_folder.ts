@@ -6,6 +6,7 @@
 
 import { join } from "node:path";
 import { quoted } from "../core/json.ts";
+import { PATHS } from "../core/paths.ts";
 import { isInside } from "../io/place.ts";
 import type { Environment } from "./env.ts";
 import { homesOf, namedHomeOf, rulingFiles, type Workspace } from "./workspace.ts";
@@ -42,7 +43,7 @@ export function projectFolder(path: string, environment: Environment): string | 
     const root = Deno.realPathSync(path);
     const homes = [...homesOf(environment), namedHomeOf(environment)];
     const isOpen = Deno.statSync(root).isDirectory && !homes.some((home) => isInside(root, home));
-    return isOpen ? root : undefined;
+    return isOpen && PATHS.plain(root) !== undefined ? root : undefined;
   } catch {
     return undefined;
   }

@@ -5,8 +5,9 @@
  */
 
 import { dirname, join, relative, resolve } from "node:path";
-import type { PmlError } from "../core/errors.ts";
+import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
+import { PATHS } from "../core/paths.ts";
 import { isGone, isInside } from "../io/place.ts";
 import { invalid } from "./_problem.ts";
 import type { Environment } from "./env.ts";
@@ -168,9 +169,12 @@ function realFolder(path: string, file: string): string {
   const wanted = "a folder that can be opened";
   try {
     const real = Deno.realPathSync(path);
+    if (PATHS.plain(real) === undefined) {
+      throw noWorkspace(real, { file, wanted: "a folder on a drive of this machine" });
+    }
     if (Deno.statSync(real).isDirectory) return real;
   } catch (cause) {
-    throw noWorkspace(path, { file, wanted, cause });
+    throw cause instanceof PmlError ? cause : noWorkspace(path, { file, wanted, cause });
   }
   throw noWorkspace(path, { file, wanted });
 }
