@@ -168,11 +168,30 @@ export function confinedArgs(confinement: Confinement): readonly string[] {
     ...["--node-modules-dir=manual", "--allow-env", "--allow-sys"],
     ...list("allow-read", [folder, ...read]),
     ...list("allow-write", write),
-    ...list("deny-read", closed.read),
-    ...list("deny-write", closed.write),
+    ...list("deny-read", withStreams(closed.read)),
+    ...list("deny-write", withStreams(closed.write)),
     ...list("allow-run", run),
     ...netFlags(net),
   ];
+}
+
+/**
+ * Returns paths with the names that Windows has for the same content. Deno takes these for other files.
+ * Only present files get them: a command line of Windows has 32,767 characters at most.
+ */
+export function withStreams(
+  paths: readonly string[],
+  os: typeof Deno.build.os = Deno.build.os,
+): readonly string[] {
+  if (os !== "windows") return paths;
+  return paths.flatMap((path) => {
+    const info = infoAt(path);
+    if (info === undefined) return [path];
+    const streams = info.isDirectory
+      ? ["::$INDEX_ALLOCATION", ":$I30:$INDEX_ALLOCATION"]
+      : ["::$DATA"];
+    return [path, ...streams.map((stream) => `${path}${stream}`)];
+  });
 }
 
 /** Returns the pattern of a name in which a star stands for any characters. */

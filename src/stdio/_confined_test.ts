@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { availableLayer, confinedProgram } from "../sandbox/confined_program.ts";
 import { runProgram } from "../sandbox/process.ts";
-import { closedPaths, confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
+import { closedPaths, confinedAccess, confinedArgs, coversOf, withStreams } from "./_confined.ts";
 import { dataFolder } from "./data_folder.ts";
 import { serverReach } from "./_server_reach.ts";
 
@@ -189,4 +189,17 @@ Deno.test({
     assert.deepEqual(await run(allowed), { code: 0, stdout: "", stderr: "" });
     assert.equal(Deno.readTextFileSync(join(workspace, "mcp/deep/new")), "b\n");
   },
+});
+
+Deno.test("withStreams() adds the streams of present files and folders on Windows", () => {
+  using folders = new Folders();
+  const { workspace } = folders;
+  const [file, folder, missing] = [".env.local", "mcp", ".env"].map((one) => join(workspace, one));
+  const paths = [file, folder, missing].map(String);
+  assert.deepEqual(withStreams(paths, "windows"), [
+    ...[file, `${file}::$DATA`],
+    ...[folder, `${folder}::$INDEX_ALLOCATION`, `${folder}:$I30:$INDEX_ALLOCATION`],
+    missing,
+  ]);
+  assert.deepEqual(withStreams(paths, "linux"), paths);
 });
