@@ -247,17 +247,18 @@ Deno.test("clientFiles() knows where each system keeps them", () => {
   const paths = (os: typeof Deno.build.os) =>
     CLIENTS.flatMap((client) => clientFiles(client, { environment, root: "/work", os }))
       .map(({ path }) => path);
-  const apple = "/home/me/Library/Application Support";
+  const home = environment.userHome;
+  const apple = `${home}/Library/Application Support`;
   const wanted = [
-    ["linux", "/home/me/.config/Claude/claude_desktop_config.json"],
+    ["linux", `${home}/.config/Claude/claude_desktop_config.json`],
     ["darwin", `${apple}/Claude/claude_desktop_config.json`],
-    ["linux", "/home/me/.config/Code/User/mcp.json"],
+    ["linux", `${home}/.config/Code/User/mcp.json`],
     ["darwin", `${apple}/Code/User/mcp.json`],
     ["linux", "/codex/config.toml"],
-    ["linux", "/home/me/.claude.json"],
+    ["linux", `${home}/.claude.json`],
     ["linux", "/work/.mcp.json"],
     ["linux", "/work/.vscode/mcp.json"],
-    ["linux", "/home/me/.codeium/windsurf/mcp_config.json"],
+    ["linux", `${home}/.codeium/windsurf/mcp_config.json`],
   ] as const;
   for (const [os, path] of wanted) assert.ok(paths(os).includes(path), path);
 });
