@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DEMO, NPM_SERVERS, RAW_CLIENTS } from "./windows/clients.ts";
 import { APPROVE, CALL, CONSOLE, INIT } from "./windows/commands.ts";
+import { PATHS } from "./windows/files.ts";
 import { Checks, type Part } from "./windows/part.ts";
 import { CannotSetUp, isReady, setUp } from "./windows/setup.ts";
 import { SERVE } from "./windows/serve.ts";
@@ -25,6 +26,7 @@ import { Wine } from "./windows/wine.ts";
 
 const PARTS: readonly Part[] = [
   SMOKE,
+  PATHS,
   UNIT_TESTS,
   ...RAW_CLIENTS,
   PARENT,

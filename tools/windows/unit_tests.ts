@@ -8,6 +8,7 @@
 import type { Part } from "./part.ts";
 
 const FILES = [
+  "src/app/access_list_test.ts",
   "src/config/client_servers_test.ts",
   "src/core/batch_files_test.ts",
   "src/core/glob_test.ts",
@@ -15,6 +16,7 @@ const FILES = [
   "src/io/folder_lock_test.ts",
   "src/io/lines_test.ts",
   "src/io/private_files_test.ts",
+  "src/io/waiting_test.ts",
   "src/sandbox/_pipe_threads_test.ts",
   "src/serve/_json_rpc_test.ts",
   "src/serve/window_pipe_test.ts",
