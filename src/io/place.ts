@@ -33,7 +33,9 @@ export function realPathIfAny(path: string): string | undefined {
 
 /** Returns whether an error says that a path does not exist. */
 export function isGone(error: unknown): boolean {
-  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+  // Windows has another error for names that no file can have there, such as `a?b`.
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory ||
+    Object(error).code === "ENOENT";
 }
 
 /** Returns a text that changes when a file is written or replaced. */

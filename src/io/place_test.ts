@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { WINDOWS } from "../core/paths.ts";
-import { isInside, realPathIfAny, staysInside } from "./place.ts";
+import { isGone, isInside, realPathIfAny, staysInside } from "./place.ts";
 
 Deno.test("isInside() compares whole names", () => {
   for (const path of ["/ws", "/ws/a", "/ws/..a", "/ws/...", "/ws/a/../b", "/ws/."]) {
@@ -78,4 +78,13 @@ Deno.test("isInside() compares paths of Windows in any case and with both separa
   ];
   for (const path of outside) assert.ok(!isInside(String.raw`C:\Work\ws`, path, WINDOWS), path);
   assert.ok(isInside("C:\\", String.raw`c:\a`, WINDOWS));
+});
+
+Deno.test("isGone() takes an impossible name of Windows for one that does not exist", () => {
+  // What Deno throws for `lstat("https://h.example/?a=b")` there.
+  const impossible = Object.assign(new Error("Invalid name. (os error 123)"), { code: "ENOENT" });
+  assert.ok(isGone(impossible));
+  assert.ok(isGone(new Deno.errors.NotFound()));
+  assert.ok(!isGone(Object.assign(new Deno.errors.PermissionDenied(), { code: "EPERM" })));
+  assert.ok(!isGone(undefined));
 });
