@@ -203,7 +203,7 @@ export const FILES: readonly Mutant[] = [
     name: "confined-read",
     guard: "A confined server reads no secret of the workspace",
     file: "_confined.ts",
-    find: '...list("deny-read", closed.read),',
+    find: '...list("deny-read", withStreams(closed.read)),',
     put: "",
     test: "tests/attacks/sp_install_test.ts",
     filter: "A confined npm server has the workspace, what was granted, and nothing else",
