@@ -5,6 +5,7 @@
  */
 
 import { keysIn } from "../core/folder_variables.ts";
+import { infoAt } from "../io/place.ts";
 import type { ClientDefinition } from "./_client_entry.ts";
 import {
   isAddress,
@@ -16,7 +17,6 @@ import {
   replaceRandom,
   variableName,
 } from "./_secret_words.ts";
-import { exists } from "./workspace.ts";
 
 /** A variable that the person has to set, and the place of its value now. */
 export interface NeededVariable {
@@ -197,7 +197,7 @@ export class ImportVariables {
   #kinds(value: string, spot: ServerPlace & TextPlace): string {
     const kept = this.#known.redact(value).split("[redacted]");
     if (kept.length === 1) {
-      return isRandom(value) && !isCode(spot.called) && !exists(value)
+      return isRandom(value) && !isCode(spot.called) && infoAt(value) === undefined
         ? this.#random(value, spot)
         : value;
     }

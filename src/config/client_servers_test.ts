@@ -222,6 +222,13 @@ Deno.test("pickServers() takes one segment or one value of an address for a key,
   ]);
 });
 
+Deno.test("pickServers() replaces a random text that no system allows as a path", async () => {
+  // Longer than the name of a file may be.
+  const long = "Zq8sK2mN4pR6tV8xY0aB1cD3eF5gH7jL".repeat(10);
+  const { taken } = await pick({ note: { command: "x", env: { NOTE: long } } });
+  assert.deepEqual(taken[0]?.definition.env, { NOTE: "${NOTE}" });
+});
+
 Deno.test("pickServers() says which key PML cannot take, and never its value", async () => {
   const wrong: Record<string, [unknown, RegExp]> = {
     a: [{ command: 7 }, /wants as command/],

@@ -11,6 +11,12 @@ Deno.test("lockFolder() locks a folder for one owner, and leaves no file behind"
   }
   lockFolder(folder)[Symbol.dispose]();
   assert.deepEqual([...Deno.readDirSync(join(root, "deep"))], []);
+  if (Deno.build.os !== "windows") assertNoLockOfRemoved(folder);
+  await Deno.remove(root, { recursive: true });
+});
+
+/** On Windows a file that is removed keeps its name until all have closed it. */
+function assertNoLockOfRemoved(folder: string): void {
   const { openSync } = Deno;
   try {
     // The previous owner removes the file now: a lock on the removed file protects nothing.
@@ -23,5 +29,4 @@ Deno.test("lockFolder() locks a folder for one owner, and leaves no file behind"
   } finally {
     Object.assign(Deno, { openSync });
   }
-  await Deno.remove(root, { recursive: true });
-});
+}
