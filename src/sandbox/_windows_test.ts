@@ -86,6 +86,35 @@ Deno.test("Programs of Windows end when PML is killed", { ignore }, async () => 
   await ended(file);
 });
 
+Deno.test(
+  "A program of Windows that outlives PML goes on when PML is killed",
+  { ignore },
+  async () => {
+    using made = folder();
+    const [file, stop] = ["beats", "stop"].map((name) => join(made.root, name));
+    const code = `setInterval(() => { try { Deno.statSync(${
+      JSON.stringify(stop)
+    }); Deno.exit(0); } catch {}
+    ${beating(file ?? "").replace(/^setInterval\(\(\) => |, 50\)$/g, "")} }, 50)`;
+    const module = JSON.stringify(import.meta.resolve("./process.ts"));
+    const pml = `const { startProcess } = await import(${module});
+    const program = { file: Deno.execPath(), args: ["eval", ${
+      JSON.stringify(code)
+    }], cwd: "C:\\\\" };
+    startProcess({ ...program, env: {} }, { heard: false, outlives: true });
+    setTimeout(() => {}, 1e8)`;
+    const args = ["eval", "--no-check", pml];
+    const child = new Deno.Command(Deno.execPath(), { args }).spawn();
+    await until(() => size(file ?? "") > 0);
+    child.kill("SIGKILL");
+    await child.status;
+    const before = size(file ?? "");
+    await until(() => size(file ?? "") > before + 20);
+    Deno.writeTextFileSync(stop ?? "", "");
+    await ended(file ?? "");
+  },
+);
+
 Deno.test("A batch file gets hostile arguments as they are, and starts nothing else", {
   ignore,
 }, async () => {

@@ -60,6 +60,14 @@ function programNames(name: string, endings: readonly string[]): readonly string
 }
 
 /**
+ * Returns the file of a program that is named by its path. On Windows the path may lack the ending.
+ */
+export function withEnding(file: string, os: typeof Deno.build.os = Deno.build.os): string {
+  const files = programNames(file, programEndings(os));
+  return files.find((each) => isProgram(each, os)) ?? file;
+}
+
+/**
  * Finds the file of each program that a module may run. Throws `SANDBOX_DENIED` if one is missing.
  */
 export function foundPrograms(

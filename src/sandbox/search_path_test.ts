@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { findProgram, programEndings } from "./search_path.ts";
+import { findProgram, programEndings, withEnding } from "./search_path.ts";
 
 function place(names: readonly string[]) {
   const root = Deno.realPathSync(Deno.makeTempDirSync({ prefix: "pml-path-" }));
@@ -32,4 +32,12 @@ Deno.test("findProgram() finds programs of Windows in the order of the folders",
 Deno.test("programEndings() has no endings where the mode of a file makes it a program", () => {
   assert.deepEqual(programEndings("linux"), []);
   assert.equal(programEndings("windows").at(-1), ".cmd");
+});
+
+Deno.test("withEnding() adds the ending that a path of Windows lacks", () => {
+  using made = place(["npx", "npx.cmd", "uvx.exe"]);
+  const found = (name: string) => withEnding(join(made.root, name), "windows");
+  const wanted = ["npx.cmd", "npx.cmd", "uvx.exe", "none"].map((name) => join(made.root, name));
+  assert.deepEqual(["npx", "npx.cmd", "uvx", "none"].map(found), wanted);
+  assert.equal(withEnding("/bin/npx", "linux"), "/bin/npx");
 });

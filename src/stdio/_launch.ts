@@ -14,7 +14,7 @@ import { variablesOf } from "../core/steering.ts";
 import type { Tell } from "../io/installing.ts";
 import { confinedProgram, type Layer, programLayer } from "../sandbox/confined_program.ts";
 import type { Program } from "../sandbox/process.ts";
-import { findProgram, searchPath } from "../sandbox/search_path.ts";
+import { findProgram, searchPath, withEnding } from "../sandbox/search_path.ts";
 import { confinedAccess, confinedArgs, coversOf } from "./_confined.ts";
 import { denialIn } from "./_denial.ts";
 import { takesFromFolder } from "./_folder_code.ts";
@@ -284,16 +284,15 @@ export class Launch {
   #finder({ name, cwd }: NamedPackage, { command }: PackageCommand): (program: string) => string {
     return (program) => {
       const beside = resolve(cwd, join(dirname(command), program));
-      const path = [dirname(beside)];
-      const isThere = /[\\/]/.test(command) &&
-        findProgram(program, { path, workspace: this.#options.workspace() }) !== undefined;
-      return isThere ? beside : this.#found(program, { name, cwd });
+      const where = { path: [dirname(beside)], workspace: this.#options.workspace() };
+      const file = /[\\/]/.test(command) ? findProgram(program, where) : undefined;
+      return file ?? this.#found(program, { name, cwd });
     };
   }
 
   #found(command: string, { name, cwd }: Pick<StdioValues, "name" | "cwd">): string {
     // The person wrote this path and was shown it.
-    if (/[\\/]/.test(command)) return resolve(cwd, command);
+    if (/[\\/]/.test(command)) return withEnding(resolve(cwd, command));
     const where = { path: this.#path(), workspace: this.#options.workspace() };
     const file = findProgram(command, where);
     if (file !== undefined) return file;
