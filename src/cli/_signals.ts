@@ -4,12 +4,12 @@
  * @module
  */
 
-const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
+const EXIT_CODES = { SIGBREAK: 149, SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Ending = keyof typeof EXIT_CODES;
 
-// Windows knows only these two.
+// Windows has only these: Ctrl-C, Ctrl-Break, and the console that is closed.
 const ENDINGS: readonly Ending[] = Deno.build.os === "windows"
-  ? ["SIGINT", "SIGHUP"]
+  ? ["SIGINT", "SIGBREAK", "SIGHUP"]
   : ["SIGHUP", "SIGINT", "SIGTERM"];
 
 /** Aborts at the first signal. The second signal ends the process at once. */

@@ -8,6 +8,7 @@ import type { Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";
+import { shellWord } from "./_shell_word.ts";
 import { nextTyped, takeTyped } from "./_terminal_input.ts";
 import { tell } from "./out.ts";
 
@@ -29,15 +30,10 @@ export function isTerminal(): boolean {
 /** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. `also` tells of another way. */
 export function needPerson(tried: string, also = "; `--json` only shows it"): void {
   if (isTerminal()) return;
-  const command = ["pml", ...Deno.args].map(shellWord).join(" ");
+  const command = ["pml", ...Deno.args].map((word) => shellWord(word)).join(" ");
   throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal`, {
     hint: `Run \`${command}\` yourself on a terminal${also}`,
   });
-}
-
-/** Returns a word as a person types it for a shell. */
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** The options of `askReply`. */
