@@ -19,6 +19,8 @@ const FILES = [
   "src/io/private_files_test.ts",
   "src/io/waiting_test.ts",
   "src/sandbox/_pipe_threads_test.ts",
+  "src/sandbox/_windows_test.ts",
+  "src/sandbox/search_path_test.ts",
   "src/serve/_json_rpc_test.ts",
   "src/serve/window_pipe_test.ts",
 ];
