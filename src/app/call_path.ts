@@ -264,12 +264,15 @@ export class CallPath implements AsyncDisposable {
    */
   #isCurrent({ pass: { version, isBlocked } }: PassCall): boolean {
     const { policy } = this.#options;
+    // guard: second-judge
     return policy.now.version === version && !isBlocked && policy.isCurrent();
   }
 
   /** Runs what passed, where nothing changed since it was judged. */
   async #run(call: PassCall): Promise<PassOutcome> {
+    // guard: run-version
     if (!this.#isCurrent(call)) return { kind: "changed" };
+    // guard: asked-by-server
     if (call.via === "server") return await askedOfClient(call);
     if (call.method === "tools/list") {
       await call.pass.server.list("tools");
@@ -313,6 +316,7 @@ export class CallPath implements AsyncDisposable {
   }
 
   #looking() {
+    // guard: trust-version
     return {
       look: hidingDenied(async (call) => admitted(await this.#passOf(call)), this.#options),
       isCurrent: (call: PassCall) => this.#isCurrent(call),
@@ -341,6 +345,7 @@ export class CallPath implements AsyncDisposable {
     const isKnown = call.method !== undefined || server.origin === "builtin" ||
       server.kind === "capability" || this.approvals.hasRead(hash);
     const lines = isKnown ? [] : definitionLines(definition);
+    // guard: subject-grants
     return {
       tool: call.id,
       arguments: isAll ? {} : shownArguments(call),
@@ -395,6 +400,7 @@ function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
 /** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
 function admitted(call: PassCall): PassCall {
   refuse(call);
+  // guard: unsettled
   if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
   return call;
 }

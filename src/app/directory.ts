@@ -100,6 +100,7 @@ export class Directory {
       ...[...servers, ...waiting].map((own) => this.#ownListing(own)),
     ];
     // A server of which an identity can use nothing is not there for it.
+    // guard: server-of-nothing
     return (known?.withActions(listed) ?? listed).filter(({ name }) =>
       narrowing?.identity === undefined || judge(toolId(name, WHOLE_SERVER)).kind !== "deny"
     );
@@ -118,6 +119,7 @@ export class Directory {
 
   #missing(name: string): Listing {
     const off = this.#options.policy.disabledIn(name);
+    // guard: disabled
     return listing({ name, kind: off === undefined ? "unknown" : "disabled", origin: "registry" });
   }
 }
@@ -189,6 +191,7 @@ class Entry implements Server {
   list(list: ListName): Promise<readonly ListItem[]> {
     return this.#by((server) => {
       const why = this.blocked();
+      // guard: list-approved
       if (why === undefined) return server.list(list);
       throw unreadable(list, { server: this.name, why });
     });

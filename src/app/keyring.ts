@@ -93,6 +93,7 @@ export function keyringOf(
       if (commands.input && value.includes("\n")) return false;
       try {
         const { code } = await run(commands.set(name), commands.input?.(name, value) ?? value);
+        // guard: sign-in-keyring-fallback
         return code === 0 && await get(name) === value;
       } catch {
         return false; // nobody unlocks it: the value goes into a file
@@ -141,5 +142,6 @@ export function findOutside(
 ): string | undefined {
   const isPath = isAbsolute(name);
   const path = searchPath(isPath ? dirname(name) : environment.get("PATH"), workspace);
+  // guard: key-program
   return findProgram(isPath ? basename(name) : name, { path, workspace });
 }

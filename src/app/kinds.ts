@@ -111,6 +111,7 @@ export class Kinds {
     const { pins, registries, keys } = this.#options;
     if (listing.origin !== "builtin") await keys.looked();
     // Where a name was pinned decides whether it may be asked for in the cloud.
+    // guard: pinned-read
     if (listing.definition === undefined) await pins.state();
     const isMixed = listing.kind === "namespace";
     if ((isMixed || listing.origin === "registry") && listing.definition !== undefined) {
@@ -136,6 +137,7 @@ export class Kinds {
         cannot("USAGE", "no server over HTTP has this name", "See `pml list`");
     }
     const blocked = listing.blocked();
+    // guard: login-untrusted
     if (blocked !== undefined) throw cannot("WORKSPACE_UNTRUSTED", blocked);
     await this.open(listing);
     const values = this.#wayTo(name, false).values as HttpValues; // it is of this kind
@@ -158,6 +160,7 @@ export class Kinds {
     const { name, origin, kind } = listing;
     const { policy, servers, pins } = this.#options;
     const unknown: Kind["make"] = (options) => new UnknownServer({ ...options, servers });
+    // guard: disabled-unapproved
     if (kind === "disabled") return { approval: NOTHING_TO_APPROVE, make: unknown };
     if (origin === "builtin") {
       return { approval: NOTHING_TO_APPROVE, make: this.#module(() => this.#shipped(name)) };
@@ -179,6 +182,7 @@ export class Kinds {
         this.#capabilities?.server(namespace, options) ?? unknown(options);
       return { approval: actionApproval(this.#options), make };
     }
+    // guard: own-is-local
     if (origin === "private") {
       const own = listing.definition as ServerDefinition; // the directory took it from a file
       const identity = () => this.machine.packages.identityOf(own);
@@ -285,6 +289,7 @@ export class Kinds {
   #runsInCloud(name: string): boolean {
     // What was pinned to run here is nobody's in the cloud, also where it is not to be had now.
     const pinned = this.#options.pins.pinned(name);
+    // guard: pinned-here
     if (pinned !== undefined && pinned.kind !== "cloud") return false;
     // The list of the hub adds names, and takes none from this machine.
     const isAdded = !isListedLocal(name) && this.machine.hub.has(name);

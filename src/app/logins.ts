@@ -170,6 +170,7 @@ export class Logins {
     // Another call had the person sign in meanwhile.
     if (last > since) return;
     const scopes = error.detail?.scopes as readonly string[] | undefined; // of the sign-in
+    // guard: login-again
     if (scopes === undefined && since - last < FRESH_MS) throw failed("it takes no sign-in");
     const open = await unlessAborted(this.#opened(server, scopes), signal);
     const why = await this.#refusal(open, call);
@@ -194,6 +195,7 @@ export class Logins {
       if (isAgreed) return undefined;
       if (isAgreed === false) {
         this.#open.delete(name);
+        // guard: login-declined
         void open.login[Symbol.asyncDispose]();
         return "the person declined";
       }
@@ -205,6 +207,7 @@ export class Logins {
 
   #opened(server: string, scopes: readonly string[] | undefined): Promise<Open> {
     const known = this.#open.get(server);
+    // guard: login-once
     if (known !== undefined) return known;
     const { closing: signal } = this.#options;
     const opening = this.begin(server, { scopes, signal }).then((login): Open => {

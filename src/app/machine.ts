@@ -150,6 +150,7 @@ export class Machine implements AsyncDisposable {
       authorization: async (server) => {
         // The person signed in, and an identity may be without the person's keys.
         const isPoor = this.#config().narrowing?.identity?.keys === false;
+        // guard: sign-in-identity
         return isPoor ? undefined : (await this.signIns()).of(server);
       },
     });
@@ -171,6 +172,7 @@ export class Machine implements AsyncDisposable {
       key: () => options.keys.cloud()?.value,
       warn: (message) => log.warn(message),
     });
+    // guard: following-anew
     policy.onChange(() => this.#each((upstreams) => upstreams.refollow()));
     options.clientRoots?.listen(() => this.#each((upstreams) => upstreams.rootsChanged()));
   }

@@ -82,6 +82,7 @@ export class NamespaceServer extends KnownServer {
       if (names.has(action) || listing.blocked() !== undefined) return [];
       const all = await this.#options.open(listing).list(list).catch(() => []);
       // The module of one entry is no other entry.
+      // guard: registry-action
       return all.filter(({ name }) => name === action);
     }));
     return [...own, ...more.flat()];

@@ -34,6 +34,7 @@ export function proxyOf({ policy, keys, redactor }: NetworkOptions): Proxy | und
   });
   const url = new URL(filled);
   // A password that stands in the file is a secret, too.
+  // guard: proxy-password
   redactor.register(decodeURIComponent(url.password));
   return { url, except: network.no_proxy ?? [] };
 }

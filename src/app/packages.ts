@@ -57,6 +57,7 @@ export class Packages implements PackagePins {
 
   /** Throws for a package that is not the pinned one. */
   async check(own: StdioDefinition, installed: InstalledPackage): Promise<void> {
+    // guard: package-by-definition
     this.#installed.set(own, installed);
     const stale = await this.#pins.unapproved(this.#identityOf(own, installed));
     if (stale === undefined) return;

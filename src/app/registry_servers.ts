@@ -78,6 +78,7 @@ export class RegistryServers implements Disposable {
       if (change === "registry") return;
       this.offers.forget();
       // What a person is shown says what is granted, and whose a name is.
+      // guard: found-anew
       this.#found.clear();
       if (this.#approved.size > 0) this.#tell();
     });
@@ -91,6 +92,7 @@ export class RegistryServers implements Disposable {
       if (source === "private" || this.#isHidden(name)) continue;
       this.#approved.add(name);
       const found = this.lookup.now.kept(name);
+      // guard: token-later
       if (found === undefined || this.lookup.refused(found) !== undefined) continue;
       const server = this.#serverOf(found);
       if (await pins.unapproved(server.identity) === undefined) this.#here.set(name, server);
@@ -190,11 +192,13 @@ export class RegistryServers implements Disposable {
     const found = await this.lookup.newest(name, signal);
     if (found === undefined) return undefined;
     const wrong = this.lookup.refused(found);
+    // guard: token
     if (wrong !== undefined) throw wrong;
     const server = this.#serverOf(found);
     const { pins } = this.#options;
     const unapproved = await pins.unapproved(server.identity);
     if (unapproved !== undefined && !(isAllowed && await this.#isFirst(server.identity))) {
+      // guard: keys-first
       assertKeys(found.manifest, this.#options.keys);
       const { facts } = unapproved;
       return {

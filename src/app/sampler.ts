@@ -68,6 +68,7 @@ export class Sampler {
     const settings = this.#settings();
     const prompt = this.#sampling.prompt(params);
     const { limits } = this.#options.policy.now.config;
+    // guard: sampling-depth
     if ((call.depth ?? 0) >= limits.capabilityDepth) throw tooDeep(server, limits.capabilityDepth);
     this.#key(server, settings); // nobody is asked where it is missing
     const facts = this.#sampling.lines(prompt, settings);
@@ -93,6 +94,7 @@ export class Sampler {
           assertCurrent: () => {
             // The person may have chosen another model, or none, since this was shown.
             const now = this.#sampling.lines(prompt, this.#settings());
+            // guard: late-provider
             if (`${now}` !== `${facts}`) throw restless(own);
           },
           ...{ settings, key: this.#key(server, settings), signal },
@@ -190,6 +192,7 @@ export class Sampler {
   // A file of the workspace must not choose whose account gets the person's texts.
   #keyOf(name: string): string | undefined {
     const key = this.#options.keys.find(name);
+    // guard: sampling-key
     return key?.from === ".env" ? undefined : key?.value;
   }
 

@@ -26,6 +26,7 @@ export function auditGate<C extends Call>(
   return (next) => async (call) => {
     const lost = await journal.write(startOf(call)).catch(asPmlError);
     const isLost = lost !== undefined;
+    // guard: audit-first
     if (isLost && !await mayGoOn(call)) throw lost;
     const since = performance.now();
     try {

@@ -79,6 +79,7 @@ export async function decide(
     tell(`Approved once.${was ? ` The workspace ${so} trusted.` : ""}`);
     return "approved";
   }
+  // guard: approval-always
   if (reply === "Always" && call !== undefined) {
     // First, because no rule is written for a question that waits no more. A client may also call
     // again before its PML has read the rule.
@@ -124,5 +125,6 @@ function asLeft({ always, subjects: [subject, ...more] }: Pending, app: App) {
   // everybody.
   const isHere = actor === "local" && workspace === app.config().workspace &&
     rules === app.policy.now.rules();
+  // guard: always-elsewhere
   return isHere ? { id, arguments: args } : undefined;
 }

@@ -180,6 +180,7 @@ async function agreedTo(
   { value, facts, work, done, isAgreed = false }: Asked,
 ): Promise<Shown> {
   if (!isAgreed) {
+    // guard: capability-person
     needPerson(`Cannot ${word} ${quoted(first, 400)}`, "");
     const asked = `${word.charAt(0).toUpperCase()}${word.slice(1)} exactly this?`;
     if (!await agrees(asked, { signal }, facts)) return unchanged(value);

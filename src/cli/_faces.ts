@@ -100,6 +100,7 @@ export class Faces implements AsyncDisposable {
   #endRevoked(): void {
     const { person: { hash, path } } = this.#options.app.loaded();
     // A mistake in the file revokes no identity: what runs goes on, and none is let in meanwhile.
+    // guard: revoked-slip
     if (!hash && stampAt(path)) return;
     const identities = this.#identities();
     for (const [name, opened] of this.#own) {

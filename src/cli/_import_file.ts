@@ -51,6 +51,7 @@ export async function findTarget(app: App, workspace: boolean): Promise<Target> 
 /** Reads a file that is to be edited. Throws if it is a link, or is not in the folder `inside`. */
 export async function targetAt(path: string, inside?: string): Promise<Target> {
   const folder = await Deno.realPath(dirname(path));
+  // guard: client-file-elsewhere
   if (inside !== undefined && !isInside(inside, folder)) throw refused(path, "it lies elsewhere");
   const own = join(folder, basename(path));
   const found = await readInside(folder, basename(path));
@@ -141,6 +142,7 @@ export async function findUndo(
   }
   const { backup, before, after } = last;
   const now = hashOf(found);
+  // guard: undo-changed
   if (now !== after && now !== before) {
     const kept = backup === null
       ? "there was no file before it"
@@ -148,6 +150,7 @@ export async function findUndo(
     throw refused(path, `it was changed after ${what}; ${kept}`);
   }
   const copy = backup === null ? undefined : await readInside(dirname(backup), basename(backup));
+  // guard: undo-copy
   if (hashOf(copy) !== before) {
     throw refused(backup ?? path, `it is not the file that was there before ${what}`);
   }
@@ -262,6 +265,7 @@ function readDone(app: App, path: string): readonly ImportRecord[] {
   // A copy lies beside its file. No other file is put in its place, or removed.
   const isDone = (one: unknown) => {
     const { backup, before } = objectOf(one);
+    // guard: undo-outside
     return backup === null ? before === null : dirname(textOf(backup)) === dirname(path);
   };
   if (Array.isArray(all) && all.every(isDone)) return all;

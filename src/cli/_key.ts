@@ -151,6 +151,7 @@ async function setSource(
     const { [name]: before, ...others } = placesIn(home);
     if (before === undefined && source === undefined) return false;
     // A key that moves elsewhere is removed from the keyring.
+    // guard: key-left-in-keyring
     if (before && "keyring" in before && !(source && "keyring" in source)) {
       await removeFromKeyring(app, name);
     }

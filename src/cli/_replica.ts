@@ -23,6 +23,7 @@ export function replicaOf(app: App, said: ServeSection): Replica {
   if (key === undefined) throw invalid("it is missing");
   const [, name] = /^\$\{(\w+)\}$/.exec(key) ?? [];
   const found = (name === undefined ? fileOf(app, key) : variableOf(app, name)).trim();
+  // guard: sealing-key-short
   if (found.length < LEAST) throw invalid(`it has ${found.length} bytes`);
   app.parts.redactor.register(found);
   const secret = new TextEncoder().encode(found);
@@ -33,6 +34,7 @@ export function replicaOf(app: App, said: ServeSection): Replica {
 function variableOf(app: App, name: string): string {
   const key = app.keys.find(name);
   // A workspace may not bring the key along.
+  // guard: sealing-key-brought
   if (key?.from === "the environment") return key.value;
   throw invalid(`${name} is not set in the environment`);
 }

@@ -78,6 +78,7 @@ class Windows {
     options.app.policy.onChange(() => {
       const names = this.#names();
       for (const [socket, compared] of this.#agreed) {
+        // guard: window-named
         if (!names.every((name) => compared.has(name))) socket.destroy();
       }
     });
@@ -138,6 +139,7 @@ class Windows {
       // One window holds no server up that others use.
       onWaiting: (size) => {
         attached.unread = size;
+        // guard: window-unread
         if (this.#unread() > MOST_ANSWERS * queuedBytes) this.#shed();
       },
       onLost: app.lost,

@@ -100,6 +100,7 @@ export class ImportVariables {
           return [name, this.#clean(value, { ...server, ...spot })];
         }),
       );
+    // guard: login-import
     return {
       ...definition,
       ...(args && { args: args.map((arg, at) => this.#argument(arg, { args, at, server })) }),

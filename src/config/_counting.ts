@@ -49,6 +49,7 @@ export function countingEnvironment(environment: Environment, cwd: string): Envi
   // first.
   why.delete("PML_WORKSPACE");
   const inside = environment.get("PML_HOME") ? whereInside(home, theirs) : undefined;
+  // guard: home-outside
   if (inside !== undefined) why.set("PML_HOME", inside);
   const counting = ignoring(own, why);
   const by = setBy.get("PML_WORKSPACE");

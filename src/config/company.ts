@@ -78,6 +78,7 @@ export class Company {
   /** Returns the configuration without what is forbidden. */
   settled(config: Config): Config {
     const { rules, servers, osLayer } = config;
+    // guard: company-servers
     return {
       ...config,
       rules: this.#rules(rules),
@@ -98,6 +99,7 @@ export class Company {
     return (id, args) => {
       const said = judge(id, args);
       const own = asking(id, args);
+      // guard: company-ask
       return said.kind === "allow" && own.source !== "defaults" ? own : said;
     };
   }

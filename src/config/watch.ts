@@ -39,6 +39,7 @@ export async function watchConfig({ paths, reread, signal }: WatchOptions): Prom
 /** Returns each path at which a file with rules is, or may appear. */
 export function rulingPaths({ environment, workspace, person }: LoadedConfig): readonly string[] {
   const { home, homePath } = environment;
+  // guard: company-followed
   return [
     ...rulingFolders(environment, workspace)
       .flatMap((folder) => [join(folder, FILE_NAME), join(folder, ".git")]),

@@ -82,6 +82,7 @@ export abstract class KnownServer implements Server {
   /** Returns the definition of the tool or method of a call. */
   async definitionFor({ id, method, via }: Call): Promise<ToolDefinition> {
     if (method !== undefined) return methodDefinition(method);
+    // guard: internal-tools
     return via === OF_CAPABILITY && await this.#internal(id) || await this.#options.find(id);
   }
 

@@ -30,6 +30,7 @@ export function isServerName(name: string): boolean {
 
 /** Returns whether anybody may call a server so: `pml` is the cloud's own (`pml:search_tools`). */
 export function isFreeName(name: string): boolean {
+  // guard: cloud-name
   return name !== "pml" && isServerName(name);
 }
 

@@ -201,6 +201,7 @@ export class Exchange implements Disposable {
     let answer = said && replica
       ? { ...said, handle: await replica.open(said.handle, of()) }
       : this.#own(said, party);
+    // guard: late-channel
     if (!this.#options.settings().asksClient) answer = undefined;
     for (let round = 1;; round++) {
       const outcome = await run({ ...working, answer });

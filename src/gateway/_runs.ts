@@ -122,6 +122,7 @@ export class Runs<C> implements Disposable {
     // Other states are those of PML's own questions.
     if (state === undefined || !state.startsWith(RUN)) return undefined;
     const run = this.#waiting.get(state);
+    // guard: passed-on-gone
     if (run === undefined && !state.startsWith(`${RUN}${this.#here()}`)) throw goneElsewhere();
     if (run === undefined || run.party !== party) throw gone();
     this.#waiting.delete(state);

@@ -83,6 +83,7 @@ export class Tasks {
 
   /** Tells whether there is a task of this id. */
   has(own: string): boolean {
+    // guard: door-own-tasks
     return this.#all.get(own)?.client?.isModern === true;
   }
 
@@ -138,6 +139,7 @@ export class Tasks {
 
   /** Answers a request about a task. */
   async serve(request: ClientRequest): Promise<JsonObject> {
+    // guard: tasks-declared
     if (request.client.isModern && !takes(request)) {
       throw new RpcError(-32021, "The client did not declare tasks", {
         requiredCapabilities: { extensions: { [TASKS]: {} } },
@@ -169,6 +171,7 @@ export class Tasks {
   ): { readonly client: Client; readonly params: JsonObject } | undefined {
     const taskId = this.#ids.get(`${server} ${state.taskId}`) ?? "none";
     const { client, tool } = this.#all.get(taskId) ?? {};
+    // guard: task-denied
     if (client === undefined || tool === undefined || this.#options.judge(tool).kind === "deny") {
       return undefined;
     }

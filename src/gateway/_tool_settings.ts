@@ -85,6 +85,7 @@ export function withFixed<C extends Pick<Call, "id" | "arguments">>(
 ): C & { readonly fixed: FixedArguments } {
   const { id, arguments: given } = call;
   const twice = Object.keys(sent).filter((name) => Object.hasOwn(given, name));
+  // guard: fixed-own
   if (twice.length > 0) {
     const names = twice.map((name) => quoted(name)).join(", ");
     const why = `${names} ${twice.length === 1 ? "is" : "are"} set in ${quoted(file, 400)}`;

@@ -130,8 +130,10 @@ export function schemaGate(schemas: Schemas): PassGate {
     if (call.method !== undefined) return await next(call);
     const { id } = call;
     const definition = await call.pass.definition();
+    // guard: marked-arguments
     call.agrees?.(definition);
     const { checksArguments: isChecked } = call.pass.server;
+    // guard: schema-arguments
     await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
     const outcome = await next(call);
     return await schemas.fitting(outcome, { id, definition, isChecked });

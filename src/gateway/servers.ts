@@ -253,7 +253,9 @@ export class Servers implements Disposable {
     const { settings } = source ?? {};
     const setting = settingOf(settings, tool);
     const isSaid = call.method === undefined && settings && setting !== undefined;
+    // guard: fixed-untrusted
     if (!isSaid || isBlocked) return given;
+    // guard: tool-disabled
     if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
       await this.#options.keys?.fixed(setting.arguments, {

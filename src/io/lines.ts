@@ -69,6 +69,7 @@ export class Gathered {
     this.#size = 0;
     if (length <= MEMORY_MIN) return;
     if (length <= MEMORY_MAX && spare.length < SPARE_MAX) spare.push(this.#memory);
+    // guard: given-memory
     this.#memory = NOTHING;
   }
 
@@ -120,6 +121,7 @@ export class LineReader {
         yield { kind: "too-long", max: this.#max };
       }
       if (newline < 0) return;
+      // guard: memory-line
       if (isWhole) yield { kind: "line", bytes: part };
       else if (this.#length <= this.#max) yield this.#held();
       this.#line.clear();

@@ -17,6 +17,7 @@ export async function paced<T, R>(
   const begun: R[] = [];
   for (const [at, item] of items.entries()) {
     begun.push(work(item, at));
+    // guard: plan-turns
     await new Promise<void>((resolve) => void setImmediate(resolve));
   }
   return begun;

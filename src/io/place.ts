@@ -87,6 +87,7 @@ export function staysInside(folder: string, path: string): boolean {
   for (let name = names.shift(); name !== undefined; name = names.shift()) {
     if (isAbsolute(name)) {
       // Compared as text, not with isInside: after a link, two dots lead elsewhere.
+      // guard: stays-inside-links
       if (!`${name}${sep}`.startsWith(prefix)) return false;
       at = folder;
       name = name.slice(prefix.length);
@@ -94,6 +95,7 @@ export function staysInside(folder: string, path: string): boolean {
     const [first = "", ...rest] = name.split(/[\\/]/);
     if (rest.length > 0) names.unshift(rest.join(sep));
     at = first === ".." ? dirname(at) : join(at, first);
+    // guard: stays-inside
     if (!isInside(folder, at)) return false;
     const target = linkAt(at);
     if (target === undefined) continue;

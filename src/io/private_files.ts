@@ -121,6 +121,7 @@ export async function writeWhole(path: string, { over, bytes, mode }: Whole): Pr
         }`,
       );
     });
+    // guard: written-over
     if (over instanceof Uint8Array) mustHold(path, over);
     // A rename would replace a file that appeared meanwhile. A link does not.
     await repeated(() => (over === "nothing" ? Deno.link : Deno.rename)(temporary, path))

@@ -36,10 +36,12 @@ const PIECE = 1 << 20;
  */
 export function openRegular(path: string, { links = false, ...options }: Opening): Deno.FsFile {
   const look = () => links ? Deno.statSync(path) : Deno.lstatSync(path);
+  // guard: plain-before
   if (before(look, options)?.isFile === false) throw refused(path, "it is not a regular file");
   using stack = new DisposableStack();
   const file = stack.use(Deno.openSync(path, options));
   const [opened, named] = [file.statSync(), look()];
+  // guard: plain-after
   if (!named.isFile || opened.dev !== named.dev || opened.ino !== named.ino) {
     throw refused(path, "it is a link, or was replaced while it was opened");
   }
@@ -55,6 +57,7 @@ export function readRegular(
   using file = openRegular(path, { read: true, links });
   const info = file.statSync();
   const fits = (size: number) => {
+    // guard: plain-size
     if (size > most) {
       throw refused(path, `it has ${size} bytes, and at most ${most} are allowed`);
     }

@@ -83,6 +83,7 @@ export class DeclaredCapabilities implements Disposable {
   /** Closes a server, so that it starts with other capabilities, unless it restarted too often. */
   #restart(name: string, entry: Entry): void {
     if (isOlder(entry)) {
+      // guard: able-starts
       if (entry.restarts === 0) return;
       entry.restarts--;
       this.#refill(name, entry);

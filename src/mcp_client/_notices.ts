@@ -52,6 +52,7 @@ export class Notices {
     const lists = memberOf(CHANGES, method) ?? [];
     // The server may have started before its definition was read again.
     try {
+      // guard: listed-anew
       forget(server, lists);
     } catch {
       // A value is missing, so no list is cached. Listing it reports the error.

@@ -82,6 +82,7 @@ export class ServerLists {
     owners.delete(key);
     owners.set(key, owner);
     const [[oldest, old] = []] = owners;
+    // guard: able-sets
     if (owners.size > SETS_MAX && oldest !== undefined && old !== undefined) {
       owners.delete(oldest);
       this.#discard(this.#of(old));

@@ -313,6 +313,7 @@ export class Upstreams implements AsyncDisposable {
         call.assertListed(this.#byName(tools).get(tool));
       }
       const send = async () => {
+        // guard: late-start
         call.assertCurrent?.();
         if (method !== "tools/call") return await connection.request(method, params, call);
         const { execution } = this.#tool(owner, String(params.name)) ?? {};
@@ -345,6 +346,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #follow({ server, ...following }: Following): Promise<void> {
+    // guard: following
     if (!following.isTask && !this.#options.mayFollow(server)) {
       throw new PmlError(
         "PERMISSION_DENIED",
@@ -457,6 +459,7 @@ async function openOf(
   const { name } = server;
   const open = await server.way(closing);
   // Meanwhile the person may have removed the server, or made it another one.
+  // guard: late-install
   if (now(name).version() === server.version()) return open;
   throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
 }

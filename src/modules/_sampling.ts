@@ -18,6 +18,7 @@ export async function sampled(
   [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
 ): Promise<Json> {
   const { server } = splitToolId(id);
+  // guard: sampling-module
   if (name !== "sample" || !isObject(params)) {
     throw new PmlError("SANDBOX_DENIED", "Cannot make this request: the call has no such right");
   }

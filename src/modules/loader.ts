@@ -93,6 +93,7 @@ export class Loader {
     const draft = source.kind === "file" ? source.draft : undefined;
     const identified = draft ??
       this.#options.files.identify(source, this.#options.moduleBytes());
+    // guard: identify
     assertIntegrity(name, { approved, atHand: identified.integrity });
     const key = `${name} ${identified.integrity}`;
     const known = this.#modules.get(key) ?? this.#describe(source, identified);
@@ -100,6 +101,7 @@ export class Loader {
     // A failure is not remembered, so the next call tries again.
     known.catch(() => this.#modules.delete(key));
     const module = await known;
+    // guard: promised
     if (promised !== undefined) assertPromised(module.meta, promised);
     return module;
   }

@@ -319,6 +319,7 @@ async function answer(
     readonly onLog: (entry: LogEntry) => void;
   },
 ): Promise<ToolResult> {
+  // guard: late-child
   call.assertCurrent?.();
   try {
     const { signal, onProgress, arguments: args } = call;

@@ -103,6 +103,7 @@ export class SignedInServer implements Authorization {
     const { store, key } = this.#options;
     const stamp = store.stamp(key);
     this.#looked = performance.now();
+    // guard: sign-in-keyring-once
     if (stamp !== this.#stamp || performance.now() > this.#again) {
       this.#stamp = stamp;
       this.#again = Infinity;
@@ -125,6 +126,7 @@ export class SignedInServer implements Authorization {
     const { register } = this.#options;
     const secrets = secretsOf(kept);
     // The last ones may still stand in an answer.
+    // guard: sign-in-redactor
     register(secrets, this.#over.filter((each) => !secrets.includes(each)));
     this.#over = this.#secrets;
     this.#secrets = secrets;
@@ -156,6 +158,7 @@ export class SignedInServer implements Authorization {
       if ((await store.read(key))?.accessToken === spent) await refresh(this.server, spent);
     });
     // A process that was killed may have kept what came, and not have touched the file.
+    // guard: sign-in-keyring-killed
     this.#stamp = undefined;
   }
 
@@ -178,6 +181,7 @@ export class SignedInServer implements Authorization {
     const recent = this.#steps.filter(({ at }) => performance.now() - at < STEPS_MS);
     const isKnown = recent.some((step) => missing.every((scope) => step.wanted.includes(scope)));
     const isGranted = asked.length > 0 && missing.length === 0;
+    // guard: sign-in-steps
     if (isGranted || !isKnown && recent.length >= STEPS) {
       const why = isGranted ? "scopes that it was given" : "ever more scopes";
       const name = quoted(this.server.name);

@@ -47,6 +47,7 @@ export async function discover(
     if (found?.issuer === undefined) return undefined;
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} has no metadata of OAuth`);
   }
+  // guard: sign-in-pkce
   if (!as.code_challenge_methods_supported?.includes("S256")) {
     throw protocol.error("UPSTREAM_PROTOCOL", `${quoted(issuer)} does not support PKCE with S256`);
   }
@@ -80,6 +81,7 @@ async function resourceOf(
   const { origin, pathname } = new URL(protocol.server.url);
   const told = challenged(challenge, "resource_metadata");
   const at = told === undefined ? undefined : URL.parse(told);
+  // guard: sign-in-metadata-origin
   if (at !== undefined && at?.origin !== origin) {
     throw protocol.error("PERMISSION_DENIED", `its metadata are at ${quoted(told ?? "")}`);
   }
@@ -90,6 +92,7 @@ async function resourceOf(
   const { resource, authorization_servers: servers, scopes_supported: scopes } = said.json;
   const own = URL.parse(textOf(resource));
   const folder = own?.pathname.replace(/\/?$/, "/") ?? "";
+  // guard: sign-in-resource
   if (own?.origin !== origin || !`${pathname}/`.startsWith(folder)) {
     const why = `its metadata are those of ${quoted(textOf(resource))}`;
     throw protocol.error("UPSTREAM_PROTOCOL", why);

@@ -101,11 +101,13 @@ export class Protocol {
     const url = URL.parse(as.authorization_endpoint ?? "");
     const isOpen = url?.protocol === "https:" ||
       url?.protocol === "http:" && this.#isHere && isLoopback(url.hostname);
+    // guard: login-page
     if (url === null || !isOpen || url.username + url.password !== "") {
       throw this.error("UPSTREAM_PROTOCOL", "it names no page to sign in at that uses https");
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const isNamed = this.#namedFor(url.href).has(url.host) || this.server.named.has(url.hostname);
+    // guard: sign-in-private-page
     if (!isNamed && (isLoopback(host) || isLiteral(url.hostname) && await isPrivate(host))) {
       throw this.error("PERMISSION_DENIED", `it leads the browser to ${quoted(url.host)}`);
     }
@@ -160,6 +162,7 @@ export class Protocol {
   /** What lies on this machine may lead to what lies on this machine. */
   #namedFor(url: string): ReadonlySet<string> {
     const { hostname = "", host = "" } = URL.parse(url) ?? {};
+    // guard: sign-in-private
     return this.#isHere && isLoopback(hostname) ? new Set([host]) : this.server.named;
   }
 }

@@ -23,10 +23,12 @@ export function tokensOf(
   before: Pick<Kept, "refreshToken" | "scopes">,
 ): Tokens {
   const { access_token, refresh_token, scope, expires_in, token_type } = answer;
+  // guard: sign-in-token
   if (token_type !== "bearer" || !SENDABLE.test(access_token)) {
     throw protocol.error("UPSTREAM_PROTOCOL", "it gave a token that is no bearer token");
   }
   const since = Date.now();
+  // guard: sign-in-life
   return {
     accessToken: access_token,
     refreshToken: refresh_token ?? before.refreshToken,

@@ -107,6 +107,7 @@ export async function refreshSignIn(
 ): Promise<void> {
   await store.locked(key, async () => {
     const kept = await store.read(key);
+    // guard: sign-in-queue
     if (kept?.refreshToken === undefined || kept.accessToken !== spent) return;
     const { server: name, url, issuer, client, resource, refreshToken } = kept;
     const server = { name, url, named: new Set(named), certificates };

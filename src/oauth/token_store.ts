@@ -226,6 +226,7 @@ export class FileTokenStore implements TokenStore {
     const isIn = (isThere || isAttended) && isSecret &&
       await this.#options.keyring?.set(this.#nameOf(key), JSON.stringify(kept));
     const isRenewed = refreshToken !== undefined;
+    // guard: sign-in-keyring
     await writePrivate(
       this.#at(key),
       isIn ? { ...open, client: known, isRenewed } : kept,
@@ -236,6 +237,7 @@ export class FileTokenStore implements TokenStore {
   async remove(key: string): Promise<void> {
     const at = this.#at(key);
     // A locked keyring may have it still, though the file says nothing of it.
+    // guard: sign-in-keyring-out
     await this.#forget(key, this.look(key)?.isRenewed === undefined);
     await repeated(() => Deno.remove(at)).then(() => syncName(at)).catch(unlessGone);
   }

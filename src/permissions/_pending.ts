@@ -134,6 +134,7 @@ export class PendingFiles {
    */
   async refuse(id: string): Promise<boolean> {
     const waited = await succeeded(repeated(() => Deno.remove(this.#path("pending", id))));
+    // guard: approval-refused
     return await this.#removed(id) || waited;
   }
 
@@ -164,11 +165,13 @@ export class PendingFiles {
   ): T | undefined {
     const { warn, now } = this.#options;
     const kept = readPrivate(this.#path(state, id), { warn, parse });
+    // guard: waiting-age
     return kept && kept.asked <= now() && now() < kept.expires ? kept : undefined;
   }
 
   /** Returns the path of a file. The id is checked because it comes from a command line. */
   #path(state: ApprovalState, id: string): string {
+    // guard: approval-name
     if (!/^[0-9a-f]{64}$/.test(id)) throw stale(id);
     return join(this.#home, state, `${id}.json`);
   }
@@ -177,6 +180,7 @@ export class PendingFiles {
 /** Parses an approval. PML wrote the file, so only its digest is compared with its name. */
 function parsed(json: unknown, id: string): PendingApproval {
   const kept = json as Omit<PendingApproval, "id" | "text">;
+  // guard: waiting-approval
   if (digestOf(kept.subjects) !== id) throw new TypeError("its name stands for another call");
   return { ...kept, id, text: fullText(kept.subjects, kept.differing) };
 }

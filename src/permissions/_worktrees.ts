@@ -25,6 +25,7 @@ export async function takeOver(
     if (!same?.hashes.includes(hash)) continue;
     await store.trust({ ...same, path, hash });
     // It may have been taken back meanwhile.
+    // guard: worktree-taken-over
     if (store.record(other)?.hashes.includes(hash)) return true;
     await store.revoke(path);
   }
@@ -81,6 +82,7 @@ async function checkoutAt(root: string): Promise<Checkout | undefined> {
     const common = await pathIn(join(place, "commondir"));
     const isKnown = await pathIn(join(place, "gitdir")) === git &&
       dirname(place) === join(common, "worktrees");
+    // guard: worktree-claimed
     return isKnown ? { root, common } : undefined;
   });
 }

@@ -157,6 +157,7 @@ export class Approvals {
    */
   settle({ handle, reply }: Answer, digest: string): AnswerMeaning {
     const asked = this.#take(handle);
+    // guard: digest
     if (asked?.digest !== digest || asked.question.terminalOnly) return undefined;
     const isTooSoon = this.#now() - (asked.shownAt ?? asked.at) < SOONEST_ANSWER;
     switch (reply) {
@@ -174,6 +175,7 @@ export class Approvals {
   async said(answer: Answer | undefined, digest: string): Promise<AnswerMeaning | "terminal"> {
     const claim = answer && this.#open.get(answer.handle)?.claim;
     const settled = answer && this.settle(answer, digest);
+    // guard: sealed-once
     if (settled !== undefined) await claim?.();
     const open = settled === undefined || settled === "no-channel";
     return open && await this.#files.take(digest) ? "terminal" : settled;
@@ -259,6 +261,7 @@ export class Approvals {
 
   #drop(handle: string): OpenQuestion | undefined {
     const asked = this.#open.get(handle);
+    // guard: handle-once
     this.#open.delete(handle);
     this.#size -= asked?.size ?? 0;
     return asked;
@@ -267,6 +270,7 @@ export class Approvals {
   #take(handle: string): OpenQuestion | undefined {
     const asked = this.#drop(handle);
     const age = this.#now() - (asked?.at ?? Infinity);
+    // guard: handle-age
     return age >= 0 && age < this.#ttl ? asked : undefined;
   }
 }

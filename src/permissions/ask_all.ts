@@ -76,6 +76,7 @@ export async function askForAll(
     });
     if (opens.length === 0) break;
     const before = options.read();
+    // guard: ask-all-yes
     await askPerson(opens, options);
     // What changed while the person read was not shown.
     const isSame = options.read() === before;
@@ -128,12 +129,15 @@ function isCovered(
   { said, read }: { readonly said: Said | undefined; readonly read: () => object },
 ): boolean {
   const before = said?.shown.get(call.callId);
+  // guard: ask-all-read
   if (unapproved !== undefined || before === undefined || said?.read !== read()) return false;
   if (before.unapproved !== undefined) {
     // The question about a server did not show the texts of its tools.
+    // guard: ask-all-look
     return before.unapproved.isLook !== true && subject.definitionLines === undefined;
   }
   // An approval that was in the same question may have brought other rules, which judged again.
+  // guard: ask-all-same
   return digestOf([{ ...before.subject, rules: subject.rules }]) === digestOf([subject]);
 }
 

@@ -87,6 +87,7 @@ export function unasked(judge: Judge): Judge {
 
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
 export function refuse({ id, verdict }: Call): void {
+  // guard: refuse-rule
   if (verdict?.kind === "deny") throw denied(id, verdict);
 }
 

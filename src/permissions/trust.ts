@@ -115,6 +115,7 @@ export class TrustStore {
     path: string,
     { from, to }: { readonly from: string; readonly to: readonly string[] },
   ): Promise<void> {
+    // guard: trust-moves
     await this.#change(
       path,
       (record) => record?.hashes.includes(from) ? { ...record, hashes: to } : record,

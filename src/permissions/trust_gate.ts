@@ -68,6 +68,7 @@ export function trustGate(options: TrustGateOptions): PassGate {
         call = rest;
       }
       // The approval may have brought another server with this name, and other rules.
+      // guard: trust-again
       call = await again(call);
     }
     throw restless(first);

@@ -129,11 +129,13 @@ export class WorkspaceTrust {
 
 async function mustBe(shown: ShownFile, again: TrustQuestion["again"]): Promise<void> {
   const cannot = `Cannot trust ${quoted(shown.path, 400)}`;
+  // guard: trusted-link
   if (shown.linked) {
     throw new PmlError("WORKSPACE_UNTRUSTED", `${cannot}: it is a link`, {
       hint: "Replace the link by the file itself",
     });
   }
+  // guard: changed-meanwhile
   if (JSON.stringify(await again()) !== JSON.stringify(shown)) {
     throw new PmlError("APPROVAL_STALE", `${cannot}: it was changed meanwhile`, {
       hint: "Try again, and see what is there now",

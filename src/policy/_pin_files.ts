@@ -103,6 +103,7 @@ export class PinFiles {
   definition(hash: string): ToolDefinition | undefined {
     const parse = (json: unknown) => {
       const definition = json as ToolDefinition; // its hash is compared, so it is what was kept
+      // guard: kept-definition
       if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;
     };
@@ -115,6 +116,7 @@ export class PinFiles {
     const { folder } = this.#options;
     const lock = textIn(this.path, LOCK_MAX);
     const home = textIn(this.#home);
+    // guard: pins-unreadable
     return {
       lock: lock === undefined ? {} : parseLock(lock, this.path),
       // If it cannot be read, what changed must not look like something new.

@@ -34,6 +34,7 @@ export function staleServer(identity: ServerIdentity, { lock, home }: PinState):
   if (lines.length > 0 && approved !== undefined) {
     return { code: "APPROVAL_STALE", facts: [...lines, ...facts] };
   }
+  // guard: lock-approves-nothing
   if (origin === "registry" && (approved === undefined || locked === undefined)) {
     const gone = approved === undefined
       ? []

@@ -48,6 +48,7 @@ export function alwaysIn(options: AlwaysOptions): Always {
       const judgeOf = (rules: Rules) => makeJudge(rules, { known, workspace, variablesOf });
       // No rule of the person overrides what a company wants asked.
       const company = narrowing?.company?.judge(() => ALLOWED, judgeOf);
+      // guard: company-always
       if (company?.(id, args).kind === "ask") return undefined;
       const wanted = { rule, id, args, source: policy.rulesFile };
       return alwaysWins(rules, { ...wanted, known, workspace, variablesOf }) ? rule : undefined;

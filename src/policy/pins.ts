@@ -149,6 +149,7 @@ export class Pins {
     const state = await this.state();
     if (this.#passed.has(identity)) return undefined;
     const stale = staleServer(identity, state);
+    // guard: server-pins
     if (stale !== undefined) return this.#unapproved(stale, { identity, of: identity, isWanted });
     this.#passed.add(identity);
     return undefined;
@@ -170,6 +171,7 @@ export class Pins {
       definition: async (hash) => await this.#files.definition(hash),
       first: this.#otherFirst(pin),
     });
+    // guard: definition-pins
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
     this.#passed.add(definition);

@@ -209,6 +209,7 @@ export class Policy {
   /** Settles if the trust was given, or taken back, by another process. */
   async #lookAtTrust(): Promise<void> {
     const { trusted } = await this.trust.stateOf(await this.#shown());
+    // guard: trust-revoked
     if (trusted !== this.#now.trust.trusted) await this.settle();
   }
 
@@ -316,6 +317,7 @@ export class Policy {
     if (own.kind !== "deno") return true;
     const integrity = this.#integrityOf(own);
     // Code that cannot be read cannot run. Loading it reports the error.
+    // guard: module-approved
     return integrity === undefined || integrity === trust.approved.get(server);
   }
 

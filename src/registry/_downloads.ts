@@ -88,6 +88,7 @@ export class Downloads {
       const bytes = await place.ask((source) => source.code(manifest, { signal, onProgress }));
       const integrity = integrityOf(bytes);
       const { fqdn, version, integrity: wanted } = manifest;
+      // guard: registry-code
       if (integrity !== wanted) {
         const what = `${quoted(fqdn)} ${version} from ${quoted(place.source.url, 200)}`;
         const why = `its code is ${integrity}, and its entry says ${wanted}`;

@@ -57,6 +57,7 @@ export class Cache {
   /** Returns the code with a hash; undefined if it is missing or damaged. */
   code(integrity: string): Uint8Array | undefined {
     const bytes = this.#read(codeName(integrity));
+    // guard: cached-code
     return bytes && integrityOf(bytes) === integrity ? bytes : undefined;
   }
 
@@ -86,6 +87,7 @@ export class Cache {
     const bytes = this.#read(fileName(kind, key));
     const body = bytes?.subarray(HASH_LENGTH);
     const hash = new TextDecoder().decode(bytes?.subarray(0, HASH_LENGTH));
+    // guard: cached-entry
     return body && sha256(body) === hash ? JSON.parse(new TextDecoder().decode(body)) : undefined;
   }
 
@@ -98,6 +100,7 @@ export class Cache {
 
   #read(name: string): Uint8Array | undefined {
     try {
+      // guard: cache-folder
       return this.#isOurs() ? plainBytes(join(this.#folder, name)) : undefined;
     } catch {
       // If the file is missing or unreadable, the value is downloaded again.

@@ -128,6 +128,7 @@ export class RegistryClient {
       const location = response.headers.get("location");
       const to = location === null ? null : URL.parse(location, url);
       const isSame = to?.origin === origin && to.username === "" && to.password === "";
+      // guard: registry-redirect
       if (to === null || !isSame) throw this.bad("it redirects to another place");
       if (hops === REDIRECTS) throw this.bad(`it redirects more than ${REDIRECTS} times`);
       url = to.href;

@@ -286,6 +286,7 @@ export class Folder implements RegistryStore {
 }
 
 function regular(path: string, info: Deno.FileInfo): Deno.FileInfo {
+  // guard: served-link
   if (info.isFile) return info;
   throw broken(info.isSymlink ? "it is a link" : `${quoted(path)} is no regular file`);
 }

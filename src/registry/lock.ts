@@ -76,6 +76,7 @@ export function parseLock(text: string, file: string): LockEntries {
   }
   const whole = jsonOf(text, file);
   const twin = duplicateKey(text);
+  // guard: lock-twin
   if (twin !== undefined) throw read.wrong(twin, "the key a second time", "each key once");
   const { version, servers } = read.members("", whole, ["version", "servers"]);
   if (version !== 1) throw read.wrong("version", version, "1");
@@ -89,6 +90,7 @@ export function parsePinned(
 ): LockEntries {
   const read = readerOf(file);
   const { path, servers } = objectOf(jsonOf(text, file));
+  // guard: pins-of-workspace
   if (path !== folder) throw read.wrong("path", path, folder);
   return parseEntries(servers, read);
 }

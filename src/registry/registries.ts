@@ -240,6 +240,7 @@ export class Registries {
     { fqdn, kept }: { readonly fqdn: Fqdn; readonly kept: KeptEntry },
   ): Found {
     const { at, gone, issued, newest } = kept;
+    // guard: signature-older
     return {
       ...place.read(fqdn, kept),
       source: place.source.url,

@@ -102,6 +102,7 @@ export class HttpRequest {
       // Only the older revisions keep what was not heard, and only where they said so.
       tries = this.#last === before ? tries + 1 : 1;
       const { options, session } = this.#way;
+      // guard: stream-resumes
       if (session.version === undefined || this.#last === undefined || tries > RESUMES) {
         throw unreached(options, "it ended the stream before it answered");
       }

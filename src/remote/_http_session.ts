@@ -187,6 +187,7 @@ export class HttpSession {
 /** Returns the last place in a stream after an event; undefined if there is none to go back to. */
 export function placeAfter({ id }: StreamEvent, before: string | undefined): string | undefined {
   if (id === undefined) return before;
+  // guard: stream-place
   return PLACE.test(id) ? id : undefined;
 }
 

@@ -57,6 +57,7 @@ export class GuardedFetch implements Disposable {
   /** Sends a request. */
   readonly fetch: Fetch = async (url, options) => {
     const refusal = this.#options.forbidden?.(`${url}`);
+    // guard: company-fetch
     if (refusal !== undefined) throw refusal;
     const target = await this.#through(targetOf(url, options.named));
     await admit(target);
@@ -192,6 +193,7 @@ function targetOf(text: string, named: ReadonlySet<string>): Target {
 /** An IP address is not resolved, and a name that goes to a proxy is not, so they are checked here. */
 async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
   if (isNamed) return;
+  // guard: proxy-addresses
   if (isLiteral(url.hostname) ? await isPrivate(host) : proxy && LOCAL_NAME.test(host)) {
     throw refused(host, PRIVATE);
   }

@@ -30,6 +30,7 @@ export async function isDirect(
   { except }: Proxy,
   { host, url }: { readonly host: string; readonly url: URL },
 ): Promise<boolean> {
+  // guard: proxy-loopback
   if (isLoopback(host)) return true;
   for (const said of except.map((each) => each.toLowerCase())) {
     const is = said.includes("/")

@@ -96,6 +96,7 @@ export class SseWire implements Wire {
     try {
       await unlessAborted(this.#ready, signal);
       const response = await session.fetch("POST", { message, signal });
+      // guard: sse-notice
       if (!isRequest) endSoon();
       if (response.ok) return await leave(response);
       const error = await session.refused(response);
@@ -150,11 +151,13 @@ export class SseWire implements Wire {
 
   /** Takes the address for messages. Throws if it is of another origin: no key may go there. */
   #begin(data: Uint8Array): void {
+    // guard: sse-first-address
     if (this.#isFound) return;
     this.#isFound = true;
     const { name, url, requestUrl = url } = this.#options;
     const text = new TextDecoder().decode(data.subarray(0, ADDRESS_BYTES + 1));
     const to = data.length > ADDRESS_BYTES ? null : URL.parse(text, requestUrl);
+    // guard: sse-origin
     if (to === null || to.username + to.password !== "" || to.origin !== new URL(url).origin) {
       const where = quoted(to?.origin ?? "no valid address", 200);
       const why = `it wants messages sent to ${where}, which is not its own origin`;

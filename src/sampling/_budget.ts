@@ -50,6 +50,7 @@ export class Budget {
   /** Counts a request. Throws OVERLOADED if the last minute had too many. */
   async begin({ requestsPerMinute: most }: SamplingSettings): Promise<void> {
     await this.#change((kept) => {
+      // guard: sampling-minute
       if (kept.recent.length >= most) {
         const why = `${most} requests were made in the last minute`;
         throw capped(why, "requests_per_minute", "wait a minute");
@@ -67,11 +68,13 @@ export class Budget {
     const tokens = most.input + most.output;
     const money = moneyOf(most, settings);
     await this.#change((kept) => {
+      // guard: sampling-day
       if (kept.tokens + tokens > tokensPerDay) {
         const why = `${kept.tokens} of ${tokensPerDay} tokens of today are used, and this may ` +
           `take ${tokens}`;
         throw capped(why, "tokens_per_day", MIDNIGHT);
       }
+      // guard: sampling-money
       if (kept.money + money > moneyPerDay) {
         const why = `${shownMoney(kept.money)} of ${shownMoney(moneyPerDay)} of today is spent, ` +
           `and this may cost ${shownMoney(money)}`;

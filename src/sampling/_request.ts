@@ -108,6 +108,7 @@ export function fits(
   };
   return (id) => {
     // The person's list is the bound, whatever a server asks for.
+    // guard: sampling-bound
     if (!allowed.some((pattern) => matches(pattern, id))) return false;
     return [id, wireName(id), splitToolId(id).tool].some(isWanted);
   };

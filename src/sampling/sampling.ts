@@ -132,8 +132,10 @@ export class Sampling {
       if (said instanceof PmlError) return stopped(messages, turn.model, said.message);
       const uses = said.content.filter(({ type }) => type === "tool_use");
       if (tools.length === 0 || uses.length === 0) return resultOf(said);
+      // guard: sampling-tokens
       left -= said.usage?.output ?? estimateOf(said.content);
       messages.push({ role: "assistant", content: said.content });
+      // guard: sampling-turns
       if (count === maxTurns) return stopped(messages, said.model, capOf(count));
       if (left <= 0) {
         const why = `it used ${settings.maxTokens} tokens (sampling.max_tokens)`;
@@ -154,9 +156,11 @@ export class Sampling {
   async #ask(turn: Turn, asking: Answering & { readonly count: number }): Promise<Answer> {
     const { settings, key, signal, onProgress, onAsked, count } = asking;
     const { fetch, withoutSecrets } = this.#options;
+    // guard: late-turn
     asking.assertCurrent();
     const host = hostOf(settings);
     const most = { input: estimateOf(turn), output: turn.maxTokens };
+    // guard: sampling-reserved
     await this.#budget.reserve(most, settings);
     const since = performance.now();
     let told = -Infinity;
@@ -249,6 +253,7 @@ async function used(
 ): Promise<Block> {
   const tool = tools.find(({ name }) => name === use.name);
   if (tool === undefined) return failed(use, "You have no tool of this name");
+  // guard: sampling-arguments
   if (use[BAD_INPUT] !== undefined) return failed(use, "The arguments are no JSON object");
   try {
     // Each member was checked, or parsed from JSON.
@@ -257,6 +262,7 @@ async function used(
   } catch (error) {
     signal.throwIfAborted();
     const { code, message, hint } = asPmlError(error);
+    // guard: sampling-person
     if (code === "APPROVAL_REQUIRED") throw error;
     return failed(use, `${code}: ${message}${hint === undefined ? "" : `. ${hint}`}`);
   }
@@ -281,6 +287,7 @@ function toolResult(
     if (block.type === "image") {
       const { length } = textOf(block.data);
       if (length > room.pictures) return { type: "text", text: "(a picture that is too large)" };
+      // guard: sampling-pictures
       room.pictures -= length;
       return block;
     }

@@ -50,6 +50,7 @@ export class Requests {
     const stop = new AbortController();
     this.#open.set(id, { call, stop });
     const answered = async () => {
+      // guard: request-right
       if (handler === undefined) throw refused();
       const said = plainJson(json, "the request");
       const [name, args = null] = listOf(said);

@@ -96,6 +96,7 @@ export class Outgoing {
       const piece = this.#next();
       const since = performance.now();
       this.#watch(since + this.#options.unreadMs);
+      // guard: written-memory
       await output.write(piece).catch(onGone);
       this.#due = Infinity;
       this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
@@ -125,6 +126,7 @@ export class Outgoing {
     const most = from + this.#most;
     let end = byteOffset;
     for (const { bytes } of this.#queue) {
+      // guard: memory-one
       if (bytes.buffer !== buffer || bytes.byteOffset !== end || end >= most) break;
       end += bytes.length;
       this.#going++;

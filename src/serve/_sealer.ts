@@ -20,6 +20,7 @@ export class Sealer {
     const { subtle } = crypto;
     const about = { hash: "SHA-256", salt: new Uint8Array(), info: UTF_8.encode(purpose) };
     const kind = { name: AES, length: 256 };
+    // guard: sealed-key
     this.#key = subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]).then((key) =>
       subtle.deriveKey({ name: "HKDF", ...about }, key, kind, false, ["encrypt", "decrypt"])
     );

@@ -50,7 +50,9 @@ export class UsedAnswers {
     const path = join(this.#folder, name);
     const bytes = new TextEncoder().encode(this.#by);
     try {
+      // guard: sealed-seen
       if (this.#seen.has(name)) throw new Deno.errors.AlreadyExists();
+      // guard: sealed-exclusive
       await writeWhole(path, { bytes, mode: 0o600, over: "nothing" });
       this.#seen.add(name);
     } catch (error) {

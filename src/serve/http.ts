@@ -191,10 +191,12 @@ class Door {
     if (accepted === "neither" || accepted === "json" && method === "GET") {
       return this.#refuse(406, `it accepts neither ${JSON_TYPE} nor ${EVENTS_TYPE}`);
     }
+    // guard: token-share
     if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
       return this.#refuse(503, "too many others with its token are open");
     }
     // Whoever went while the identity was opened would be counted for ever.
+    // guard: token-left
     if (signal.aborted) return new Response();
     face.open++;
     this.#kept++;

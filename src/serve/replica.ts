@@ -115,6 +115,7 @@ export class Replica {
         const question = opened as unknown as SentQuestion & Once; // it was sealed here, see above
         const left = question.expires - Date.now();
         // Nobody knows this handle, so the person is asked again. A clock may have gone back.
+        // guard: sealed-late
         if (left <= 0 || left > this.#options.ttl() + SKEW_MS) return crypto.randomUUID();
         return (await questions()).takeBack(question, () => this.#used.use(question));
       },
@@ -218,6 +219,7 @@ export class Replica {
       this.#seen.delete(other);
     }
     // Without a time it is none.
+    // guard: passed-on-once
     if (!(Math.abs(Date.now() - at) <= SKEW_MS) || this.#seen.has(nonce)) return false;
     this.#seen.set(nonce, now + 2 * SKEW_MS);
     return true;
@@ -267,7 +269,9 @@ async function* events(parts: AsyncGenerator<unknown>, body: unknown): AsyncGene
   try {
     for await (const part of parts) {
       text += part;
+      // guard: passed-on-whole
       if (!text.endsWith("\n\n")) continue;
+      // guard: passed-on-answered
       removeAnswered(left, text);
       yield utf8.encode(text);
       text = "";

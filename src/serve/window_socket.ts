@@ -80,6 +80,7 @@ async function isServed(path: string): Promise<boolean> {
 /** Connects to a socket of this person; undefined if nobody listens there. */
 export async function connected(path: string): Promise<Duplex | undefined> {
   if (!HAS_SOCKETS) return await (await import("./window_pipe.ts")).connectedToPipe(path);
+  // guard: window-socket
   if (!isOwn(path)) return undefined;
   // Its end is told otherwise.
   const socket = connect(path).on("error", () => {});

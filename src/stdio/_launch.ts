@@ -199,6 +199,7 @@ export class Launch {
       tell: (message) => starts.tell(name, message),
       version: await packages?.versionOf(definition),
     });
+    // guard: package-check
     await packages?.check(definition, present.installed);
     return present;
   }

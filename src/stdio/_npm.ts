@@ -69,10 +69,12 @@ export const npm: Installer = {
       const { resolved, integrity, inBundle } = said;
       // A package that came in the archive of another is covered by that archive's hash.
       if (inBundle === true && resolved === undefined) continue;
+      // guard: npm-origin
       if (!isOf(registries, resolved)) {
         const from = quoted(String(resolved ?? "nowhere"), 300);
         return `${quoted(path, 200)} comes from ${from}, which is not one of your registries`;
       }
+      // guard: npm-hash
       if (typeof integrity !== "string") return `${quoted(path, 200)} comes without a hash`;
     }
     return undefined;

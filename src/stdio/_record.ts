@@ -83,5 +83,6 @@ function isInstalled(said: unknown): said is InstallRecord {
   const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>
     typeof said[key] === "string"
   );
+  // guard: record-file
   return isText && !isAbsolute(String(file)) && !String(file).split(/[\\/]/).includes("..");
 }

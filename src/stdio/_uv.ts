@@ -108,6 +108,7 @@ function listedIn(text: string): ReadonlyMap<string, string> {
     const hashes = rest.split("--hash=").slice(1).map((hash) => hash.trim());
     const isStrong = hashes.length > 0 &&
       hashes.every((hash) => /^sha256:[0-9a-f]{64}$/.test(hash));
+    // guard: uv-content
     return isStrong ? [[idOf({ whose, version }), hashes.toSorted().join(" ")]] : [];
   }));
 }

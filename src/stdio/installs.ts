@@ -167,6 +167,7 @@ export class Installs {
     { folder, ...wanting }: InstallRequest & { readonly folder: string },
   ): Promise<PresentPackage> {
     const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    // guard: tree
     if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
     const { file, version } = known;
     this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
@@ -189,6 +190,7 @@ export class Installs {
     const { environment, closing, groups } = this.#options;
     using _ = lockFolder(folder);
     const known = recordOf(folder);
+    // guard: scripts-shown
     if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
       const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
       throw new PmlError("APPROVAL_STALE", message, {

@@ -106,6 +106,7 @@ async function checkAll(
   const found = await Promise.all(begun);
   for (const [at, { error }] of found.entries()) {
     const { task } = calls[at]?.step ?? {};
+    // guard: plan-judged
     if (error !== undefined && task !== undefined) problems.push({ task: task.id, error });
   }
   return calls.filter((_, at) => found[at]?.isSeen === false);

@@ -100,6 +100,7 @@ export class PlanRun {
 
   async #ran(task: Task): Promise<TaskState> {
     const { kept, run, known } = this.#options;
+    // guard: plan-done
     if (kept.outputs.has(task.id)) return { state: "done", isEarlier: true };
     const stop = this.#stopOf(task);
     if (stop !== undefined) return stop;
@@ -135,6 +136,7 @@ export class PlanRun {
   async #each(task: Task, steps: readonly Step[]): Promise<TaskState> {
     const { kept, results, known } = this.#options;
     this.#total += steps.length - 1;
+    // guard: plan-elements
     if (this.#total > known.most) throw tooManyTasks(this.#total, known.most);
     const failures = await Promise.all(steps.map(async (step) => {
       const failure = await this.#step(step);
@@ -158,6 +160,7 @@ export class PlanRun {
   async #step(step: Step): Promise<JsonObject | undefined> {
     const { kept, results, run, answers, idOf, onProgress } = this.#options;
     const key = keyOf(step);
+    // guard: plan-step-done
     if (kept.outputs.has(key)) return undefined;
     await this.#place();
     let isBegun = false;

@@ -69,6 +69,7 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
       return take(ref);
     } catch (error) {
       // What is there and cannot be taken is no answer to any condition.
+      // guard: when-too-large
       if (!(error instanceof Missing)) throw error;
       isMissing = true;
       return null;

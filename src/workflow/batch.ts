@@ -60,6 +60,7 @@ export async function runBatch(
       if (length > left) {
         throw tooLarge("the result", { why: `those of a batch have at most ${most} characters` });
       }
+      // guard: batch-size
       left -= length;
       return { id, tool, result };
     } catch (error) {

@@ -147,6 +147,7 @@ export class Capabilities {
         detail: { gone },
       });
     }
+    // guard: capability-stale
     if (lines.length === 0) return undefined;
     const over = this.#approved.get(id);
     return {
@@ -249,6 +250,7 @@ export class Capabilities {
     const { id, run: above = "", depth: around = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = limits();
     const depth = around + 1;
+    // guard: capability-depth
     if (depth > capabilityDepth) {
       throw tooMuch(id, `${capabilityDepth} capabilities wait for each other`, "capability_depth");
     }
@@ -265,6 +267,7 @@ export class Capabilities {
             runs.add(inner.run);
             this.#left.set(inner.run, left);
           }
+          // guard: capability-calls
           if (left.calls-- <= 0) {
             throw tooMuch(id, `it, and those that it calls, made ${calls} calls`, "code_calls");
           }

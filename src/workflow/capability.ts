@@ -98,6 +98,7 @@ export function parseCapability(value: unknown): Capability {
 export function exported(value: JsonObject): Capability {
   const { name: _, hash, ...form } = value;
   const capability = parseCapability(form);
+  // guard: capability-import
   if (hash === capabilityHash(capability)) return capability;
   throw new TypeError("its hash is another one");
 }

@@ -72,6 +72,7 @@ export function parametrized(
   const values = Object.entries(named) as [string, Json][];
   const names = new Map<string, string>();
   for (const [name, value] of values) {
+    // guard: capability-parameter
     if (!NAME.test(name) || name === "__proto__") throw wrong(name, "use letters, digits and _");
     const twin = names.get(canonical(value));
     if (twin !== undefined) throw wrong(name, `${quoted(twin)} has the same value`);

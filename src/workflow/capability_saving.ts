@@ -88,6 +88,7 @@ export class CapabilitySaving {
     const id = capabilityId(name);
     const { server } = splitToolId(id);
     const owner = this.#options.takenBy(server);
+    // guard: capability-name
     if (owner === undefined) return id;
     throw refused("NAME_CONFLICT", id, `${quoted(server)} is ${owner}`);
   }
@@ -124,6 +125,7 @@ export class CapabilitySaving {
     }
     const whole: Capability = { ...capability, toolsUsed };
     const around = capabilities.cycle(id, whole);
+    // guard: capability-cycle
     if (around !== undefined) {
       throw refused("BAD_ARGUMENTS", id, `it would call itself: ${around.join(" calls ")}`);
     }
@@ -176,6 +178,7 @@ export class CapabilitySaving {
     const { id, capability: { kind, parameters }, notes } = prepared;
     try {
       const review = await this.review(prepared, ran);
+      // guard: capability-ask
       await this.#options.ask(review, asking);
       await review.accept();
       return {

@@ -117,6 +117,7 @@ export class CapabilityStore {
     await this.#change((index) => {
       const hash = index.get(from);
       if (hash === undefined) throw noCapability(from, index);
+      // guard: capability-renamed
       if (hash !== over) throw refused("APPROVAL_STALE", from);
       if (to !== undefined && index.has(to)) throw refused("NAME_CONFLICT", to);
       index.delete(from);

@@ -75,6 +75,7 @@ export async function runCode(asked: CodeRun, { children, idOf }: CodeHouse): Pr
   const start: CodeStart = { code, args, consoleBytes: CONSOLE_MAX };
   try {
     const said = await children.use({ depth, signal }, (child) => {
+      // guard: late-capability
       asked.assertCurrent?.();
       return child.call({
         ...{ fn: "run", arguments: start as unknown as JsonObject, signal, graceMs: 0 },
@@ -138,6 +139,7 @@ class CodeCalls {
   #log(lines: readonly Json[]): void {
     for (const line of lines) {
       if (typeof line !== "string" || line.length > this.#room) continue;
+      // guard: code-console
       this.#room -= line.length + 1;
       this.#options.onLine?.(line);
     }

@@ -72,6 +72,7 @@ interface Draft {
 
 /** Makes a plan. Throws if the intent is too long or if no tool fits it. */
 export async function planOf(intent: string, options: IntentOptions): Promise<IntentPlan> {
+  // guard: intent-size
   if (intent.length > LONGEST) {
     throw new PmlError(
       "INPUT_TOO_LARGE",

@@ -81,5 +81,6 @@ async function mayRun(
     const known = Object.fromEntries(entries.filter(([name]) => !later.includes(name)));
     return await runs({ tool, arguments: known }, new Set(later));
   }));
+  // guard: intent-allowed
   return each.every(Boolean);
 }

@@ -200,6 +200,7 @@ function takeFrom(known: Known, at?: { item: Json; index: number }): Take {
     const part = partAt(whole, ref);
     // Values are shared here. A server gets a copy of each.
     taken += sizeOf(part);
+    // guard: plan-taken
     if (taken > mostTaken) throw tooLarge(mostTaken);
     return part;
   };

@@ -75,6 +75,7 @@ export class Plans {
       const given = request.plan ?? before?.plan;
       if (given === undefined) throw nothing();
       const plan = parsePlan(given, { most, params, isJudged: true });
+      // guard: plan-same
       if (before !== undefined) assertSame(plan, before);
       kept ??= results.begin(actor, plan.given);
       return await this.#judged(plan, { request, kept });

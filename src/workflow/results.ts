@@ -113,6 +113,7 @@ export class Results implements Disposable {
   /** Takes up a run again, of the same identity. Throws BAD_ARGUMENTS if that cannot be done. */
   resume(id: string, actor: string): KeptRun {
     const run = this.#runOf(id, actor);
+    // guard: plan-busy
     if (run.isBusy) {
       throw new PmlError("BAD_ARGUMENTS", `Cannot resume the run ${quoted(id)}: it is under way`, {
         hint: "Wait for its answer",
@@ -144,6 +145,7 @@ export class Results implements Disposable {
   #runOf(id: string, actor: string): KeptRun {
     this.#sweep();
     const run = this.#runs.get(id);
+    // guard: kept-identity
     if (run?.actor === actor) return run;
     const { keptMs } = this.#limits();
     throw new PmlError("BAD_ARGUMENTS", `Cannot find the run ${quoted(id)}: it is not kept`, {
@@ -159,6 +161,7 @@ export class Results implements Disposable {
     const own = [...this.#runs.values()].filter((run) => run.actor === actor);
     let left = this.#limits().keptBytes - size;
     for (const run of own) if (run.isBusy) left -= run.size;
+    // guard: kept-bytes
     if (left < 0) return false;
     for (const run of own.reverse()) {
       if (!run.isBusy && (left -= run.size) < 0) this.#runs.delete(run.id);

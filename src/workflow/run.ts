@@ -67,6 +67,7 @@ export class Run {
   /** Calls a tool. If the person must be asked, asks and waits for the answer. */
   async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
     const { callTool, calls, depth, id: run, onQuestion, ...options } = this.options;
+    // guard: code-calls
     if (++this.#calls > calls) throw tooMany(calls);
     const signal = asked.signal === undefined
       ? options.signal

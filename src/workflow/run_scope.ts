@@ -148,6 +148,7 @@ class Clock implements Disposable {
 
   /** Does not count the time of some work. */
   async held<T>(work: () => Promise<T>): Promise<T> {
+    // guard: code-asked-time
     if (this.#asking++ === 0) {
       clearTimeout(this.#timer);
       this.#left -= performance.now() - this.#since;

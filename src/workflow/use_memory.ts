@@ -163,6 +163,7 @@ export class UseMemory implements AsyncDisposable {
     const use = this.tools().get(id);
     const hash = typeof definition === "string" ? definition : this.#hash(definition);
     // A shape holds plain JSON alone.
+    // guard: memory-definition
     return use?.hash === hash ? use.shape as JsonObject | undefined : undefined;
   }
 

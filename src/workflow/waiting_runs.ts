@@ -20,6 +20,7 @@ export class WaitingRuns {
   async during<T>(run: string, ask: () => Promise<T>): Promise<T> {
     const open = this.#questions.get(run) ?? 0;
     const most = this.#most();
+    // guard: waiting-runs
     if (open === 0 && this.#questions.size >= most) {
       const message = `Cannot ask the person: ${most} runs wait for an answer already`;
       throw new PmlError("OVERLOADED", message, {

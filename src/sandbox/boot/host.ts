@@ -112,6 +112,7 @@ function serve(
   port.onmessage = ({ data: message }: MessageEvent<FromWorker>) => {
     if (message.kind !== "frame") return answers.take(message);
     const { type, id, json } = message;
+    // guard: request-number
     if (!FROM_WORKER.includes(type)) return;
     if (type === "tested") {
       afterLife(() => end(write, "crashed", "the module ended its own thread"));

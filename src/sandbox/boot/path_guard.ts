@@ -106,9 +106,11 @@ export class PathGuard {
   /** Throws if a path is not a regular file, or is another name of a protected file. */
   requireFile(path: string, info: Deno.FileInfo, attempt: PathAttempt): void {
     if (info.isDirectory) throw systemError("IsADirectory");
+    // guard: regular
     if (!info.isFile) {
       throw refusal("SANDBOX_DENIED", attempt, "it is neither a regular file nor a folder");
     }
+    // guard: twin
     if (this.#protected.isTwin(path, { info, access: attempt.access })) {
       throw refusal("PATH_PROTECTED", attempt, "it is another name of a protected file");
     }
@@ -162,6 +164,7 @@ export class PathGuard {
 
   #real(at: string, attempt: PathAttempt, folder = false): string {
     const real = this.#resolved(at, attempt);
+    // guard: links
     this.#admit(real, attempt, folder ? "folder" : "real");
     return real;
   }
@@ -199,9 +202,11 @@ export class PathGuard {
       }
       throw refusal("PATH_OUTSIDE_WORKSPACE", attempt, "it is outside the workspace");
     }
+    // guard: protected
     if (as !== "folder" && this.#protected.covers(path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, this.#whyProtected(path, attempt));
     }
+    // guard: repository
     if (as === "real" && this.#protected.coversRepository(path, attempt.access)) {
       throw refusal("PATH_PROTECTED", attempt, "git takes its folder for a repository");
     }
@@ -210,6 +215,7 @@ export class PathGuard {
 
 /** Throws for a journal of SQLite: one that was changed may have SQLite delete another file. */
 export function requireNoJournal({ path, info }: CheckedPath, attempt: PathAttempt): void {
+  // guard: journals
   if (info?.isDirectory || !/-journal$/i.test(path)) return;
   throw refusal("SANDBOX_DENIED", attempt, "it is a journal of SQLite");
 }

@@ -105,6 +105,7 @@ export class Programs {
 
   #runOf(program: unknown, args: unknown, options: unknown): ProgramRun {
     const { cwd = ".", stdin, env, timeoutMs, maxBytes } = Object(options);
+    // guard: program-folder
     return {
       ...this.#command(text(program, "the program"), list(args)),
       cwd: this.#folder(text(cwd, "cwd")),

@@ -30,6 +30,7 @@ export class Protected {
     this.#scope = scope;
     const home = foldPath(scope.home);
     const closed = [home, ...scope.protection.paths.map(foldPath)];
+    // guard: home
     this.#places = { look: [home], read: [home], write: closed };
     this.#names = {
       look: new NameList([]),

@@ -5,7 +5,9 @@
  */
 
 import { join } from "node:path";
-import type { Texts } from "./mutant.ts";
+
+/** Texts of files by their paths from the project's root. */
+export type Texts = ReadonlyMap<string, string>;
 
 /** How a command ended. */
 export interface Ran {
@@ -15,7 +17,6 @@ export interface Ran {
 }
 
 const SOURCES = /^(?:src|builtin|hub\/src)\/.*\.ts$/;
-const TESTS = /_test\.ts$/;
 
 /** A copy of the files of a project. Its folder goes when it is disposed. */
 export class Tree implements AsyncDisposable {
@@ -23,14 +24,12 @@ export class Tree implements AsyncDisposable {
   readonly folder: string;
   /** The files that a guard can be in. */
   readonly sources: Texts;
-  readonly tests: Texts;
 
   private constructor(folder: string, texts: Texts) {
-    const some = (is: (path: string) => boolean) =>
-      new Map([...texts].filter(([path]) => is(path)));
     this.folder = folder;
-    this.sources = some((path) => SOURCES.test(path) && !TESTS.test(path));
-    this.tests = some((path) => TESTS.test(path));
+    this.sources = new Map(
+      [...texts].filter(([path]) => SOURCES.test(path) && !path.endsWith("_test.ts")),
+    );
   }
 
   /** Copies the files that git knows, and those that it does not ignore, as they are now. */
@@ -38,7 +37,7 @@ export class Tree implements AsyncDisposable {
     const { output } = await run("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
       cwd: root,
     });
-    const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-mutate-" }));
+    const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "pml-guards-" }));
     const texts = new Map<string, string>();
     for (const path of output.split("\0").filter((name) => name !== "")) {
       const info = await Deno.lstat(join(root, path)).catch(() => undefined); // it may be removed
