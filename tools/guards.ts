@@ -1,6 +1,6 @@
 /**
- * `deno task guards`: takes one guard out at a time, in a copy of the project, and tells whether the
- * test that is named for it fails.
+ * `deno task guards`: takes one guard out at a time, in a copy of the project, and reports whether
+ * the test that is named for it fails.
  *
  *     deno task guards [--only NAME]... [--jobs N] [--json]
  *
@@ -31,7 +31,7 @@ export interface Tried {
 
 if (import.meta.main) Deno.exitCode = await guards(Deno.args);
 
-/** Tries what was asked for. Returns 1 if a test does not notice that its guard is missing. */
+/** Tries the chosen guards. Returns 1 if a test does not notice that its guard is missing. */
 async function guards(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
@@ -71,7 +71,7 @@ export async function allGuards(root: string): Promise<readonly Guard[]> {
   return all;
 }
 
-/** Takes guards out, as many at once as there are jobs, each job in a copy of its own. */
+/** Takes guards out, as many at once as there are jobs, each job in a separate copy. */
 export async function tryAll(guards: readonly Guard[], { root, tests, jobs, onTried = () => {} }: {
   readonly root: string;
   readonly tests: Readonly<Record<string, GuardTest>>;
@@ -116,7 +116,7 @@ async function withoutGuard(
   }
 }
 
-/** Bundles anew what runs in a sandbox child, if the file is a part of that. Returns why it cannot. */
+/** Bundles the programs of sandbox children again if the file is part of one. Returns why it cannot. */
 async function bundled(tree: Tree, path: string): Promise<string | undefined> {
   if (!/\/boot\/|^builtin\//.test(path)) return undefined;
   const { code, output } = await tree.deno(["run", "-A", "tools/assets.ts"], TEST_MS);

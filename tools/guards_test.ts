@@ -4,9 +4,9 @@ import { repoFile } from "../tests/kit/pml_command.ts";
 import { allGuards, lineOf, TESTS, tryAll } from "./guards.ts";
 import { guardsIn } from "./guards/guard.ts";
 
-const DOOR = `export function open(door: { readonly isLocked: boolean }): string {
+const BOX = `export function open(box: { readonly isLocked: boolean }): string {
   // guard: locked
-  if (door.isLocked) {
+  if (box.isLocked) {
     throw new Error("locked");
   }
   // guard: never
@@ -14,42 +14,42 @@ const DOOR = `export function open(door: { readonly isLocked: boolean }): string
   return "open";
 }
 
-export function isOpen(door: { readonly isLocked: boolean }): boolean {
+export function isOpen(box: { readonly isLocked: boolean }): boolean {
   // guard: is-open
-  return !door.isLocked &&
-    open(door) === "open";
+  return !box.isLocked &&
+    open(box) === "open";
 }
 `;
 const TEST = `import assert from "node:assert/strict";
-import { isOpen, open } from "../src/rooms/door.ts";
-Deno.test("open() refuses a locked door", () => {
+import { isOpen, open } from "../src/rooms/box.ts";
+Deno.test("open() refuses a locked box", () => {
   assert.equal(open({ isLocked: false }).length, 4);
   assert.throws(() => open({ isLocked: true }));
 });
-Deno.test("isOpen() returns whether a door is not locked", () => {
+Deno.test("isOpen() returns whether a box is not locked", () => {
   assert.equal(isOpen({ isLocked: false }), true);
 });
 `;
-const FILES = { "deno.json": "{}", "src/rooms/door.ts": DOOR, "tests/door_test.ts": TEST };
+const FILES = { "deno.json": "{}", "src/rooms/box.ts": BOX, "tests/box_test.ts": TEST };
 
 /** How many guards each run of the tests takes out. The next day has the next ones. */
 const GUARDS_A_RUN = 6;
 
-Deno.test("guardsIn() takes out a statement, or negates what is returned", () => {
-  const [locked, never, isOpen] = guardsIn("src/rooms/door.ts", DOOR);
+Deno.test("guardsIn() takes out a statement, or negates a returned condition", () => {
+  const [locked, never, isOpen] = guardsIn("src/rooms/box.ts", BOX);
   assert.deepEqual([locked?.name, locked?.line], ["locked", 2]);
-  assert.equal(locked?.without.includes("if (door.isLocked)"), false);
+  assert.equal(locked?.without.includes("if (box.isLocked)"), false);
   assert.match(locked?.without ?? "", /never.*\n {2}return "open";/s);
   assert.equal(never?.without.includes("1 > 2"), false);
   assert.match(
     isOpen?.without ?? "",
-    /return !\(!door.isLocked &&\n {4}open\(door\) === "open"\);/,
+    /return !\(!box.isLocked &&\n {4}open\(box\) === "open"\);/,
   );
 });
 
 Deno.test("guardsIn() refuses a mark above something that cannot be taken out", () => {
   const statements = [
-    "const door = 1;",
+    "const box = 1;",
     "if (a) {\n  b();\n} else {\n  c();\n}",
     "for (const a of b) c();",
     "// another comment\nb();",
@@ -60,7 +60,7 @@ Deno.test("guardsIn() refuses a mark above something that cannot be taken out", 
   assert.throws(() => guardsIn("a.ts", "// guard: two words\nb();\n"), /a\.ts:1: /);
 });
 
-Deno.test("tryAll() tells a test that fails without its guard from one that passes", async () => {
+Deno.test("tryAll() reports a test that passes without its guard", async () => {
   const root = await Deno.makeTempDir();
   try {
     for (const [path, text] of Object.entries(FILES)) {
@@ -69,10 +69,10 @@ Deno.test("tryAll() tells a test that fails without its guard from one that pass
     }
     await new Deno.Command("git", { args: ["init", "--quiet", root] }).output();
     const guards = await allGuards(root);
-    const test = "tests/door_test.ts";
+    const test = "tests/box_test.ts";
     const tests = {
-      locked: { test, title: "open() refuses a locked door" },
-      never: { test, title: "open() refuses a locked door" },
+      locked: { test, title: "open() refuses a locked box" },
+      never: { test, title: "open() refuses a locked box" },
       "is-open": { test, title: "isOpen() is no test" },
     };
     const [locked, never, isOpen] = await tryAll(guards, { root, tests, jobs: 2 });
@@ -80,9 +80,9 @@ Deno.test("tryAll() tells a test that fails without its guard from one that pass
     assert.match(never?.problem ?? "", /^it passes: /);
     assert.match(
       isOpen?.problem ?? "",
-      /^no test of tests\/door_test\.ts ran: isOpen\(\) is no test/,
+      /^no test of tests\/box_test\.ts ran: isOpen\(\) is no test/,
     );
-    assert.equal(await Deno.readTextFile(join(root, "src/rooms/door.ts")), DOOR);
+    assert.equal(await Deno.readTextFile(join(root, "src/rooms/box.ts")), BOX);
   } finally {
     await Deno.remove(root, { recursive: true });
   }

@@ -68,7 +68,7 @@ export async function serve(typed: Typed): Promise<number> {
     show(door, { typed, where: token.where });
     if (!signals.signal.aborted) await once(signals.signal, "abort");
     await faces.hush();
-    // guard: door-drain
+    // guard: http-drain
     await Promise.all([door, link, windows].map((one) => one?.drain(DRAIN_MS)));
   } catch (error) {
     return report(error, typed.json ? ["--json"] : []);
@@ -100,7 +100,7 @@ function addressOf(typed: Typed): Pick<HttpOptions, "host" | "port" | "tls" | "n
     if (URL.parse(origin)?.origin !== origin) throw refuse(`${quoted(origin)} is no origin`);
   }
   const isLocal = isLoopback(host);
-  // guard: door-remote
+  // guard: http-remote
   if (!isLocal && tls === undefined && !behindProxy) {
     const why = "others could read the token on the way";
     throw refuse(why, "Give --cert and --key, or --behind-proxy");

@@ -83,7 +83,7 @@ export class Tasks {
 
   /** Tells whether there is a task of this id. */
   has(own: string): boolean {
-    // guard: door-own-tasks
+    // guard: http-own-tasks
     return this.#all.get(own)?.client?.isModern === true;
   }
 

@@ -129,7 +129,7 @@ function bounded(
     if (++open > connections) {
       onRefused?.(503, `there are ${connections} connections`);
       const [first = socket] = quietest(quiet);
-      // guard: door-connections
+      // guard: http-connections
       first.destroy();
     }
     quiet.fresh.set(end, socket);
@@ -168,7 +168,7 @@ function inTurn(
       if (next === undefined) idle.set(end, socket);
       else answer(...next);
     });
-    // guard: door-turns
+    // guard: http-turns
     if (turns.push([request, response]) === 1) answer(request, response);
     else if (turns.length > MOST_AT_ONCE) socket.destroy();
   };
@@ -199,7 +199,7 @@ function refuseBroken(
   const [request] = busy.get(socket)?.[0] ?? [];
   // Who still reads the body of a request answers it. What breaks after the body is no part of it.
   const hasReader = request?.complete === false && request.listenerCount("error");
-  // guard: door-late-body
+  // guard: http-late-body
   if (hasReader) return void request.emit("error", error);
   const [status, why] = whyBroken(error, "it is no HTTP");
   if (!socket.writable || request) return void socket.destroy();
@@ -236,18 +236,18 @@ export function refusedSender(
 ): 400 | 403 | undefined {
   const { url = "", headers: { host = "", origin }, rawHeaders } = sender;
   const named = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host");
-  // guard: door-twice
+  // guard: http-twice
   if (named.length !== 1) return 400;
   // A target may name an authority, too: only one of them can be meant.
   const target = /^[a-z]+:\/\/([^/?#]*)/i.exec(url)?.[1];
   if (target !== undefined && target.toLowerCase() !== host.toLowerCase()) return 400;
   const isHost = hosts?.has(host.toLowerCase()) ?? isOfThisMachine(host);
-  // guard: door-host
+  // guard: http-host
   if (!isHost) return 403;
   // Two headers come as one value with a comma, which is no origin.
   if (origin === undefined || origins?.has(origin)) return undefined;
   const page = /^https?:\/\/([^/@]*)$/.exec(origin)?.[1];
-  // guard: door-origin
+  // guard: http-origin
   return page !== undefined && isOfThisMachine(page) ? undefined : 403;
 }
 

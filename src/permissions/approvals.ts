@@ -26,7 +26,7 @@ export interface ApprovalsOptions {
   /** Is called for files in the PML home that cannot be read. They approve nothing. */
   readonly warn: (message: string) => void;
   readonly now?: () => number;
-  /** Returns what the first question says at its end, once; undefined if there is nothing (yet). */
+  /** Returns a text for the end of the first question; undefined if there is none (yet). */
   readonly remark?: () => string | undefined;
   /** How long an approval can be given and used, in milliseconds. */
   readonly ttl: number;

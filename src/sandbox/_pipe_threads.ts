@@ -1,9 +1,9 @@
 /**
  * Starts programs so that waiting for their output does not use up the threads of Deno's runtime.
  *
- * On Windows, each pipe of a child that is read holds a thread of the runtime until something comes.
- * A runtime has four for each processor, and once all wait, nothing is read or written any more: no
- * file, no pipe, not even stdin. Each Worker has a runtime of its own.
+ * On Windows, reading from a child's pipe blocks a thread of the runtime until data arrives. A
+ * runtime has four such threads for each processor. Once all are blocked, nothing can be read or
+ * written: no file, no pipe, not even stdin. Each Worker has a separate runtime.
  *
  * @module
  */
@@ -29,7 +29,7 @@ export type Start = (file: string, options: Deno.CommandOptions) => PipedProcess
 /** The pipes of a child. */
 type Pipes = Pick<PipedProcess, "stdin" | "stdout" | "stderr">;
 
-/** What a Worker starts: a file, its options, and where it writes the process id or an error. */
+/** The program for a Worker to start, and the memory for its process id or an error. */
 interface Order {
   readonly id: number;
   readonly file: string;
@@ -37,7 +37,7 @@ interface Order {
   readonly answer: SharedArrayBuffer;
 }
 
-/** What a Worker sends of a child: first its pipes, at last its status. */
+/** A message of a Worker about a child: first its pipes, then its status. */
 type News =
   & { readonly id: number }
   & ({ readonly pipes: Pipes } | { readonly status: Deno.CommandStatus });
@@ -78,7 +78,7 @@ export class PipeThreads {
   readonly #workers = new Set<PipeWorker>();
   #running = 0;
 
-  /** Takes what starts a program in this thread, and the number of threads that a runtime has. */
+  /** Takes the function that starts a program in this thread, and the number of threads of a runtime. */
   constructor(start: Start, threads: number = 4 * navigator.hardwareConcurrency) {
     this.#start = start;
     this.#own = Math.max(0, Math.floor((threads - THREADS_OF_PML) / THREADS_EACH));
@@ -136,7 +136,7 @@ class PipeWorker {
       throw pid;
     }
     const { outputs, ...streams } = laterPipes(pipes.promise);
-    // The Worker carries the output, also what it had read when the program ended.
+    // The Worker must pass on the rest of the output after the program has ended.
     Promise.all([status.promise, outputs]).then(() => this.#end(id));
     // A Worker never waits for PML, and the command line ends PML without waiting for Workers.
     const [ref, unref] = [() => {}, () => {}];
@@ -170,8 +170,8 @@ function pidIn(answer: SharedArrayBuffer): number | Error {
 }
 
 /**
- * Returns pipes that carry what the pipes carry that come later, and a promise for the end of both
- * outputs.
+ * Returns pipes at once, which are connected to the given ones as soon as these exist, and a promise
+ * for the end of both outputs.
  */
 function laterPipes(pipes: Promise<Pipes>): Pipes & { readonly outputs: Promise<unknown> } {
   const input = new TransformStream<Uint8Array>();
@@ -182,7 +182,7 @@ function laterPipes(pipes: Promise<Pipes>): Pipes & { readonly outputs: Promise<
   return { stdin: input.writable, stdout, stderr, outputs: Promise.all([outputEnd, errorsEnd]) };
 }
 
-/** Returns a stream of bytes that reads a stream which comes later, and a promise for its end. */
+/** Returns a byte stream that reads from a stream that exists later, and a promise for its end. */
 function laterOutput(
   source: Promise<ReadableStream<Uint8Array>>,
 ): [ReadableStream<Uint8Array>, Promise<void>] {

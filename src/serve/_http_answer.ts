@@ -43,7 +43,7 @@ export function rejection(
 /** Returns a signal that aborts when a client goes before its whole answer was sent. */
 export function leaving(response: ServerResponse): AbortSignal {
   const gone = new AbortController();
-  // guard: door-gone
+  // guard: http-gone
   response.once("close", () => response.writableFinished || gone.abort());
   return gone.signal;
 }

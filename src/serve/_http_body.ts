@@ -44,9 +44,9 @@ export async function readBody(
 ): Promise<Body> {
   const { "content-type": type = "", "content-encoding": encoding, "content-length": length } =
     request.headers;
-  // guard: door-type
+  // guard: http-type
   if (!JSON_TYPE.test(type.trim())) return refused(415, "its content type is not application/json");
-  // guard: door-coding
+  // guard: http-coding
   if (encoding !== undefined && encoding !== "identity") return refused(415, "it is compressed");
   const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, -32600);
   if (Number(length) > inputBytes) return tooLarge;
@@ -54,7 +54,7 @@ export async function readBody(
   const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
   // What came with its head is whole in the next turn.
   if (isFull()) await turn();
-  // guard: door-bodies
+  // guard: http-bodies
   if (isFull()) return tooMany;
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -63,9 +63,9 @@ export async function readBody(
     for await (const part of request as AsyncIterable<Uint8Array>) {
       size += part.length;
       coming.bytes += part.length;
-      // guard: door-size
+      // guard: http-size
       if (size > inputBytes) return tooLarge;
-      // guard: door-bodies-bytes
+      // guard: http-bodies-bytes
       if (coming.bytes > LARGEST * inputBytes) return tooMany;
       parts.push(part);
     }
@@ -80,7 +80,7 @@ export async function readBody(
 
 function parsed(bytes: Uint8Array): Body {
   const excess = excessOf(bytes);
-  // guard: door-deep
+  // guard: http-deep
   if (excess !== undefined) return refused(400, excess, -32600);
   try {
     return { json: parseJson(UTF_8.decode(bytes)) };

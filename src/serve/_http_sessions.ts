@@ -146,7 +146,7 @@ export class Sessions implements AsyncDisposable {
   ): Promise<T | Response> | undefined {
     const { open } = session;
     const own = idsIn(body);
-    // guard: door-ids
+    // guard: http-ids
     if (new Set(own).size < own.length || own.some((one) => open.has(one))) {
       return Promise.resolve(rejection(400, { why: "its id is in use", code: -32600 }));
     }

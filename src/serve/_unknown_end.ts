@@ -43,7 +43,7 @@ export function removeAnswered(requests: unknown[], text: string): void {
   for (const line of text.split("\n")) {
     const { id, method } = briefly(new TextEncoder().encode(line.replace("data: ", "")));
     if (method !== undefined || id === undefined) continue;
-    // guard: door-batch-once
+    // guard: http-batch-once
     requests.splice(0, Infinity, ...requests.filter((one) => objectOf(one).id !== id));
   }
 }

@@ -66,8 +66,8 @@ Where a server speaks the older revisions alone, "2026-07-28" compares what PML 
 that revision with what the server says in its own; \`execution\`, for which 2026-07-28 has no word,
 is left out then. Result metadata (\`_meta\`) is not compared.
 
-What PML adds on purpose counts as a difference here: \`"type": "object"\` to an input schema without
-a type, as MCP wants it (\`server-gitlab\`); \`\\u{200b}\` in the place of a character that nobody sees
+Three additions of PML count as differences here: \`"type": "object"\` to an input schema without
+a type, as MCP wants it (\`server-gitlab\`); \`\\u{200b}\` in the place of an invisible character
 (\`lark-mcp\`); and "changed, not approved" on a tool whose definition is another one at each start,
 here by a default that is the time (\`@currents/mcp\`).
 

@@ -26,9 +26,9 @@ const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 const RETURN = /^( *return )(.*);$/s;
 
 /**
- * Returns the guards of a file. What a marked statement is follows from how `deno fmt` writes it: its
- * lines are indented more than the first one, but for brackets that close. Throws if a mark stands
- * above something else than an `if` without `else`, a `return` or an expression.
+ * Returns the guards of a file. A marked statement ends as `deno fmt` writes it: its lines are
+ * indented more than the first one, except for closing brackets. Throws if a mark is above anything
+ * but an `if` without `else`, a `return` or an expression.
  */
 export function guardsIn(path: string, text: string): readonly Guard[] {
   const lines = text.split("\n");
@@ -63,7 +63,7 @@ function lengthOf(lines: readonly string[], indent: string): number | undefined 
   return undefined;
 }
 
-/** Returns what takes the place of a guard: nothing, or the opposite of what it returns. */
+/** Returns the replacement of a guard: nothing, or a `return` of the opposite. */
 function weakened(statement: string): string {
   const [, head, value] = RETURN.exec(statement) ?? [];
   return value === undefined ? "" : `${head}!(${value});`;
