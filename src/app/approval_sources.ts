@@ -164,6 +164,7 @@ async function unpinned(
   const before = identity();
   const first = await pins.unapproved(before);
   const isKnown = method !== undefined || pins.hasCode(before, splitToolId(id).tool);
+  // guard: definition-of-unapproved
   if (first !== undefined || isKnown) return first;
   try {
     const definition = await pass.definition();

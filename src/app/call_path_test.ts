@@ -130,6 +130,24 @@ Deno.test("An undisturbed call asks the directory, the rules and for its definit
   assert.equal(at.made.length, 1);
 });
 
+Deno.test("a server that is not the pinned one is asked about before its definition is loaded", async () => {
+  // To load a definition is to start the server.
+  const pin = { source: "https://registry.example", kind: "http", routing: "local", tools: {} };
+  await using at = await openOracle({
+    pml: ALLOWED,
+    files: { "pml.lock": JSON.stringify({ version: 1, servers: { far: pin } }) },
+    of: ({ policy, pins }, { definition }) => {
+      const own = definition as ServerDefinition;
+      return {
+        approval: ownApproval(own, { policy, pins, identity: () => pins.identityOf(own) }),
+      };
+    },
+  });
+  const { text } = questionOf(await at.stage.call("far", "do"));
+  assert.match(text, /"far" differs from pml\.lock/);
+  assert.deepEqual([at.looks(), at.ran()], [0, []]);
+});
+
 Deno.test("A deny that appears while a call is looked at refuses it, whoever was asked meanwhile", async () => {
   const denies = (at: CallPathStage) => async () => await at.change(DENIED);
   // Before it is approved, and when its definition is loaded for the schema.
