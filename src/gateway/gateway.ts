@@ -89,7 +89,7 @@ export class Gateway implements Face, Disposable {
   readonly connect: Face["connect"] = (...of) => this.#face().connect(...of);
 
   /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
-  apart(): Face & Pick<Gateway, "listen"> & Pick<Work, "end"> {
+  apart(): Face & { readonly listen: () => Listening; readonly end: () => Promise<void> } {
     const party = new Work();
     return {
       ...this.#face(party),

@@ -97,8 +97,9 @@ export class MetaCalls {
         await (await workflow()).plan(this.#workflowRequest(request))
       );
     }
-    const answer = name === "search" ? this.#search : this.#schema;
-    return { kind: "result", result: await answer.call(this, request.arguments) };
+    const { arguments: args } = request;
+    const result = await (name === "search" ? this.#search(args) : this.#schema(args));
+    return { kind: "result", result };
   }
 
   /** Runs one tool through the one door. */
