@@ -36,7 +36,7 @@ for (const era of ERAS) {
 
 Deno.test("a module that reads its process's stdin gets nothing and starves itself only", async () => {
   const modules = { evil: "talk.ts", good: "good.ts" };
-  await attack({ modules, limits: { call_ms: 1_000 } }, async ({ call, pml }) => {
+  await attack({ modules, limits: { call_ms: 3_000 } }, async ({ call, pml }) => {
     for (const how of ["sync", "later"]) {
       const listening = call("evil:listen", { how });
       const secret = `secret-${randomBytes(8).toString("hex")}`;
