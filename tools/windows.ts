@@ -66,7 +66,13 @@ async function main(): Promise<number> {
   await Deno.remove(join(wine.drive, "try"), { recursive: true }).catch(() => {}); // there is none
   let [passed, failed] = [0, 0];
   for (const part of parts) {
-    const checks = await runPart(part, { wine, end });
+    let checks = await runPart(part, { wine, end });
+    // Wine has races that Windows has not. A fault of PML fails twice.
+    if (checks.problems.length > 0 && performance.now() < end) {
+      console.log(`     ${part.name} is tried again`);
+      await wine.end();
+      checks = await runPart(part, { wine, end });
+    }
     passed += checks.passed;
     failed += checks.problems.length;
   }
