@@ -102,6 +102,8 @@ export class CallPath implements AsyncDisposable {
   readonly #deadlines: Deadlines;
   readonly #quick: QuickCalls;
   #sampling: Promise<Sampler> | undefined;
+  #remark: string | undefined;
+  #isRemarkKnown = false;
 
   /** Opens the way; starts nothing before the first call. */
   constructor(options: CallPathOptions) {
@@ -118,7 +120,7 @@ export class CallPath implements AsyncDisposable {
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
-      remark: () => this.machine.modules.withoutLayer(),
+      remark: () => this.#remark,
     });
     this.always = alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) });
     this.#kinds = new Kinds(options);
@@ -334,6 +336,10 @@ export class CallPath implements AsyncDisposable {
     const { rules, config } = this.#options.policy.now;
     const { server } = call.pass;
     const definition = await call.pass.definition();
+    if (!this.#isRemarkKnown) {
+      this.#remark = await this.machine.layerRemark();
+      this.#isRemarkKnown = true;
+    }
     // The answer to a question about all resources covers requests for other addresses, so it must
     // not depend on this one.
     const isAll = isAboutAll(call);

@@ -241,6 +241,16 @@ export class Machine implements AsyncDisposable {
     return await availableLayer({ wanted: osLayer, path, workspace });
   }
 
+  /** Returns a sentence for the user if only Deno confines modules here; undefined otherwise. */
+  async layerRemark(): Promise<string | undefined> {
+    const { osLayer } = this.#config();
+    // The user chose no layer, or no modules without one.
+    if (osLayer === "off" || osLayer === "required") return undefined;
+    if ((await this.layer()).kind !== "none") return undefined;
+    return "On this system Deno alone confines modules: they get no file, program or host that was " +
+      "not granted, but a program of yours that swaps a link at the right moment could mislead them";
+  }
+
   /** Returns the names of the configured servers whose command installs a package. */
   async packaged(): Promise<readonly string[]> {
     const programs = this.#config().servers.filter((own) => own.kind === "stdio");

@@ -127,19 +127,6 @@ export class Modules implements AsyncDisposable {
     return [...write, ...net, ...run].length === 0;
   }
 
-  /**
-   * Returns a sentence that says what confines modules where the system does not; undefined if the
-   * system does, if the person switched that off, or if no module has run on this Linux yet.
-   */
-  withoutLayer(): string | undefined {
-    const wanted = this.#options.osLayer();
-    if (wanted === "off") return undefined;
-    const lacks = [...this.#layers.values()].some(({ lack }) => lack !== undefined);
-    if (Deno.build.os === "linux" && !lacks) return undefined;
-    return "On this system Deno alone confines modules: they get no file, program or host that was " +
-      "not granted, but a program of yours that swaps a link at the right moment could mislead them";
-  }
-
   /** Runs a call that passed the gates, with the grants that the person was shown. */
   async call(use: ModuleUse, call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);

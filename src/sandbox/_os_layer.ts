@@ -53,16 +53,10 @@ export function systemPaths(net: boolean): readonly string[] {
 export class OsLayers {
   readonly #options: OsLayerOptions;
   #known: Promise<Layer> | undefined;
-  #lack: string | undefined;
 
   /** Nothing is tried before the first child is started. */
   constructor(options: OsLayerOptions) {
     this.#options = options;
-  }
-
-  /** Returns why only Deno confines children; undefined if a layer does, or none was looked for. */
-  get lack(): string | undefined {
-    return this.#lack;
   }
 
   /**
@@ -98,10 +92,7 @@ export class OsLayers {
     const found = wanted === "landlock" ? "it is off" : await findBubblewrap(this.#options);
     if (typeof found === "object") return found;
     const why = `${lack}; no bubblewrap: ${found}`;
-    if (wanted !== "required") {
-      this.#lack = why;
-      return { kind: "none", why };
-    }
+    if (wanted !== "required") return { kind: "none", why };
     // The next call tries again, because bubblewrap may be installed by then.
     this.#known = undefined;
     throw new PmlError("SANDBOX_DENIED", `Cannot run modules: no layer of the system (${why})`, {

@@ -5,8 +5,11 @@
  */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
+import type { Workspace } from "../kit/workspace.ts";
 import { picked, questionOf, read } from "./questions.ts";
 import { makeScene } from "./stage.ts";
 
@@ -107,5 +110,27 @@ for (const era of ERAS) {
     assert.doesNotMatch(text, HIDDEN);
     await read();
     await answer(picked("No"));
+  });
+}
+
+for (const era of ERAS) {
+  Deno.test(`the first question says that no system layer confines modules, on ${era}`, async () => {
+    const config = (ws: Workspace) =>
+      writeFile(join(ws.home, "config.yaml"), "sandbox:\n  os_layer: bwrap\n");
+    const pml = { version: 1 };
+    await using scene = await makeScene({
+      ...{ era, pml, prepare: config, capabilities: { elicitation: { form: {} } } },
+      // There is no bubblewrap.
+      env: { PATH: "/nonexistent" },
+    });
+    const asked: boolean[] = [];
+    for (const path of ["a.txt", "b.txt"]) {
+      const write = { name: "filesystem__write_file", arguments: { path, content: "x" } };
+      const { text, answer } = await questionOf(scene.pml, write);
+      asked.push(text.includes("Deno alone confines modules"));
+      await read();
+      await answer(picked("No"));
+    }
+    assert.deepEqual(asked, [true, false]);
   });
 }
