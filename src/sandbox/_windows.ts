@@ -1,8 +1,7 @@
 /**
  * Starts and ends processes on Windows, where there are no process groups. A job object takes their
  * place: the system ends all processes of a job when its last handle is closed, and it closes the
- * handles of a process that ends, however it ends. So PML needs no process that
- * waits for its end.
+ * handles of a process that ends, however it ends. So PML needs no process that waits for its end.
  *
  * @module
  */
