@@ -39,8 +39,10 @@ export async function sceneOf(
     } = {},
 ): Promise<Scene> {
   const allow = Object.keys(servers).map((name) => `${name}:*`);
+  // A list that did not wait for a slow server would change once more when that server has started.
+  const limits = { first_list_ms: 60_000, ...options.limits };
   const pml = { version: 1, permissions: { allow, ...rules }, mcpServers: servers };
-  return await makeScene({ era, pml, ...options });
+  return await makeScene({ era, pml, ...options, limits });
 }
 
 /** Reads what a server did, a line each. */
