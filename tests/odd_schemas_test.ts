@@ -155,9 +155,9 @@ for (const era of ERAS) {
         const answer = await pml.callTool(`${server}__${name}`, { a });
         assert.equal(textOf(answer), "taken", name);
       }
-      // What can be checked still is.
-      const wrong = await pml.callTool(`${server}__issue`, { a: "x" });
-      assert.match(textOf(wrong), /BAD_ARGUMENTS.*does not match pattern/);
+      // The server checks its arguments itself.
+      const other = await pml.callTool(`${server}__issue`, { a: "x" });
+      assert.equal(textOf(other), "taken");
     }
   });
 

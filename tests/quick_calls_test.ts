@@ -75,11 +75,15 @@ for (const era of ERAS) {
     assert.deepEqual((await scene.ledger()).filter((line) => !/"a\d"/.test(line)).length, 1);
   });
 
-  Deno.test(`Arguments that do not fit are refused in the same words, on ${era}`, async () => {
+  Deno.test(`arguments that do not match the schema reach the server as they came, on ${era}`, async () => {
     await using scene = await quickScene(era, { warm: [["s__strict", { n: 1 }]] });
-    const before = (await scene.ledger()).length;
-    for (const args of [{}, { n: "1" }, { n: 1.5 }, { n: 1, more: 2 }]) {
-      assert.equal(await assertSame(scene, args, "s__strict"), "BAD_ARGUMENTS");
+    for (const args of [{}, { n: "1" }, { n: null }, { n: 1, more: 2 }]) {
+      const seen = (await scene.ledger()).length;
+      assert.equal(textOf(await scene.quick(args, "s__strict")), "done");
+      assert.equal(textOf(await scene.gated(args, "s__strict")), "done");
+      const sent = (await scene.ledger()).slice(seen);
+      assert.equal(sent.length, 2);
+      for (const line of sent) assert.ok(line.includes(JSON.stringify(args)), line);
     }
     const { pml, ways } = scene;
     const seen = await ways();
@@ -91,9 +95,9 @@ for (const era of ERAS) {
     }
     const call = { tool: "s:strict", arguments: { n: 1 } };
     const wrong = { name: "call", arguments: { ...call, more: 1 } };
+    const before = (await scene.ledger()).length;
     assert.equal(codeIn(await pml.request("tools/call", wrong)), "BAD_ARGUMENTS");
     const more = (await ways()).slice(seen.length);
-    assert.doesNotMatch(more, /[+]/, "what is unusual is looked at by the gates");
     assert.equal((await scene.ledger()).length, before, "nothing was sent");
     await pml.request("tools/call", { name: "call", arguments: call });
     assert.equal(await ways(), `${seen}${more}+`, "the meta-tool calls at once, too");

@@ -1,5 +1,5 @@
 /**
- * Results that break the schema of their own tool, for a client that checks them, too.
+ * Results of servers that do not match the schema of their own tool.
  *
  * @module
  */
@@ -7,15 +7,15 @@
 import assert from "node:assert/strict";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
-import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
 import { NEWEST } from "./kit/said_server.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
 const SUM = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] };
 
 for (const era of ERAS) {
-  Deno.test(`A result that breaks its own schema keeps what it said, with a remark, on ${era}`, async () => {
+  Deno.test(`a result that does not match the schema of its tool is delivered as it came, on ${era}`, async () => {
     const results = {
       wrong: { content: [{ type: "text", text: "it is\n7" }], structuredContent: { sum: "7" } },
       none: { content: [{ type: "text", text: "plain" }], "x/kept": 1, _meta: { mine: 2 } },
@@ -39,32 +39,26 @@ for (const era of ERAS) {
         mcpServers: definitions(tables),
       },
     });
-    await using connection = await connect(ws, { era });
-    const { client } = connection;
-    for (const suffix of ["", "-newest"]) {
-      // The client has read the schemas, and checks by them.
-      await client.listTools();
-      const go = async (name: string) => {
-        return await client.callTool({ name: `${name}${suffix}__go`, arguments: {} });
-      };
-      assert.deepEqual((await go("fine")).structuredContent, { sum: 7 });
-      for (const [name, last] of Object.entries({ wrong: "it is\n7", none: "plain" })) {
-        const told = await go(name);
-        const texts = told.content as readonly { readonly text: string }[];
-        assert.match(
-          texts[0]?.text ?? "",
-          /^\[PML: OUTPUT_INVALID: Cannot use what ".*:go" returned: .*It did run.*\]$/,
-        );
-        assert.deepEqual(texts.slice(1), [{ type: "text", text: last }]);
-        assert.deepEqual([told.isError, told.structuredContent], [true, undefined]);
-        if (name === "none") assert.deepEqual([told["x/kept"], told._meta?.mine], [1, 2]);
-      }
-      const bare = (await go("bare")).content as readonly { readonly text: string }[];
-      assert.equal(bare[1]?.text, '{"sum":null}');
+    await using pml = new RawStdio(ws, { era });
+    await pml.open();
+    const calls = ["", "-newest"].flatMap((suffix) =>
+      Object.entries(results).flatMap(([name, result]) => {
+        const call = [`${name}${suffix}__go`, result] as const;
+        return [call, call];
+      })
+    );
+    for (const [name, { content, ...wanted }] of calls) {
+      const { result } = await pml.callTool(name, {});
+      assert.deepEqual(result?.content, content, name);
+      const { structuredContent } = wanted as { structuredContent?: unknown };
+      assert.deepEqual(result?.structuredContent, structuredContent, name);
+      assert.equal(result?.isError, undefined, name);
+      assert.equal(result?.["x/kept"], "x/kept" in wanted ? 1 : undefined, name);
+      assert.equal(Object(result?._meta).mine, "_meta" in wanted ? 2 : undefined, name);
     }
-    await client.close();
+    await pml.close();
     const ends = ofKind(await journalOf(ws), "end");
-    assert.equal(ends.filter(({ code }) => code === "OUTPUT_INVALID").length, 6);
-    assert.equal(ends.length, 8);
+    assert.deepEqual([...new Set(ends.map(({ outcome }) => outcome))], ["result"]);
+    assert.equal(ends.length, 16);
   });
 }

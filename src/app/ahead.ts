@@ -7,10 +7,9 @@
 
 import type { Answer, Call, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, type JsonObject, listOf, objectOf, quoted, visible } from "../core/json.ts";
 import type { PassCall } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
-import type { Schemas } from "../gateway/schemas.ts";
+import { badArguments, type Schemas } from "../gateway/schemas.ts";
 import { type AskAllOptions, askForAll } from "../permissions/ask_all.ts";
 
 /** The options of `Ahead`. */
@@ -84,18 +83,33 @@ export class Ahead {
     const unapproved = await pass.server.unapproved({ ...looked, verdict: undefined });
     if (unapproved !== undefined || !isCurrent(looked)) return false;
     const { inputSchema, ...definition } = await pass.definition();
+    assertNames(inputSchema, args, id);
     const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.assertArguments(known, args, { name: id, isChecked: true });
+    await schemas.arguments(args, { id, definition: known, server: pass.server });
     return true;
   }
 
-  async #assertFits(
-    { id, arguments: args, pass: { server, definition } }: PassCall,
-  ): Promise<void> {
-    const { checksArguments: isChecked } = server;
-    const known: ToolDefinition = await definition();
-    await this.#options.schemas.assertArguments(known, args, { name: id, isChecked });
+  async #assertFits({ id, arguments: args, pass }: PassCall): Promise<void> {
+    const definition = await pass.definition();
+    assertNames(definition.inputSchema, args, id);
+    await this.#options.schemas.arguments(args, { id, definition, server: pass.server });
   }
+}
+
+/**
+ * Throws BAD_ARGUMENTS for a missing or an unknown argument, so that no other call of a plan or a
+ * batch runs before the server refuses this one.
+ */
+function assertNames(schema: JsonObject, args: JsonObject, name: string): void {
+  const { required, properties, patternProperties, additionalProperties } = schema;
+  const missing = listOf(required).find((one) => !Object.hasOwn(args, String(one)));
+  if (missing !== undefined) {
+    throw badArguments(name, `Missing argument: ${visible(String(missing), 80)}`);
+  }
+  if (additionalProperties !== false || patternProperties !== undefined) return;
+  const known = objectOf(properties);
+  const unknown = Object.keys(args).find((one) => !Object.hasOwn(known, one));
+  if (unknown !== undefined) throw badArguments(name, `${quoted(unknown)} is unknown`);
 }
 
 /** Returns what a schema says of an object some members of which may be anything. */

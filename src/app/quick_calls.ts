@@ -113,7 +113,8 @@ export class QuickCalls {
     }
     const verdict = judged(now.judge, request);
     if (verdict.kind !== "allow") return undefined;
-    if (!schemas.fitsAtOnce(ready.definition.inputSchema, args)) return undefined;
+    const isChecked = ready.pass.server.checksArguments;
+    if (!isChecked && !schemas.fitsAtOnce(ready.definition.inputSchema, args)) return undefined;
     if (!agrees(request, ready)) return undefined;
     if (!request.isNested && !capacity.enter()) return undefined;
     const forget = () => this.#ready.delete(id);
@@ -175,8 +176,7 @@ class QuickCall implements Back {
     this.#came = outcome;
     const { schemas, ready: { definition, pass } } = this.#options;
     const { id } = this.#request;
-    const { checksArguments: isChecked } = pass.server;
-    const fit = schemas.fitting(outcome, { id, definition, isChecked });
+    const fit = schemas.fitting(outcome, { id, definition, server: pass.server });
     if (!(fit instanceof Promise)) return this.#ended(fit);
     fit.then((checked) => this.#ended(checked), (error) => this.failed(error));
   }

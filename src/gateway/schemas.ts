@@ -1,25 +1,26 @@
 /**
- * Checks arguments before a tool sees them, and structured results before a client does.
+ * Checks the arguments of modules and of PML's own tools before a call, and the results of modules.
+ * Other servers check their own arguments, and their results are delivered as they are.
  *
  * @module
  */
 
-import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
+import type { Outcome, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { isObject, type JsonObject, objectOf, visible } from "../core/json.ts";
-import type { PassGate, PassOutcome } from "../core/server.ts";
+import { isObject, type JsonObject, visible } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { PassGate, PassOutcome, Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { turn } from "../io/waiting.ts";
 import type { Checked, JsonSchema } from "./_json_schema.ts";
 import { Turns, unsafeSchema } from "./_safe_schema.ts";
 
-/** The tool whose result is checked. */
-interface CheckedTool {
+/** The tool of a call. */
+export interface CheckedTool {
   readonly id: ToolId;
   readonly definition: ToolDefinition;
-  /** Whether its server checks arguments and results itself. */
-  readonly isChecked: boolean;
+  readonly server: Pick<Server, "checksArguments">;
 }
 
 /** After so many steps of checks others get their turn. */
@@ -61,51 +62,49 @@ export class Schemas {
   }
 
   /**
-   * Throws for arguments that do not fit; also where a keyword cannot be checked, unless the server
-   * checks them itself.
+   * Checks the arguments of a call. Throws or rejects with BAD_ARGUMENTS. Returns undefined at once
+   * for a server that checks its own arguments.
    */
+  arguments(args: JsonObject, { id, definition, server }: CheckedTool): Maybe<void> {
+    if (server.checksArguments) return undefined;
+    return this.assertArguments(definition, args, id);
+  }
+
+  /** Rejects with BAD_ARGUMENTS if arguments do not match the schema of a tool. */
   async assertArguments(
     { inputSchema }: ToolDefinition,
     args: JsonObject,
-    { name, isChecked }: { readonly name: string; readonly isChecked: boolean },
+    name: string,
   ): Promise<void> {
     const checked = await this.check(inputSchema, args);
-    const isLeft = checked.kind === "unchecked" && checked.keyword !== undefined && isChecked;
-    if (checked.kind !== "fits" && !isLeft) throw badArguments(name, checked.why);
+    if (checked.kind !== "fits") throw badArguments(name, checked.why);
   }
 
   /**
-   * Returns an outcome as its client can use it. Throws OUTPUT_INVALID for one of a module that does
-   * not fit. It is no promise where nothing has to be looked at for long.
+   * Returns an outcome as its client can use it. Throws or rejects with OUTPUT_INVALID for the
+   * result of a module that does not match its schema.
    */
-  fitting<O extends PassOutcome>(outcome: O, of: CheckedTool): O | Promise<O> {
+  fitting<O extends PassOutcome>(outcome: O, tool: CheckedTool): Maybe<O> {
+    if (tool.server.checksArguments) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
-    const { outputSchema } = of.definition;
-    // Results of servers were corrected when they came.
-    const isLooked = of.isChecked || isPlain(outcome.result);
-    if (isLooked && (outputSchema === undefined || outcome.result.isError === true)) return outcome;
-    return this.#looked(outcome, { ...of, isLooked }) as Promise<O>;
+    const { outputSchema } = tool.definition;
+    const hasSchema = outputSchema !== undefined && outcome.result.isError !== true;
+    if (!hasSchema && isPlain(outcome.result)) return outcome;
+    return this.#checked(outcome, tool) as Promise<O>;
   }
 
-  async #looked(
+  async #checked(
     outcome: Extract<Outcome, { readonly kind: "result" }>,
-    { id, definition: { outputSchema }, isChecked, isLooked }: CheckedTool & {
-      readonly isLooked: boolean;
-    },
+    { id, definition: { outputSchema } }: CheckedTool,
   ): Promise<Outcome> {
+    const { result } = outcome;
     // A client would refuse all of the result.
-    if (!isLooked && !await isResult(outcome.result)) {
-      throw badResult(id, "it is no result of MCP");
-    }
-    const { structuredContent, isError } = outcome.result;
-    if (outputSchema === undefined || isError === true) return outcome;
-    const checked = await this.check(outputSchema, structuredContent);
+    if (!isPlain(result) && !await isResult(result)) throw badResult(id, "it is no result of MCP");
+    if (outputSchema === undefined || result.isError === true) return outcome;
+    const checked = await this.check(outputSchema, result.structuredContent);
     if (checked.kind === "fits") return outcome;
     if (checked.kind === "unchecked") return { ...outcome, isUnchecked: true };
-    const unfit = badResult(id, checked.why);
-    // A module is told what it returned wrongly; of a server everything is kept that it said.
-    if (!isChecked) throw unfit;
-    return { kind: "result", result: remarked(outcome.result, unfit), code: unfit.code };
+    throw badResult(id, checked.why);
   }
 
   /** Names the keywords of a tool that are not checked; undefined where all are. */
@@ -123,39 +122,19 @@ export class Schemas {
   }
 }
 
-/** Refuses a call whose arguments do not fit the tool's schema, and a result that does not. */
+/** Refuses a call whose arguments do not match the tool's schema, and a result that does not. */
 export function schemaGate(schemas: Schemas): PassGate {
   return (next) => async (call) => {
-    // What is no tool's is between the client and the server.
+    // Requests other than tools/call have no schema.
     if (call.method !== undefined) return await next(call);
-    const { id } = call;
+    const { id, pass: { server } } = call;
     const definition = await call.pass.definition();
     // guard: marked-arguments
     call.agrees?.(definition);
-    const { checksArguments: isChecked } = call.pass.server;
+    const tool = { id, definition, server };
     // guard: schema-arguments
-    await schemas.assertArguments(definition, call.arguments, { name: id, isChecked });
-    const outcome = await next(call);
-    return await schemas.fitting(outcome, { id, definition, isChecked });
-  };
-}
-
-/**
- * Keeps what a server said in a result that breaks its own schema. A client that checks structured
- * content would throw all of it away, and one that finds none takes it only of a tool that failed.
- */
-function remarked(result: ToolResult, unfit: PmlError): ToolResult {
-  const { structuredContent, content, _meta, ...rest } = result;
-  const { code, message, hint } = unfit;
-  const text = `[PML: ${code}: ${message}. ${hint}. Its result follows as it came]`;
-  const said = content.length > 0 || structuredContent === undefined
-    ? content
-    : textResult(JSON.stringify(structuredContent)).content;
-  return {
-    ...rest,
-    content: [...textResult(text).content, ...said],
-    isError: true,
-    _meta: { ...objectOf(_meta), "pml/error": { code, message, hint } },
+    await schemas.arguments(call.arguments, tool);
+    return await schemas.fitting(await next(call), tool);
   };
 }
 
