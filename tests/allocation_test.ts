@@ -38,7 +38,7 @@ const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => Js
     const { name: _, ...rest } = echo(at);
     return { name: "call", arguments: { tool: "plain:echo", ...rest } };
   }],
-  "a call of a built-in": [115, () => ({
+  "a call of a built-in": [75, () => ({
     name: "filesystem__read_file",
     arguments: { path: "good.txt" },
   })],

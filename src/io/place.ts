@@ -80,6 +80,8 @@ const MOST_LINKS = 40;
  * Nothing outside of it is touched.
  */
 export function staysInside(folder: string, path: string): boolean {
+  // The most usual path, and one look is enough.
+  if (path === folder) return linkAt(folder) === undefined;
   const prefix = folder.endsWith(sep) ? folder : `${folder}${sep}`;
   let at = folder;
   let links = 0;

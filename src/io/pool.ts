@@ -63,6 +63,8 @@ export interface PoolUse<T, R> {
   readonly signal?: AbortSignal;
   /** Whether it comes before others that wait for a place. */
   readonly hurried?: boolean;
+  /** Called if the use has to wait for the start. The result is disposed when it has started. */
+  readonly onWait?: () => Disposable;
 }
 
 /** How long a replaced thing may go on with cancelled uses, in milliseconds. */
@@ -128,7 +130,7 @@ export class Pool<T extends Living> implements AsyncDisposable {
     // Counted before the first await, so that the idle timer cannot take it from under a call.
     slot.users++;
     try {
-      const result = await what.use(await started(slot, what.signal));
+      const result = await what.use(slot.living ?? await started(slot, what));
       slot.good = true;
       if (this.#slots.get(key) === slot) this.#deaths.delete(key);
       return result;
@@ -331,8 +333,12 @@ export class Pool<T extends Living> implements AsyncDisposable {
 }
 
 /** Waits for a start, or until the signal aborts. */
-function started<T extends Living>({ starting }: Slot<T>, signal?: AbortSignal): Promise<T> {
-  return signal === undefined ? starting : unlessAborted(starting, signal);
+async function started<T extends Living>(
+  { starting }: Slot<T>,
+  { signal, onWait }: Pick<PoolUse<T, unknown>, "signal" | "onWait">,
+): Promise<T> {
+  using _ = onWait?.();
+  return await (signal === undefined ? starting : unlessAborted(starting, signal));
 }
 
 // A cancelled use that goes on may end the thing at any moment, with all other uses.

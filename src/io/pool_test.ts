@@ -258,3 +258,27 @@ Deno.test("Pool keeps a thing that is held, and closes it some time after the la
   next.alive = false;
   assert.equal(pool.hold("a", "1"), undefined, "it died");
 });
+
+Deno.test("onWait is called for uses that wait for the start, until it has started", async () => {
+  await using pool = poolOf();
+  let waiting = 0;
+  const { promise, resolve } = Promise.withResolvers<Thing>();
+  const use = () =>
+    pool.use("a", {
+      name: "it",
+      start: () => promise,
+      use: () => Promise.resolve(waiting),
+      onWait: () => {
+        waiting++;
+        return { [Symbol.dispose]: () => void waiting-- };
+      },
+    });
+  const uses = [use(), use()];
+  assert.equal(waiting, 2);
+  resolve(new Thing());
+  await Promise.all(uses);
+  assert.equal(waiting, 0);
+  const running = use();
+  assert.equal(waiting, 0);
+  await running;
+});

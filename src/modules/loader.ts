@@ -96,13 +96,17 @@ export class Loader {
     // guard: identify
     assertIntegrity(name, { approved, atHand: identified.integrity });
     const key = `${name} ${identified.integrity}`;
-    const known = this.#modules.get(key) ?? this.#describe(source, identified);
-    this.#modules.set(key, known);
-    // A failure is not remembered, so the next call tries again.
-    known.catch(() => this.#modules.delete(key));
-    const module = await known;
+    const module = await (this.#modules.get(key) ?? this.#begin(key, source, identified));
     // guard: promised
     if (promised !== undefined) assertPromised(module.meta, promised);
+    return module;
+  }
+
+  #begin(key: string, source: ModuleSource, identified: ModuleCode): Promise<Module> {
+    const module = this.#describe(source, identified);
+    this.#modules.set(key, module);
+    // A failure is not remembered, so the next call tries again.
+    module.catch(() => this.#modules.delete(key));
     return module;
   }
 

@@ -13,11 +13,9 @@ import { ownProgress } from "../core/progress.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { withTagRemark } from "../core/safe_text.ts";
-import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { Places } from "../io/places.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
-import { type Access, accessOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import type {
   ChildOptions,
@@ -33,6 +31,7 @@ import type {
 } from "../sandbox/sandbox.ts";
 import { placed, withGrant } from "./_failures.ts";
 import { sampled } from "./_sampling.ts";
+import { askedBy, NO_ACCESS, ToolChildren } from "./_tool_children.ts";
 import { CodeChildren } from "./code_children.ts";
 import {
   type Inspection,
@@ -71,8 +70,6 @@ const SELF_TEST_MS = 10_000;
 /** The time between two progress reports of a waiting call. */
 const WAITS_MS = 1_000;
 
-const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
-
 /** The name that messages have for the code of `execute_code`. */
 const CODE = "execute_code";
 
@@ -85,12 +82,14 @@ export class Modules implements AsyncDisposable {
   readonly #pool: Pool<Sandbox>;
   readonly #warm: WarmChildren<Sandbox>;
   readonly #places: Places;
+  readonly #children: ToolChildren;
   readonly #layers = new Map<string, OsLayers>();
   readonly #closing = new AbortController();
 
   /** Nothing is started before the first call. */
   constructor(options: ModulesOptions) {
     this.#options = options;
+    this.#children = new ToolChildren(options);
     this.#places = new Places({
       most: () => options.limits().children,
       ending: () => this.#pool.ending,
@@ -117,13 +116,14 @@ export class Modules implements AsyncDisposable {
   async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
     const module = await this.load(use);
     const workspace = this.#options.workspace();
-    return permissionLines(askedBy(module, tool), this.#accessOf(use, { module, tool }), workspace);
+    const called = { module, tool };
+    return permissionLines(askedBy(called), this.#children.accessOf(use, called), workspace);
   }
 
   /** Returns whether a tool can neither write nor use the network or programs. */
   async onlyReads(use: ModuleUse, tool: string): Promise<boolean> {
     const module = await this.load(use);
-    const { write, net, run } = this.#accessOf(use, { module, tool });
+    const { write, net, run } = this.#children.accessOf(use, { module, tool });
     return [...write, ...net, ...run].length === 0;
   }
 
@@ -131,46 +131,37 @@ export class Modules implements AsyncDisposable {
   async call(use: ModuleUse, call: Call): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
     const { isNested: hurried = false, signal } = call;
-    using hurry = new DisposableStack();
-    if (hurried) hurry.use(this.#places.hurry(server));
+    using hurry = hurried ? new DisposableStack() : undefined;
+    hurry?.use(this.#places.hurry(server));
     const module = await this.load(use);
-    const access = this.#accessOf(use, { module, tool });
-    // Programs of built-in modules need to write only where the module may.
-    const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
-    const child = { ...this.#childOptions(access), writesOnly };
-    const warm = JSON.stringify([child, this.#options.osLayer()]);
-    const key = JSON.stringify([server, module.integrity, warm]);
-    if (hurried) hurry.use(this.#places.hurry(key));
-    hurry.defer(this.#tellWhileWaiting(key, call));
+    const { options, warmKey, key } = this.#children.of(use, { module, tool });
+    hurry?.use(this.#places.hurry(key));
     let started = false;
-    const onLog = (entry: LogEntry) => this.#options.onLog(server, entry);
     const value = await this.#pool.use(key, {
       ...{ name: server, signal, hurried },
       start: async () => {
         started = true;
-        const open = async () => this.#open(child, await this.#places.take(key));
-        return this.#load(await this.#warm.take(warm, open), module);
+        const open = async () => this.#open(options, await this.#places.take(key));
+        return this.#load(await this.#warm.take(warmKey, open), module);
       },
-      use: (sandbox) => answer(sandbox, call, { tool, file: module.file, onLog }),
+      onWait: () => this.#tellWhileWaiting(key, call),
+      use: (sandbox) => this.#answer(sandbox, call, { tool, file: module.file }),
     });
     // Only if the warm child was used: otherwise tools with different permissions would start one
     // each in turn.
     if (started && !this.#closing.signal.aborted) {
-      this.#warm.keep(warm, () => this.#open(child, this.#places.spare()));
+      this.#warm.keep(warmKey, () => this.#open(options, this.#places.spare()));
     }
     return { kind: "result", result: value };
   }
 
-  /**
-   * Reports progress while a call waits for a free child, so that its deadline waits with it.
-   * Returns the function that stops this.
-   */
-  #tellWhileWaiting(key: string, { onProgress }: Call): () => void {
+  /** Reports progress while a call waits for a free child, so that its deadline waits with it. */
+  #tellWhileWaiting(key: string, { onProgress }: Call): Disposable {
     const message = "Waits until fewer sandbox children run (limits.children)";
     const timer = setInterval(() => {
       if (this.#places.waits(key)) onProgress?.(ownProgress("working", message));
     }, WAITS_MS);
-    return () => clearInterval(timer);
+    return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
   /** Checks that a module runs here and can reach nothing, and what the system adds to that. */
@@ -206,12 +197,12 @@ export class Modules implements AsyncDisposable {
   }
 
   #codeChildren(): CodeChildren {
-    const { limits, osLayer } = this.#options;
-    const options = () => this.#childOptions(NO_ACCESS);
+    const { limits } = this.#options;
+    const options = () => this.#children.optionsFor(NO_ACCESS);
     return new CodeChildren({
       most: () => limits().children,
       idleMs: () => limits().idleMs,
-      key: () => JSON.stringify([options(), osLayer()]),
+      key: () => this.#children.warmKeyOf(options()),
       open: async (place) => {
         const { CODE_MODULE: code } = await import("../sandbox/code_module.ts");
         return await this.#load(await this.#open(options(), place), { name: CODE, code });
@@ -231,7 +222,7 @@ export class Modules implements AsyncDisposable {
   /** Starts a module in a child without grants. */
   async #closed(module: NamedModule): Promise<Sandbox> {
     const place = await this.#places.take(module.name);
-    return await this.#load(await this.#open(this.#childOptions(NO_ACCESS), place), module);
+    return await this.#load(await this.#open(this.#children.optionsFor(NO_ACCESS), place), module);
   }
 
   /** Starts a child. Its place is free again when the child has ended. */
@@ -266,62 +257,28 @@ export class Modules implements AsyncDisposable {
     return sandbox.load({ ...module, onLog, signal });
   }
 
-  #accessOf(
-    { source, grants: granted }: ModuleUse,
-    { module, tool }: { readonly module: Module; readonly tool: string },
-  ): Access {
-    if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
-    const shipped = source.kind === "builtin" ? source.grants : undefined;
-    // The grants of a built-in module and those of the person are joined.
-    const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
-    return accessOf(askedBy(module, tool), { workspace: this.#options.workspace(), grants });
-  }
-
-  #childOptions({ granted, env, ...access }: Access): ChildOptions {
-    const { home, limits, protection, workspace, variable, environment } = this.#options;
-    const { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs } = limits();
-    return {
-      ...access,
-      home,
-      workspace: workspace(),
-      env: Object.fromEntries(env.map((name) => [name, variable(name) ?? null])),
-      environment,
-      protection: { ...protection(), granted },
-      limits: { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs },
-    };
-  }
-}
-
-function askedBy({ meta }: Module, tool: string): Permissions {
-  const said = meta.tools.find(({ definition }) => definition.name === tool);
-  return said?.permissions ?? NO_PERMISSIONS;
-}
-
-async function answer(
-  sandbox: Sandbox,
-  call: Call,
-  { tool, file, onLog }: {
-    readonly tool: string;
-    readonly file: string | undefined;
-    readonly onLog: (entry: LogEntry) => void;
-  },
-): Promise<ToolResult> {
-  // guard: late-child
-  call.assertCurrent?.();
-  try {
-    const { signal, onProgress, arguments: args } = call;
-    const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
-    return asResult(
-      await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),
-    );
-  } catch (error) {
-    const { ModuleFailure } = await import("../sandbox/sandbox.ts");
-    if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
-    const whole = placed(error, file);
-    onLog({ level: "debug", text: whole });
-    // A client is told the place of an error of the language only.
-    const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
-    return { ...textResult(isMistake ? whole : error.message), isError: true };
+  async #answer(
+    sandbox: Sandbox,
+    call: Call,
+    { tool, file }: { readonly tool: string; readonly file: string | undefined },
+  ): Promise<ToolResult> {
+    // guard: late-child
+    call.assertCurrent?.();
+    try {
+      const { signal, onProgress, arguments: args } = call;
+      const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
+      return asResult(
+        await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),
+      );
+    } catch (error) {
+      const { ModuleFailure } = await import("../sandbox/sandbox.ts");
+      if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
+      const whole = placed(error, file);
+      this.#options.onLog(splitToolId(call.id).server, { level: "debug", text: whole });
+      // A client gets the place of errors of the language only.
+      const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
+      return { ...textResult(isMistake ? whole : error.message), isError: true };
+    }
   }
 }
 

@@ -23,36 +23,86 @@ export interface Access extends Permissions {
 /** The grants of the person for a server, as `.pml.json` has them. */
 export type Grants = Partial<Permissions>;
 
+/** The workspace of a tool, and its grants. */
+export interface AccessPlace {
+  readonly workspace: string;
+  readonly grants: Grants | undefined;
+}
+
 /**
  * Returns the access of a tool. It gets all paths in the workspace that it asks for; paths outside
  * only if a grant names them. A read grant applies to tools that read at all, a write grant to
  * those that write. It gets the hosts, programs and variables that it asks for and that are
  * granted; `*` on either side stands for all names of the other.
  */
-export function accessOf(
-  asked: Permissions,
-  where: { readonly workspace: string; readonly grants: Grants | undefined },
-): Access {
-  const { workspace, grants } = where;
-  // A grant within the workspace means a path there, so it may not be a link that leads out.
-  const paths = (kind: "read" | "write") =>
-    (grants?.[kind] ?? []).map((path) => resolve(workspace, path))
-      .filter((path) => !isInside(workspace, path) || staysInside(workspace, path))
+export function accessOf(asked: Permissions, place: AccessPlace): Access {
+  return new ToolAccess(asked, place).now();
+}
+
+type PathKind = "read" | "write";
+
+/** The access of one tool. Only what links can change is computed again. */
+export class ToolAccess {
+  readonly #workspace: string;
+  readonly #asked: Readonly<Record<PathKind, readonly string[]>>;
+  readonly #granted: Readonly<Record<PathKind, readonly string[]>>;
+  readonly #names: Pick<Access, "net" | "run" | "env">;
+  #last: Access | undefined;
+
+  /** Resolves the paths and names. Throws `SANDBOX_DENIED` if the hosts cannot be granted together. */
+  constructor(asked: Permissions, { workspace, grants }: AccessPlace) {
+    const resolved = (paths: readonly string[] = []) =>
+      paths.map((path) => resolve(workspace, path));
+    this.#workspace = workspace;
+    this.#asked = { read: resolved(asked.read), write: resolved(asked.write) };
+    this.#granted = { read: resolved(grants?.read), write: resolved(grants?.write) };
+    this.#names = {
+      net: hosts(both(asked.net.map(withPort), grants?.net?.map(withPort))),
+      run: both(asked.run, grants?.run),
+      env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwn(name)),
+    };
+  }
+
+  /** Returns the access by the links of this moment: the same object as long as it is the same. */
+  now(): Access {
+    const toRead = this.#pathsOf("read");
+    const toWrite = this.#pathsOf("write");
+    const read = this.#rootsOf("read", toRead);
+    const write = this.#rootsOf("write", toWrite);
+    const granted = sorted(toRead.concat(toWrite));
+    const last = this.#last;
+    const isSame = last !== undefined && isEqual(last.read, read) && isEqual(last.write, write) &&
+      isEqual(last.granted, granted);
+    return isSame ? last : this.#last = { read, write, ...this.#names, granted };
+  }
+
+  /**
+   * Returns the paths that were granted. A grant within the workspace means a path there, so it may
+   * not be a link that leads out.
+   */
+  #pathsOf(kind: PathKind): readonly string[] {
+    const folder = this.#workspace;
+    const granted = this.#granted[kind];
+    if (granted.length === 0) return granted;
+    return granted
+      .filter((path) => !isInside(folder, path) || staysInside(folder, path))
       .map(realPath);
-  const roots = (kind: "read" | "write") => {
-    if (asked[kind].length === 0) return [];
-    const inside = asked[kind].map((path) => resolve(workspace, path))
-      .filter((path) => staysInside(workspace, path));
-    return [...new Set([...inside, ...paths(kind)])].sort();
-  };
-  return {
-    read: roots("read"),
-    write: roots("write"),
-    net: hosts(both(asked.net.map(withPort), grants?.net?.map(withPort))),
-    run: both(asked.run, grants?.run),
-    env: both(asked.env, grants?.env).filter((name) => name !== "*" && !isOwn(name)),
-    granted: [...new Set([...paths("read"), ...paths("write")])].sort(),
-  };
+  }
+
+  #rootsOf(kind: PathKind, granted: readonly string[]): readonly string[] {
+    const asked = this.#asked[kind];
+    if (asked.length === 0) return asked;
+    const inside = asked.filter((path) => staysInside(this.#workspace, path));
+    return sorted(granted.length === 0 ? inside : inside.concat(granted));
+  }
+}
+
+function sorted(paths: readonly string[]): readonly string[] {
+  return paths.length < 2 ? paths : [...new Set(paths)].sort();
+}
+
+function isEqual(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((one, at) => one === others[at]);
 }
 
 function both(asked: readonly string[], granted: readonly string[] = []): readonly string[] {

@@ -7,7 +7,6 @@
 import type { Progress } from "../core/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { progressOf } from "../core/progress.ts";
-import { onAbort } from "../io/waiting.ts";
 import { failure, failureFrom } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";
@@ -16,6 +15,8 @@ import { type OnRequest, type Requests, wantedOf } from "./_requests.ts";
 import { reasonOf } from "./_said.ts";
 import type { Frame } from "./_wire.ts";
 
+/** Keeps a byte order mark, which is a part of the text. */
+const WITH_MARK = new TextDecoder("utf-8", { ignoreBOM: true });
 /** The most characters of a report of progress. */
 const PROGRESS_MAX = 4_096;
 
@@ -31,30 +32,74 @@ export interface SandboxCall {
   readonly graceMs?: number;
 }
 
-interface Pending {
-  readonly meter: Meter;
-  readonly onProgress: SandboxCall["onProgress"];
-  readonly onRequest: OnRequest | undefined;
-  readonly answer: PromiseWithResolvers<Json>;
-  /** Lets go of the signal, of the timer that would kill, and of what its code asks. */
-  release(): void;
+/** Stops a call that was cancelled. Returns the timer that kills the child if it goes on. */
+type Cancel = (id: number, request: SandboxCall) => ReturnType<typeof setTimeout>;
+
+/** The values that all calls of one child share. */
+interface CallOptions {
+  readonly limits: SandboxLimits;
+  readonly requests: Requests;
+  readonly cancel: Cancel;
 }
 
-/** Stops a call that was cancelled; gives the timer that kills the child where it goes on. */
-type Cancel = (id: number) => ReturnType<typeof setTimeout>;
+/** A call that the child has not answered. It listens to the signal of its request. */
+class OpenCall {
+  readonly answer: PromiseWithResolvers<Json> = Promise.withResolvers<Json>();
+  readonly meter: Meter;
+  readonly #id: number;
+  readonly #request: SandboxCall;
+  readonly #options: CallOptions;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(id: number, request: SandboxCall, options: CallOptions) {
+    this.#id = id;
+    this.#request = request;
+    this.#options = options;
+    this.meter = new Meter(options.limits);
+    if (request.signal.aborted) this.handleEvent();
+    else request.signal.addEventListener("abort", this, { once: true });
+  }
+
+  /** Cancels the call when its signal aborts. */
+  handleEvent(): void {
+    this.answer.reject(reasonOf(this.#request.signal));
+    this.#options.requests.end(this.#id);
+    this.#timer = this.#options.cancel(this.#id, this.#request);
+  }
+
+  get onProgress(): SandboxCall["onProgress"] {
+    return this.#request.onProgress;
+  }
+
+  /** Answers the requests of its code, until it is cancelled. */
+  get onRequest(): OnRequest | undefined {
+    const { signal, onRequest } = this.#request;
+    return onRequest &&
+      ((...asked) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...asked));
+  }
+
+  /** Stops listening to the signal, the timer that would kill, and the requests of its code. */
+  release(): void {
+    this.#options.requests.end(this.#id);
+    clearTimeout(this.#timer);
+    this.#request.signal.removeEventListener("abort", this);
+  }
+}
 
 /** The calls of one child. */
 export class Calls {
   readonly #limits: SandboxLimits;
-  readonly #pending = new Map<number, Pending>();
+  readonly #options: CallOptions;
+  readonly #pending = new Map<number, OpenCall>();
   readonly #requests: Requests;
   #last = 0;
   #noise: Meter;
 
-  /** Takes what one call may say, how long its result may be, and what answers requests. */
-  constructor(limits: SandboxLimits, requests: Requests) {
+  /** Creates an empty set. `cancel` stops a call whose signal aborted. */
+  constructor(limits: SandboxLimits, requests: Requests, cancel: Cancel) {
     this.#limits = limits;
     this.#requests = requests;
+    this.#options = { limits, requests, cancel };
     this.#noise = new Meter(limits);
   }
 
@@ -64,31 +109,11 @@ export class Calls {
   }
 
   /** Takes a call under a new id. */
-  add(
-    { signal, onProgress, onRequest }: SandboxCall,
-    cancel: Cancel,
-  ): { id: number; answer: Promise<Json> } {
+  add(request: SandboxCall): { id: number; answer: Promise<Json> } {
     const id = ++this.#last;
-    const answer = Promise.withResolvers<Json>();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const aborting = onAbort(signal, () => {
-      answer.reject(reasonOf(signal));
-      this.#requests.end(id);
-      timer = cancel(id);
-    });
-    this.#pending.set(id, {
-      meter: new Meter(this.#limits),
-      onProgress,
-      onRequest: onRequest &&
-        ((...asked) => signal.aborted ? Promise.reject(reasonOf(signal)) : onRequest(...asked)),
-      answer,
-      release: () => {
-        this.#requests.end(id);
-        clearTimeout(timer);
-        aborting[Symbol.dispose]();
-      },
-    });
-    return { id, answer: answer.promise };
+    const call = new OpenCall(id, request, this.#options);
+    this.#pending.set(id, call);
+    return { id, answer: call.answer.promise };
   }
 
   /** Counts what was said in a call, or in none; gives what is too much, if anything is. */
@@ -150,7 +175,7 @@ export class Calls {
       throw failure("RESULT_TOO_LARGE", message, { detail: { size, max: resultBytes } });
     }
     return type === "text"
-      ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(json)
+      ? WITH_MARK.decode(json)
       : plainJson(json, `the result of ${quoted(name)}`);
   }
 }

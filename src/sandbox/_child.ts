@@ -140,6 +140,8 @@ class RunningChild implements Child {
   readonly #isWrapped: boolean;
   readonly #ended: Promise<void>;
   #isKilled = false;
+  /** The messages that are not written yet. */
+  #unsent = "";
 
   constructor(
     started: StartedProgram,
@@ -190,7 +192,15 @@ class RunningChild implements Child {
   }
 
   send(message: unknown): void {
-    this.#write(new TextEncoder().encode(`${JSON.stringify(message)}\n`));
+    // All messages of one turn are one write.
+    if (this.#unsent === "") queueMicrotask(() => this.#flush());
+    this.#unsent += `${JSON.stringify(message)}\n`;
+  }
+
+  #flush(): void {
+    const text = this.#unsent;
+    this.#unsent = "";
+    this.#write(new TextEncoder().encode(text));
   }
 
   #write(bytes: Uint8Array): void {

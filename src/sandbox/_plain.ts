@@ -11,6 +11,7 @@ import { parseJson } from "../core/parse_json.ts";
 import { failure } from "./_failure.ts";
 
 const DEPTH_MAX = 200;
+const UTF_8 = new TextDecoder();
 const PROTOTYPE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
@@ -19,7 +20,7 @@ const PROTOTYPE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
  */
 export function plainJson(bytes: Uint8Array, what: string): Json {
   const excess = excessOf(bytes);
-  const text = new TextDecoder().decode(bytes);
+  const text = UTF_8.decode(bytes);
   if (excess === TOO_DEEP) throw invalid(what, excess);
   if (excess !== undefined) throw tooLarge(what, { why: `${excess} in ${text.length} characters` });
   const value = parsed(text, what);

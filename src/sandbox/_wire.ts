@@ -28,6 +28,10 @@ export interface Frame {
 }
 
 const HEAD_MAX = 128;
+/** Decodes whole texts, so all readers can share it. */
+const UTF_8 = new TextDecoder();
+/** The first byte of the type `text`. */
+const T = 0x74;
 
 /**
  * A frame of type `text` gives a length in bytes. That many bytes of plain text follow its line,
@@ -81,7 +85,7 @@ export class LineReader {
     this.#kind = undefined;
     this.#isText = false;
     if (isFrame) return { kind: "frame", bytes: bytes.subarray(this.#nonce.length) };
-    return { kind: "noise", text: new TextDecoder().decode(bytes.subarray(0, NOISE_MAX)), size };
+    return { kind: "noise", text: UTF_8.decode(bytes.subarray(0, NOISE_MAX)), size };
   }
 
   /** Finds the end of a line. A text ends after its length, whatever it contains. */
@@ -99,8 +103,9 @@ export class LineReader {
    */
   #isTextToCome(): boolean {
     if (this.#isText || this.#kind !== "frame" || this.#size > HEAD_MAX) return false;
-    const said = new TextDecoder().decode(this.#line.bytes.subarray(this.#nonce.length));
-    const [, head, length] = TEXT.exec(said) ?? [];
+    const { bytes } = this.#line;
+    if (bytes[this.#nonce.length] !== T) return false;
+    const [, head, length] = TEXT.exec(UTF_8.decode(bytes.subarray(this.#nonce.length))) ?? [];
     this.#isText = head !== undefined;
     if (head === undefined) return false;
     this.#line.clear();
@@ -128,7 +133,7 @@ export class LineReader {
 
 /** Splits a frame into its type, id and JSON, which are separated by spaces. */
 export function frameOf(bytes: Uint8Array): Frame | undefined {
-  const head = /^([a-z]+) (\d+) /.exec(new TextDecoder().decode(bytes.subarray(0, 40)));
+  const head = /^([a-z]+) (\d+) /.exec(UTF_8.decode(bytes.subarray(0, 40)));
   if (head === null) return undefined;
   return {
     type: head[1] ?? "",

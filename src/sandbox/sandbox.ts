@@ -55,12 +55,17 @@ export class Sandbox implements AsyncDisposable {
   #stderr = "";
   #dead: PmlError | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
+  /** Whether the next look at its memory is soon, as for a child that works. */
+  #looksSoon = false;
 
   private constructor(limits: SandboxLimits, child: Child, layer: Layer | undefined) {
     this.#limits = limits;
     this.#child = child;
     const answer = (id: number, reply: Reply) => child.send({ kind: "answered", id, reply });
-    this.#calls = new Calls(limits, new Requests(answer));
+    this.#calls = new Calls(limits, new Requests(answer), (id, { graceMs = GRACE_MS }) => {
+      child.send({ kind: "cancel", id });
+      return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
+    });
     this.#startup = new Startup(layer);
     this.ended = this.#follow();
     this.#rearm();
@@ -128,14 +133,11 @@ export class Sandbox implements AsyncDisposable {
 
   /** Calls a function of the module and returns its result as plain JSON. */
   call(request: SandboxCall): Promise<Json> {
-    const { signal, fn, graceMs = GRACE_MS } = request;
+    const { signal, fn } = request;
     if (signal.aborted) return Promise.reject(reasonOf(signal));
     if (this.#dead) return Promise.reject(this.#dead);
-    const { id, answer } = this.#calls.add(request, (id) => {
-      this.#child.send({ kind: "cancel", id });
-      return setTimeout(() => this.#kill("cancelled", "a cancelled call did not stop"), graceMs);
-    });
-    if (this.#calls.size === 1) this.#rearm();
+    const { id, answer } = this.#calls.add(request);
+    if (!this.#looksSoon) this.#rearm();
     this.#child.send({ kind: "call", id, fn, arguments: request.arguments });
     return answer;
   }
@@ -285,6 +287,7 @@ export class Sandbox implements AsyncDisposable {
       else this.#kill("memory", `it used more than ${rssMb} MB of memory`);
     };
     const isBusy = this.#calls.size > 0 || ["testing", "loading"].includes(this.#startup.phase);
+    this.#looksSoon = isBusy;
     this.#watch = setTimeout(look, isBusy ? WATCH_BUSY_MS : WATCH_IDLE_MS);
     Deno.unrefTimer(Number(this.#watch));
   }
