@@ -5,6 +5,8 @@
  * @module
  */
 
+import type { JsonObject } from "../core/json.ts";
+import { textLengthOf, textSampleOf, tokensOf } from "../core/tokens.ts";
 import type { EndRecord, JournalRecord } from "./journal.ts";
 
 /** The number of values, their sum, and their distribution. */
@@ -39,8 +41,10 @@ const STEP = Math.log(1.1);
 const BUCKETS = 300;
 /** Smaller values count as nothing. */
 const LEAST = 0.001;
-/** How long answers wait to be counted, in milliseconds: so few at once that no call waits for many. */
-const SOON_MS = 2;
+/** One in so many answers is a sample, and the first ones are. */
+const SAMPLE_EVERY = 16;
+/** How many characters of samples are kept of each kind of answer. */
+const SAMPLES_MAX = 65_536;
 
 /** A distribution of values in constant memory: a histogram whose buckets grow with the values. */
 export class Histogram {
@@ -59,13 +63,13 @@ export class Histogram {
     this.#most = Math.max(this.#most, value);
   }
 
-  /** Returns the distribution of all values. */
-  spread(): Distribution {
+  /** Returns the distribution of all values, each multiplied by a factor. */
+  spread(factor = 1): Distribution {
     return {
       count: this.#count,
-      total: rounded(this.#total),
-      median: this.#part(0.5),
-      p95: this.#part(0.95),
+      total: rounded(this.#total * factor),
+      median: rounded(this.#part(0.5) * factor),
+      p95: rounded(this.#part(0.95) * factor),
     };
   }
 
@@ -73,7 +77,39 @@ export class Histogram {
   #part(part: number): number {
     let left = Math.ceil(part * this.#count);
     const at = this.#buckets.findIndex((count) => (left -= count) <= 0);
-    return at <= 0 ? 0 : rounded(Math.min(LEAST * Math.exp((at - 1) * STEP), this.#most));
+    return at <= 0 ? 0 : Math.min(LEAST * Math.exp((at - 1) * STEP), this.#most);
+  }
+}
+
+/**
+ * The answers of one kind. Only their lengths are counted when they are sent: to count the tokens of
+ * each answer took longer than to record its call.
+ */
+class Answers {
+  readonly #lengths = new Histogram();
+  /** The texts of the last samples. */
+  readonly #samples: string[] = [];
+  #count = 0;
+  #size = 0;
+
+  add(answer: JsonObject, length: number): void {
+    this.#lengths.add(length);
+    const at = this.#count++;
+    if (at >= SAMPLE_EVERY && at % SAMPLE_EVERY !== 0) return;
+    const sample = textSampleOf(answer);
+    this.#samples.push(sample);
+    this.#size += sample.length;
+    while (this.#size > SAMPLES_MAX && this.#samples.length > 1) {
+      this.#size -= this.#samples.shift()?.length ?? 0;
+    }
+  }
+
+  /** Returns the estimated tokens of all answers, by those of the samples. */
+  tokens(): Distribution {
+    const { length } = this.#samples.join("");
+    const tokens = this.#samples.reduce((sum, sample) => sum + tokensOf(sample), 0);
+    const { total, ...all } = this.#lengths.spread(length === 0 ? 0 : tokens / length);
+    return { ...all, total: Math.round(total) };
   }
 }
 
@@ -88,8 +124,7 @@ export class Metrics {
     failed: 0,
   };
   readonly #failed = new Map<string, number>();
-  readonly #tokens = new Map<string, Histogram>();
-  #waiting: (() => void)[] = [];
+  readonly #answers = new Map<string, Answers>();
 
   /** Counts the end of a call. Other records are ignored. */
   recorded(record: JournalRecord): void {
@@ -100,18 +135,17 @@ export class Metrics {
     if (code !== undefined) this.#failed.set(code, (this.#failed.get(code) ?? 0) + 1);
   }
 
-  /** Counts an answer that a model reads. Its tokens are counted later, when it was sent. */
-  answered(what: string, tokens: (() => number) | undefined): void {
-    if (tokens === undefined) return;
-    const tally = this.#tokens.get(what) ?? new Histogram();
-    this.#tokens.set(what, tally);
-    const isFirst = this.#waiting.push(() => tally.add(tokens())) === 1;
-    if (isFirst) Deno.unrefTimer(setTimeout(() => this.#countAll(), SOON_MS));
+  /** Counts an answer that a model reads. Its tokens are counted when they are reported. */
+  answered(what: string, answer: JsonObject): void {
+    const length = textLengthOf(answer);
+    if (length === undefined) return;
+    const answers = this.#answers.get(what) ?? new Answers();
+    this.#answers.set(what, answers);
+    answers.add(answer, length);
   }
 
   /** Returns all counts. */
   report(): MetricsReport {
-    this.#countAll();
     const { result, ask, failed } = this.#ended;
     const errors = this.#ended["tool error"] + failed;
     return {
@@ -124,16 +158,10 @@ export class Metrics {
         ms: this.#ms.spread(),
       },
       tokens: Object.fromEntries(
-        [...this.#tokens].map(([what, tally]) => [what, tally.spread()] as const)
+        [...this.#answers].map(([what, answers]) => [what, answers.tokens()] as const)
           .sort(([one], [other]) => one < other ? -1 : 1),
       ),
     };
-  }
-
-  #countAll(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const work of waiting) work();
   }
 }
 

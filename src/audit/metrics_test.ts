@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { assertQuick } from "../../tests/kit/wait.ts";
 import { textResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import { tokenCount, tokensOf } from "../core/tokens.ts";
+import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord } from "./journal.ts";
 import { Histogram, Metrics } from "./metrics.ts";
 
@@ -32,7 +32,7 @@ function answer(text: string): JsonObject {
 }
 
 function count(metrics: Metrics, what: string, answer: JsonObject): void {
-  metrics.answered(what, tokenCount(answer));
+  metrics.answered(what, answer);
 }
 
 Deno.test("Metrics counts how calls ended, and which codes they failed with", () => {
@@ -113,4 +113,25 @@ Deno.test("Metrics counts every one of many answers that come together, and stay
   }
   assert.equal(metrics.report().tokens.call?.count, 20_000);
   assert.ok(JSON.stringify(metrics.report()).length < 1_000);
+});
+
+Deno.test("the tokens of unlike answers are estimated by one in sixteen, and none is counted before the report", () => {
+  const metrics = new Metrics();
+  const texts = Array.from(
+    { length: 3_000 },
+    (_, at) =>
+      at % 3 === 0 ? "読取書込検索".repeat(at % 7) : `{"name": "file ${at}", "size": ${at * 977}}`,
+  );
+  let read = 0;
+  for (const text of texts) {
+    const block = { type: "text", text };
+    // Only a sample is read more than once, for its length.
+    Object.defineProperty(block, "text", { get: () => (read++, text) });
+    count(metrics, "call", { content: [block] });
+  }
+  assert.ok(read < texts.length * 1.2, `${read} reads of ${texts.length} answers`);
+  const { count: counted, total = 0 } = metrics.report().tokens.call ?? {};
+  const whole = texts.reduce((sum, text) => sum + tokensOf(text), 0);
+  assert.equal(counted, texts.length);
+  assert.ok(Math.abs(total / whole - 1) < 0.2, `${total} for ${whole}`);
 });

@@ -5,6 +5,7 @@
  */
 
 import { type Json, type JsonObject, listOf, objectOf, textOf } from "./json.ts";
+import { memoized } from "./memo.ts";
 
 /**
  * The pieces into which o200k cuts a text, approximately: a sign or blank with the word after it (a
@@ -25,13 +26,16 @@ const NOT_PLAIN = /[^\0-\x7f]/;
 const RULER = /(\W)\1{9,39}/g;
 /** The most characters that one token can hold, as in long lines of blanks. */
 const MOST_CHARACTERS = 128;
-/** The tokens of longer answers are estimated from this many evenly spaced pieces. */
+/** A sample of a longer answer is this many evenly spaced pieces. */
 const SAMPLES = 16;
 const SAMPLE = 256;
 /** The size of pieces of lists, which are few and need a better estimate. */
 const LIST_SAMPLE = 4_096;
-/** The tokens of the lists of tools that were counted. */
-const counted = new WeakMap<object, number>();
+/** The JSON of a list of tools, which clients get again and again: its length and a sample. */
+const listTexts = memoized((tools: object) => {
+  const text = JSON.stringify(tools);
+  return { length: text.length, sample: sampleOf([text], LIST_SAMPLE) };
+});
 
 /**
  * Returns the estimated number of tokens (o200k) of a text. The factors were fitted to tool
@@ -74,38 +78,33 @@ function excess(word: string, before: string | undefined): number {
 }
 
 /**
- * Returns what counts the tokens of an answer to a client, of which it keeps only pieces if it is
- * long; undefined for a question to the person, which no model reads.
+ * Returns the number of characters that a model reads of an answer to a client; undefined for a
+ * question to the user, which no model reads. Images and audio count nothing.
  */
-export function tokenCount({ tools, content }: JsonObject): (() => number) | undefined {
-  const list = Array.isArray(tools) ? tools : undefined;
-  if (list === undefined && content === undefined) return undefined;
-  const known = list && counted.get(list);
-  if (known !== undefined) return () => known;
-  const texts = list ? [JSON.stringify(list)] : textsOf(content);
-  const size = list ? LIST_SAMPLE : SAMPLE;
+export function textLengthOf({ tools, content }: JsonObject): number | undefined {
+  if (Array.isArray(tools)) return listTexts(tools).length;
+  if (content === undefined) return undefined;
+  let length = 0;
+  for (const block of listOf(content)) length += textIn(block).length;
+  return length;
+}
+
+/** Returns the text of an answer; evenly spaced pieces of it if it is long. */
+export function textSampleOf({ tools, content }: JsonObject): string {
+  if (Array.isArray(tools)) return listTexts(tools).sample;
+  return sampleOf(listOf(content).map(textIn), SAMPLE);
+}
+
+/** Returns the text of a content block. */
+function textIn(block: Json): string {
+  const { text, resource } = objectOf(block);
+  return textOf(text ?? objectOf(resource).text);
+}
+
+/** Returns texts as one, or evenly spaced pieces of `size` characters if they are long. */
+function sampleOf(texts: readonly string[], size: number): string {
   const length = texts.reduce((sum, text) => sum + text.length, 0);
-  const isLong = length > SAMPLES * size;
-  const sample = isLong ? sampleOf(texts, { length, size }) : texts.join("\n");
-  const part = isLong ? sample.length / length : 1;
-  return () => {
-    const tokens = Math.round(tokensOf(sample) / part);
-    if (list) counted.set(list, tokens);
-    return tokens;
-  };
-}
-
-/** Returns the texts of a result, which a model reads. Images and audio count nothing. */
-function textsOf(content: Json | undefined): readonly string[] {
-  const blocks = listOf(content);
-  return blocks.map(objectOf).map(({ text, resource }) => textOf(text ?? objectOf(resource).text));
-}
-
-/** Returns evenly spaced pieces of texts, as if they were one text. */
-function sampleOf(
-  texts: readonly string[],
-  { length, size }: { readonly length: number; readonly size: number },
-): string {
+  if (length <= SAMPLES * size) return texts.join("\n");
   const pieces: string[] = [];
   // Takes the middle of each part, because the beginning of a text is often unlike the rest.
   const next = () => Math.floor((pieces.length + 0.5) * length / SAMPLES);

@@ -9,7 +9,6 @@ import type { Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import { assertSameHeaders } from "../core/marked_arguments.ts";
 import type { Cancel } from "../core/quick_tool.ts";
-import { tokenCount } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
 import type { ClientRequest, Exchange } from "./_exchange.ts";
@@ -177,7 +176,7 @@ class QuickAnswer {
 
   #answer(answer: JsonObject): void {
     const { wanted: { via }, from } = this.#request;
-    this.#parts.metrics.answered(via, tokenCount(answer));
+    this.#parts.metrics.answered(via, answer);
     from.answered(answer);
   }
 }

@@ -10,7 +10,6 @@ import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { safeItem } from "../core/safe_text.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { tokenCount } from "../core/tokens.ts";
 import { missingIn } from "../core/toolset.ts";
 import { membersOf } from "./_call_members.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
@@ -186,7 +185,7 @@ export class Gateway implements Face, Disposable {
     try {
       const answer = await this.#answer({ ...request, capabilities, toolset });
       const what = countedAs(context.mcpReq.method, { params, ...this.#options.settings() });
-      if (what !== undefined) this.#options.metrics.answered(what, tokenCount(answer));
+      if (what !== undefined) this.#options.metrics.answered(what, answer);
       return answer;
     } catch (error) {
       throw refusal(error);
