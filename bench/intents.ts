@@ -67,25 +67,23 @@ class Bench {
     });
     for (const { query, gold } of [...Array(REPEATED)].flatMap(() => rows)) {
       memory.searched("local", { query, found: await this.hits(query) });
-      for (const id of gold) await this.#use(id, memory);
+      for (const id of gold) this.#use(id, memory);
     }
     return memory;
   }
 
-  async #use(id: string, memory: UseMemory): Promise<void> {
+  #use(id: string, memory: UseMemory): void {
     // The ids of the evaluation are those of the catalog.
-    const tool: ToolDefinition | undefined = this.#catalog.get(id as ToolId)?.tool;
-    if (tool === undefined) return;
-    const definition = () => Promise.resolve(tool);
-    const call = { id, arguments: {}, via: "call", actor: "local", pass: { definition } };
+    const definition: ToolDefinition | undefined = this.#catalog.get(id as ToolId)?.tool;
+    if (definition === undefined) return;
+    const call = { id, arguments: {}, via: "call", actor: "local" };
     const result = { content: [{ type: "text", text: "" }] };
     // A memory looks at nothing else of a call.
     const now = performance.now();
     memory.note({
-      ...{ call: call as never, since: now, ended: now },
+      ...{ call: call as never, definition, since: now, ended: now },
       outcome: { kind: "result", result },
     });
-    await memory.settled();
   }
 }
 

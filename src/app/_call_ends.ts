@@ -59,7 +59,9 @@ export async function used(
     if (outcome !== undefined) return outcome;
     throw error;
   } finally {
-    if (outcome?.kind !== "changed") onUse?.({ call, since, ended: performance.now(), outcome });
+    if (outcome?.kind !== "changed") {
+      onUse?.({ call, definition: passed, since, ended: performance.now(), outcome });
+    }
   }
 }
 

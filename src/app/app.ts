@@ -392,7 +392,7 @@ export class App implements AsyncDisposable {
     this.openGateway?.[Symbol.dispose]();
     await (await this.#finder)?.[Symbol.asyncDispose]();
     await (await this.#path)?.[Symbol.asyncDispose]();
-    await (await this.#memory)?.[Symbol.asyncDispose]();
+    (await this.#memory)?.[Symbol.dispose]();
     this.sweep();
   }
 

@@ -226,7 +226,7 @@ class QuickCall implements Back {
   }
 
   #over(end: () => ReturnType<typeof endOfError>): void {
-    const { deadlines, records, onUse } = this.#options;
+    const { deadlines, records, onUse, ready: { definition } } = this.#options;
     this.#isOver = true;
     if (this.#running?.isAsking) this.#abort?.abort(inVain());
     if (this.#running !== undefined) deadlines.end(this.#running);
@@ -236,7 +236,7 @@ class QuickCall implements Back {
     const isSent = this.#cancel !== undefined;
     records.later(() => {
       records.end(endOf(this, { since, ended, ...end() }));
-      if (isSent) onUse?.({ call: this.#call, since, ended, outcome: this.#came });
+      if (isSent) onUse?.({ call: this.#call, definition, since, ended, outcome: this.#came });
     });
   }
 

@@ -30,7 +30,9 @@ export interface UseMemoryOptions {
 
 /** A call that reached its server. */
 export interface UsedTool {
-  readonly call: Pick<PassCall, "id" | "arguments" | "via" | "actor" | "method" | "run" | "pass">;
+  readonly call: Pick<PassCall, "id" | "arguments" | "via" | "actor" | "method" | "run">;
+  /** The definition that it passed with; undefined if it was no call of a tool. */
+  readonly definition: ToolDefinition | undefined;
   /** When it began and ended, as `performance.now()` says. */
   readonly since: number;
   readonly ended: number;
@@ -86,7 +88,7 @@ export interface ShownUse {
 }
 
 /** Remembers the use of tools. */
-export class UseMemory implements AsyncDisposable {
+export class UseMemory implements Disposable {
   readonly #options: UseMemoryOptions;
   readonly #hash: (definition: ToolDefinition) => string;
   readonly #sessions = new Map<string, Session>();
@@ -97,7 +99,6 @@ export class UseMemory implements AsyncDisposable {
   /** Both together, until the next call. */
   #all: ReadonlyMap<ToolId, ToolUse> | undefined;
   #flushed = performance.now();
-  #noting: Promise<void> = Promise.resolve();
 
   /** Takes the options. The file is read when it is needed. */
   constructor(options: UseMemoryOptions) {
@@ -111,10 +112,26 @@ export class UseMemory implements AsyncDisposable {
   }
 
   /** Remembers a call of a tool that reached its server. */
-  note(used: UsedTool): void {
-    const { method, via } = used.call;
-    if (!this.#options.isOn() || method !== undefined || via === "server") return;
-    this.#noting = this.#note(used);
+  note({ call, definition, since, ended, outcome }: UsedTool): void {
+    if (definition === undefined || call.method !== undefined || call.via === "server") return;
+    if (!this.#options.isOn()) return;
+    const hash = this.#hash(definition);
+    const use = this.#freshUse(call.id, hash);
+    const isError = outcome?.kind !== "result" || outcome.result.isError === true;
+    use.at = Date.now();
+    use.calls++;
+    if (isError) use.errors++;
+    count(use.times, String(stepOf(ended - since)));
+    this.#all = undefined;
+    if (!isError) {
+      this.#follows({ call, since, hash, ended });
+      // A shape takes longer than the rest, so it is taken of the first, second, fourth ... call.
+      const isLooked = (use.calls & (use.calls - 1)) === 0 && outcome.task === undefined;
+      if (isLooked && sizeOf(outcome.result.content) <= MOST_TEXT) {
+        use.shape = mergedShapes(use.shape, shapeOf(outputOf(outcome.result), call.arguments));
+      }
+    }
+    if (ended - this.#flushed > FLUSH_MS) this.flush();
   }
 
   /** Remembers what a search of a client found, so that its next calls say what fitted. */
@@ -207,38 +224,9 @@ export class UseMemory implements AsyncDisposable {
     drop(this.#options.path);
   }
 
-  /** Waits until the last call was remembered. */
-  async settled(): Promise<void> {
-    await this.#noting;
-  }
-
   /** Writes what is new. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.settled();
+  [Symbol.dispose](): void {
     this.flush();
-  }
-
-  async #note({ call, since, ended, outcome }: UsedTool): Promise<void> {
-    // The gates have loaded the definition already, unless the call failed on the way.
-    const definition = await call.pass.definition().catch(() => undefined);
-    if (definition === undefined) return;
-    const hash = this.#hash(definition);
-    const use = this.#freshUse(call.id, hash);
-    const isError = outcome?.kind !== "result" || outcome.result.isError === true;
-    use.at = Date.now();
-    use.calls++;
-    if (isError) use.errors++;
-    count(use.times, String(stepOf(ended - since)));
-    this.#all = undefined;
-    if (!isError) {
-      this.#follows({ call, since, hash, ended });
-      // A shape takes longer than the rest, so it is taken of the first, second, fourth ... call.
-      const isLooked = (use.calls & (use.calls - 1)) === 0 && outcome.task === undefined;
-      if (isLooked && sizeOf(outcome.result.content) <= MOST_TEXT) {
-        use.shape = mergedShapes(use.shape, shapeOf(outputOf(outcome.result), call.arguments));
-      }
-    }
-    if (ended - this.#flushed > FLUSH_MS) this.flush();
   }
 
   /** Notes what a call followed: the call before it, and the searches that found its tool. */

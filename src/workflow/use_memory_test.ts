@@ -65,7 +65,7 @@ interface Use {
   readonly method?: string;
 }
 
-async function use(memory: UseMemory, id: string, options: Use = {}): Promise<void> {
+function use(memory: UseMemory, id: string, options: Use = {}): void {
   const { output = { ok: true }, args = {}, version, fails = false, run, method } = options;
   const outcome: Outcome | undefined = fails
     ? undefined
@@ -73,11 +73,9 @@ async function use(memory: UseMemory, id: string, options: Use = {}): Promise<vo
   const definition = definitionOf(id, version);
   const call = {
     ...{ id, arguments: args, via: "call", actor: "local", run, method },
-    pass: { definition: () => Promise.resolve(definition) },
   };
   const now = performance.now();
-  memory.note({ call: call as never, since: now, ended: now, outcome });
-  for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  memory.note({ call: call as never, definition, since: now, ended: now, outcome });
 }
 
 function hashOf(id: string, version?: string): string {
@@ -87,17 +85,17 @@ function hashOf(id: string, version?: string): string {
 Deno.test("UseMemory remembers calls, failures, results and what followed, in a private file", async () => {
   await using scene = await Scene.make();
   {
-    await using memory = scene.open();
-    await use(memory, "a:one", { output: { name: "x", size: 3 } });
-    await use(memory, "a:two");
-    await use(memory, "a:one", { output: { name: "y", size: 3.5 } });
-    await use(memory, "a:one", { fails: true });
-    await use(memory, "a:one", { method: "resources/read" });
+    using memory = scene.open();
+    use(memory, "a:one", { output: { name: "x", size: 3 } });
+    use(memory, "a:two");
+    use(memory, "a:one", { output: { name: "y", size: 3.5 } });
+    use(memory, "a:one", { fails: true });
+    use(memory, "a:one", { method: "resources/read" });
   }
   if (Deno.build.os !== "windows") {
     assert.equal((await stat(scene.path)).mode & 0o777, 0o600);
   }
-  await using memory = scene.open();
+  using memory = scene.open();
   const [one, two] = ["a:one", "a:two"].map((id) => memory.shown().find((each) => each.id === id));
   assert.deepEqual([one?.calls, one?.errors, two?.calls, two?.errors], [3, 1, 1, 0]);
   assert.deepEqual([one?.next, two?.next], [{ "a:two": 1 }, { "a:one": 1 }]);
@@ -112,13 +110,13 @@ Deno.test("UseMemory remembers calls, failures, results and what followed, in a 
 
 Deno.test("UseMemory begins anew for a tool whose definition changed", async () => {
   await using scene = await Scene.make();
-  await using memory = scene.open();
+  using memory = scene.open();
   const id = "a:changing" as ToolId;
-  await use(memory, id);
+  use(memory, id);
   memory.flush();
   assert.notEqual(memory.observed(id, hashOf(id)), undefined);
   assert.equal(memory.observed(id, hashOf(id, "2")), undefined);
-  await use(memory, id, { version: "2", output: [1] });
+  use(memory, id, { version: "2", output: [1] });
   assert.equal(memory.observed(id, hashOf(id)), undefined);
   assert.deepEqual(memory.shown().map(({ calls }) => calls), [1]);
 });
@@ -126,12 +124,12 @@ Deno.test("UseMemory begins anew for a tool whose definition changed", async () 
 Deno.test("UseMemory of several processes loses nothing that was written in turn", async () => {
   await using scene = await Scene.make();
   const [one, other] = [scene.open(), scene.open()];
-  await use(one, "a:one");
-  await use(other, "a:one");
-  await use(other, "b:two");
+  use(one, "a:one");
+  use(other, "a:one");
+  use(other, "b:two");
   one.flush();
   other.flush();
-  await use(one, "a:one");
+  use(one, "a:one");
   one.flush();
   assert.deepEqual(scene.open().shown().map(({ id, calls }) => [id, calls]).sort(), [
     ["a:one", 3],
@@ -142,10 +140,10 @@ Deno.test("UseMemory of several processes loses nothing that was written in turn
 Deno.test("UseMemory forgets when it is told to, also what another process kept", async () => {
   await using scene = await Scene.make();
   const [one, other] = [scene.open(), scene.open()];
-  await use(one, "a:one");
+  use(one, "a:one");
   one.flush();
   other.clear();
-  await use(one, "b:two");
+  use(one, "b:two");
   one.flush();
   assert.deepEqual(one.shown().map(({ id }) => id), ["b:two"]);
 });
@@ -154,9 +152,9 @@ Deno.test("UseMemory remembers nothing while it is off", async () => {
   await using scene = await Scene.make();
   scene.isOn = false;
   const memory = scene.open();
-  await use(memory, "a:one");
+  use(memory, "a:one");
   memory.searched("local", { query: "one", found: ["a:one" as ToolId] });
-  await memory[Symbol.asyncDispose]();
+  memory[Symbol.dispose]();
   assert.deepEqual([memory.shown(), [...memory.fit("one")]], [[], []]);
   await assert.rejects(stat(scene.path));
 });
@@ -188,7 +186,7 @@ Deno.test("UseMemory begins anew, and says so, where its file is broken, huge or
     const memory = scene.open();
     assert.deepEqual(memory.shown(), [], text.slice(0, 100));
     assert.match(scene.warnings.join(), /it begins anew/);
-    await use(memory, "a:one");
+    use(memory, "a:one");
     memory.flush();
     assert.deepEqual(scene.open().shown().map(({ calls }) => calls), [1]);
   }
@@ -204,10 +202,10 @@ Deno.test("UseMemory begins anew, and says so, where its file is broken, huge or
 
 Deno.test("UseMemory connects the calls of a run, and none that ran at the same time", async () => {
   await using scene = await Scene.make();
-  await using memory = scene.open();
-  await use(memory, "a:one", { run: "r" });
-  await use(memory, "b:other");
-  await use(memory, "a:two", { run: "r" });
+  using memory = scene.open();
+  use(memory, "a:one", { run: "r" });
+  use(memory, "b:other");
+  use(memory, "a:two", { run: "r" });
   const [one, two, other] = ["a:one", "a:two", "b:other"] as ToolId[];
   assert.ok(one && two && other);
   assert.deepEqual([...memory.next(one)], [[two, 0.5]]);
@@ -216,14 +214,14 @@ Deno.test("UseMemory connects the calls of a run, and none that ran at the same 
 
 Deno.test("UseMemory knows tools again that were called after a search for like words", async () => {
   await using scene = await Scene.make();
-  await using memory = scene.open();
+  using memory = scene.open();
   const found = ["a:one", "b:two"] as ToolId[];
   memory.searched("local", { query: "order a pizza", found });
-  await use(memory, "b:two");
+  use(memory, "b:two");
   assert.deepEqual([...memory.fit("Pizza ordering").keys()], ["b:two"]);
   assert.deepEqual([...memory.fit("weather in Rome")], []);
-  await use(memory, "b:two", { fails: true });
-  await use(memory, "b:two", { fails: true });
+  use(memory, "b:two", { fails: true });
+  use(memory, "b:two", { fails: true });
   memory.flush();
   assert.ok((memory.fit("order pizza").get("b:two" as ToolId) ?? 1) < 0.3, "failures count");
   assert.doesNotMatch(await scene.text(), /pizza|order/);
@@ -231,12 +229,12 @@ Deno.test("UseMemory knows tools again that were called after a search for like 
 
 Deno.test("UseMemory stays small, however many tools, words and followers there are", async () => {
   await using scene = await Scene.make();
-  await using memory = scene.open();
+  using memory = scene.open();
   for (let at = 0; at < 700; at++) {
-    await use(memory, "a:hub");
+    use(memory, "a:hub");
     const id = `a:tool_${at}` as ToolId;
     memory.searched("local", { query: `words${at} more${at}`, found: [id, "a:hub" as ToolId] });
-    await use(memory, id);
+    use(memory, id);
   }
   memory.flush();
   const kept = scene.open();
@@ -269,8 +267,8 @@ Deno.test("no value of a result, and no key that is data, gets into the file", a
   await fc.assert(
     fc.asyncProperty(fc.array(value, { minLength: 1, maxLength: 4 }), async (outputs) => {
       await using scene = await Scene.make();
-      await using memory = scene.open();
-      for (const output of outputs) await use(memory, "a:one", { output });
+      using memory = scene.open();
+      for (const output of outputs) use(memory, "a:one", { output });
       memory.flush();
       const text = await scene.text();
       for (const secret of textsIn(outputs)) {
@@ -310,3 +308,10 @@ function textsIn(value: Json): readonly string[] {
   ]
     .filter((text) => text !== "created_at");
 }
+
+Deno.test("a call is remembered when note() returns", async () => {
+  await using scene = await Scene.make();
+  using memory = scene.open();
+  use(memory, "a:one");
+  assert.equal(memory.tools().get("a:one" as ToolId)?.calls, 1);
+});
