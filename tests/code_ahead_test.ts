@@ -6,8 +6,8 @@ import { until } from "./kit/wait.ts";
 
 /** Gives the process ids of the sandbox children. */
 async function childrenOf(pml: RawStdio): Promise<readonly number[]> {
-  const tree = await pml.watch.remember(pml.pid);
-  return tree.filter(({ command }) => command.includes("--unstable-worker-options"))
+  const all = await pml.watch.living();
+  return all.filter(({ command }) => command.includes("--unstable-worker-options"))
     .map(({ pid }) => pid);
 }
 

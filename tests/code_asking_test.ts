@@ -11,7 +11,6 @@ import {
 import { endWell } from "./attacks/oracles.ts";
 import type { Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
-import { isGone } from "./fixtures/modules/yard.ts";
 import { until } from "./kit/wait.ts";
 
 const YES = { action: "accept", content: { answer: "Yes" } };
@@ -31,14 +30,9 @@ async function asked(pml: RawStdio, count: number): Promise<readonly Message[]> 
 
 /** The processes of sandbox children that run below PML. */
 async function children(pml: RawStdio): Promise<readonly number[]> {
-  const path = `/proc/${pml.pid}/task/${pml.pid}/children`;
-  const pids = (await Deno.readTextFile(path)).match(/\d+/g) ?? [];
-  const commands = await Promise.all(pids.map(async (pid) => ({
-    pid: Number(pid),
-    command: await Deno.readTextFile(`/proc/${pid}/cmdline`).catch(() => ""), // it is gone
-  })));
-  return commands.filter(({ command }) => command.includes("--unstable-worker-options"))
-    .map(({ pid }) => pid).filter((pid) => !isGone(pid));
+  return (await pml.watch.living())
+    .filter(({ command }) => command.includes("--unstable-worker-options"))
+    .map(({ pid }) => pid);
 }
 
 for (const era of ["2025-11-25", "2026-07-28"] as const) {

@@ -48,7 +48,7 @@ async function traffic(pid: number): Promise<Counts> {
  */
 async function leastTraffic(): Promise<Counts> {
   await using ws = await workspaceOf();
-  await using pml = new RawStdio(ws);
+  await using pml = new RawStdio(ws, { ownProcess: true });
   await pml.open();
   await warm(pml, WARM_UP);
   const least: Record<string, number> = {};

@@ -43,7 +43,7 @@ Deno.test({
     assert.ok(typeof here !== "string");
     await using ws = await house(here.model);
     {
-      await using pml = new RawStdio(ws);
+      await using pml = new RawStdio(ws, { ownProcess: true });
       await pml.open();
       assert.ok(!pml.stderr.includes("Index"), "nothing before the first search");
       assert.equal(await modeOf(pml, "look into a document"), "lexical");
@@ -54,7 +54,7 @@ Deno.test({
       await pml.close();
       await pml.watch.assertNothingLeft();
     }
-    await using pml = new RawStdio(ws);
+    await using pml = new RawStdio(ws, { ownProcess: true });
     await pml.open();
     await until(async () => await modeOf(pml, "another thing to do") === "hybrid");
     assert.ok(!pml.stderr.includes("Indexed"), pml.stderr);

@@ -64,10 +64,10 @@ function post(to: Served, file: string, body: object): Promise<Response> {
 
 Deno.test("Each request has one answer where what another process says breaks off before its end", async () => {
   await using ws = await sceneryOf();
-  await using _ = await servePml(ws);
+  await using _ = await servePml(ws, [], { ownProcess: true });
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   const file = join(ws.home, "replicas", name);
-  await using two = await servePml(ws);
+  await using two = await servePml(ws, [], { ownProcess: true });
   const result = { content: [{ type: "text", text: "x".repeat(100_000) }] };
   const [first, second] = [
     eventOf({ jsonrpc: "2.0", id: 7, result }),
@@ -92,7 +92,7 @@ Deno.test("Each request has one answer where what another process says breaks of
 
 Deno.test("A request that was answered has no other answer where PML ends before the stream does", async () => {
   await using ws = await sceneryOf();
-  await using _ = await servePml(ws);
+  await using _ = await servePml(ws, [], { ownProcess: true });
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   const file = join(ws.home, "replicas", name);
   await using two = await servePml(ws, [], PRELOAD);

@@ -106,7 +106,10 @@ export interface Two extends AsyncDisposable {
 
 /** Spawns two processes. */
 export async function twoOf(ws: Workspace): Promise<Two> {
-  const [one, two] = await Promise.all([servePml(ws), servePml(ws)]);
+  const [one, two] = await Promise.all([
+    servePml(ws, [], { ownProcess: true }),
+    servePml(ws, [], { ownProcess: true }),
+  ]);
   return {
     one,
     two,

@@ -60,7 +60,7 @@ Deno.test("Each refused request is in the journal with its reason, and no token 
 
 Deno.test("Of a flood of refused requests the journal tells the number", async () => {
   await using ws = await makeScenery();
-  const served = await servePml(ws);
+  const served = await servePml(ws, [], { ownProcess: true });
   const wrong = { headers: { authorization: "Bearer wrong" } };
   for (let at = 0; at < 10; at++) {
     const all = await Promise.all(Array.from({ length: 20 }, () => statusOf(served, wrong)));

@@ -131,7 +131,7 @@ Deno.test("Requests that are not for PML, or not from its clients, are refused",
 
 Deno.test("A signal ends it after the calls that run; exit code 0", async () => {
   await using ws = await makeScenery(SLOW);
-  await using served = await servePml(ws);
+  await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
   const called = one.client.callTool(params);
@@ -145,7 +145,7 @@ Deno.test("A signal ends it after the calls that run; exit code 0", async () => 
 
 Deno.test("A second signal ends it at once, with what it started", async () => {
   await using ws = await makeScenery(SLOW);
-  await using served = await servePml(ws);
+  await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
   one.client.callTool(params).catch(() => {}); // it is lost

@@ -115,7 +115,7 @@ Deno.test("limits.first_list_ms sets how long tools/list waits, and its list is 
 });
 
 Deno.test("a list of a slow server is stored after the client has left, and the next process has it at once", async () => {
-  await using scene = await sceneOf("meta_only");
+  await using scene = await sceneOf("meta_only", { ownProcess: true });
   const { ws, pml } = scene;
   // The client leaves with the request.
   pml.begin("prompts/list", {}).answer.catch(() => {});
@@ -133,7 +133,7 @@ Deno.test("a list of a slow server is stored after the client has left, and the 
 });
 
 Deno.test("a signal ends PML although a server has not finished its lists", async () => {
-  await using scene = await sceneOf("meta_only");
+  await using scene = await sceneOf("meta_only", { ownProcess: true });
   const { ws, pml } = scene;
   assert.deepEqual(await ofServer(pml, "prompts/list"), []);
   await until(async () => (await askedOf(ws)).length > 0);

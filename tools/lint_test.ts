@@ -135,7 +135,7 @@ Deno.test("powers leaves each power to its owner", () => {
     ["stdio/installs.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["gateway/gateway.ts", "serve/_pipes.ts", `Deno.stdout.write(b);`, /output/],
-    ["cli/_call.ts", "cli/out.ts", `Deno.stdout.writable;`, /output/],
+    ["cli/_call.ts", "cli/command_process.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
     ["app/router.ts", "remote/rpc.ts", `await fetch("a");`, /network/],
     ["app/app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],

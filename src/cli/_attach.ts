@@ -13,6 +13,7 @@ import { foldersAbove } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { passOn } from "../serve/window.ts";
+import { commandProcess } from "./command_process.ts";
 import { connected, hashed, socketOf, Talk } from "../serve/window_socket.ts";
 
 /** How a window ended; undefined if there was none. */
@@ -23,14 +24,16 @@ type Attached = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefin
  * undefined if there is none, and pipes if it has ended before its client.
  */
 export async function attached(environment: Environment, signal: AbortSignal): Promise<Attached> {
-  const cwd = Deno.cwd();
+  const { cwd } = commandProcess();
   const { home, workspace } = environment;
-  const folders = workspace === undefined ? [cwd, ...foldersAbove(cwd)] : [resolve(workspace)];
+  const folders = workspace === undefined ? [cwd, ...foldersAbove(cwd)] : [resolve(cwd, workspace)];
   for (const folder of folders) {
     const socket = await connected(socketOf(home, folder));
     if (socket === undefined) continue;
     const inputBytes = await agreed(socket, { environment, cwd });
-    if (inputBytes !== undefined) return { pipes: await passOn({ socket, inputBytes, signal }) };
+    if (inputBytes !== undefined) {
+      return { pipes: await passOn({ socket, inputBytes, signal, pipes: commandProcess().pipes }) };
+    }
     socket.destroy();
   }
   return undefined;
@@ -42,7 +45,7 @@ async function agreed(
   { environment, cwd }: { readonly environment: Environment; readonly cwd: string },
 ): Promise<number | undefined> {
   const { get } = environment;
-  const own = ownNames();
+  const own = ownNames(commandProcess().variables);
   const talk = new Talk(socket);
   talk.say({ version: VERSION, cwd });
   const { nonce, names = [] } = objectOf(await talk.next());

@@ -16,6 +16,7 @@ import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { named, usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
+import { typedPath } from "./command_process.ts";
 
 type Open = Awaited<ReturnType<App["capabilities"]>>;
 type Prepared = ReturnType<Open["saving"]["prepare"]>;
@@ -191,7 +192,7 @@ async function agreedTo(
 
 function textOf(file: string): string {
   try {
-    return readRegularText(file, { most: FILE_MAX, links: true });
+    return readRegularText(typedPath(file), { most: FILE_MAX, links: true });
   } catch (error) {
     throw usage(`Cannot read ${quoted(file, 400)}: ${whyUnread(error)}`, "Give the path of a file");
   }

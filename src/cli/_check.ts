@@ -4,11 +4,11 @@
  * @module
  */
 
-import { resolve } from "node:path";
 import { authorsOf } from "../app/open_authors.ts";
 import { shownPlace } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
+import { typedPath } from "./command_process.ts";
 
 const SIGNS = { ok: "ok  ", failed: "FAIL", warning: "warn" };
 
@@ -17,7 +17,7 @@ export async function check(
   { app, signal }: CommandContext,
   { words: [file = ""], types = true }: Typed,
 ): Promise<Shown> {
-  const { report } = await (await authorsOf(app)).checkModule(resolve(file), { types, signal });
+  const { report } = await (await authorsOf(app)).checkModule(typedPath(file), { types, signal });
   const lines = report.checks.map(({ name, state, message, hint, ...place }) => {
     const where = place.line === undefined ? "" : `${shownPlace(visible(file, 300), place)}: `;
     return `${SIGNS[state]} ${name}: ${where}${message}${hint ? `\n     ${hint}` : ""}`;

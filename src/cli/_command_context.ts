@@ -14,6 +14,7 @@ import { isTerminal } from "./_terminal.ts";
 import { endInput } from "./_terminal_input.ts";
 import { unmetRules } from "./_unmet_rules.ts";
 import { paintFailure } from "./_paint.ts";
+import { commandProcess, logWriter } from "./command_process.ts";
 import { fitted, type Paint, print, printJson, tell, tellProgress, writeLog } from "./out.ts";
 
 /**
@@ -121,9 +122,11 @@ export function inContext(
 ): (typed: Typed) => Promise<number> {
   return async (typed) => {
     using signals = new Signals();
+    const { cwd, variables } = commandProcess();
     const { openApp } = await import("../app/app.ts");
-    const environment = quietOnTerminal(readEnvironment());
-    await using app = await openApp({ cwd: Deno.cwd(), environment, write: writeLog });
+    const environment = quietOnTerminal(readEnvironment(variables, cwd));
+    const write = logWriter() ?? writeLog;
+    await using app = await openApp({ cwd, environment, write });
     try {
       if (!broken) checkConfig(app, tellsTrust);
       // A signal ends the command, whatever it waits for. The app then ends what it started.

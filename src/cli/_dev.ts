@@ -4,7 +4,6 @@
  * @module
  */
 
-import { resolve } from "node:path";
 import { authorsOf } from "../app/open_authors.ts";
 import { Following } from "../io/following.ts";
 import { realPathIfAny, stampAt } from "../io/place.ts";
@@ -13,6 +12,7 @@ import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { DevModule } from "./_dev_module.ts";
 import { DevShown } from "./_dev_shown.ts";
 import { nextTyped } from "./_terminal_input.ts";
+import { typedPath } from "./command_process.ts";
 
 /** How long a file may be gone while an editor replaces it, in milliseconds. */
 const GONE_MS = 400;
@@ -22,7 +22,7 @@ export async function dev(
   at: CommandContext,
   { words: [file = ""], json = false, types = true }: Typed,
 ): Promise<Shown> {
-  const path = realPathIfAny(file) ?? resolve(file);
+  const path = realPathIfAny(typedPath(file)) ?? typedPath(file);
   const { app, signal } = at;
   const shown = new DevShown(file, { isJson: json });
   const input = new DevInput(signal);

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import {
   type ImportableServer,
@@ -31,6 +30,7 @@ import { type CommandContext, type Shown, type Typed, unchanged } from "./_comma
 import { addServers, findTarget, findUndo, presentServers, type Target } from "./_import_file.ts";
 import { keep } from "./_key.ts";
 import { agrees, askReply, needPerson } from "./_terminal.ts";
+import { typedPath } from "./command_process.ts";
 
 /** What was found, and what would be done with it. */
 interface Plan extends PickResult {
@@ -143,7 +143,7 @@ function filesOf(from: string | undefined, place: ClientPlace): readonly ClientF
   const named = CLIENTS.filter((each) => from === undefined || each === from);
   const files = from === undefined || named.length > 0
     ? named.flatMap((each: ClientName) => clientFiles(each, place))
-    : [{ client: undefined, path: resolve(from) }];
+    : [{ client: undefined, path: typedPath(from) }];
   const there = files.filter(isThere);
   if (from === undefined || there.length > 0) return there;
   throw usage(

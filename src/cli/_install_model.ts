@@ -5,7 +5,7 @@
  * @module
  */
 
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { fileSize } from "../core/amounts.ts";
@@ -13,6 +13,7 @@ import { setForPerson } from "./_config_file.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { agrees, isTyped, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
+import { typedPath } from "./command_process.ts";
 
 type Finder = Awaited<ReturnType<App["finder"]>>;
 type Meaning = Awaited<ReturnType<Finder["model"]>>;
@@ -41,7 +42,7 @@ const TELL_MS = 1_000;
 export async function installModel(at: CommandContext, typed: Typed): Promise<Shown> {
   const { words: [given], yes = false, json = false } = typed;
   const finder = await at.app.finder();
-  const folder = given === undefined ? undefined : resolve(given);
+  const folder = given === undefined ? undefined : typedPath(given);
   const plan = folder === undefined
     ? await planOfHub(finder, { at, from: typed.from })
     : await planOfFolder(finder, folder);

@@ -6,6 +6,7 @@
 
 import { once } from "node:events";
 import { authorsOf } from "../app/open_authors.ts";
+import { readEnvironment } from "../config/env.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
@@ -15,6 +16,7 @@ import { unknownWords, usage } from "./_failure.ts";
 import type { Typed } from "./_command_context.ts";
 import { portOf } from "./_port.ts";
 import { Signals } from "./_signals.ts";
+import { commandProcess, logWriter, typedPath } from "./command_process.ts";
 import { print, tell } from "./out.ts";
 
 const PORT = "3004";
@@ -31,7 +33,9 @@ export async function registry(typed: Typed): Promise<number> {
   using signals = new Signals();
   const { signal } = signals;
   const { openApp } = await import("../app/app.ts");
-  await using app = await openApp({ cwd: Deno.cwd() });
+  const { cwd, variables } = commandProcess();
+  const environment = readEnvironment(variables, cwd);
+  await using app = await openApp({ cwd, environment, write: logWriter() });
   const warn = (message: string) => tell(`warning: ${message}`);
   const options = { host, port, warn, signal, privateKey, publicUrl: typed.url };
   await using served = await (await authorsOf(app)).serveRegistry(path, options);
@@ -53,7 +57,7 @@ const HOW = "Write `pml registry serve FOLDER`";
 const PLAIN = "it serves without TLS, which clients on other machines require";
 
 function folderOf(folder: string): string {
-  const path = realPathIfAny(folder);
+  const path = folder === "" ? undefined : realPathIfAny(typedPath(folder));
   if (path !== undefined && targetAt(path)?.isDirectory) return path;
   throw usage(`Cannot serve ${quoted(folder, 300)}: there is no such folder`, HOW);
 }
@@ -66,7 +70,7 @@ function keyOf(file: string, served: string): string {
       "Keep the key in a place that only you can read",
     );
   try {
-    const path = Deno.realPathSync(file);
+    const path = Deno.realPathSync(typedPath(file));
     if (isInside(served, path)) throw refused("it is in the folder that is served");
     return readRegularText(path);
   } catch (error) {

@@ -11,6 +11,7 @@ import { counted } from "../core/amounts.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { exists } from "../config/workspace.ts";
 import { usage } from "./_failure.ts";
+import { typedPath } from "./command_process.ts";
 
 /** Returns the texts of a result as they are, and one line for each other block. */
 export function textOf({ content, structuredContent }: ToolResult): string {
@@ -25,7 +26,7 @@ function blockText(block: ContentBlock): string {
 
 /** Throws if a file is there: nothing of the person is replaced. */
 export function mustBeNew(path: string): void {
-  if (!exists(path)) return;
+  if (!exists(typedPath(path))) return;
   throw usage(`Cannot save into ${quoted(path, 400)}: it is there already`, "Name another file");
 }
 
@@ -44,12 +45,14 @@ export async function saveResult(
   const files = all.map((_, at) => at === 0 ? path : `${stem}-${at + 1}${ending}`);
   files.forEach(mustBeNew);
   for (const [at, bytes] of all.entries()) {
-    await Deno.writeFile(files[at] ?? path, bytes, { createNew: true }).catch((error) => {
-      throw usage(
-        `Cannot save into ${quoted(files[at] ?? path, 400)}: ${error.message}`,
-        "Name another file",
-      );
-    });
+    await Deno.writeFile(typedPath(files[at] ?? path), bytes, { createNew: true }).catch(
+      (error) => {
+        throw usage(
+          `Cannot save into ${quoted(files[at] ?? path, 400)}: ${error.message}`,
+          "Name another file",
+        );
+      },
+    );
   }
   const content = result.content.filter((block) => bytesOf(block) === undefined);
   return {

@@ -7,6 +7,7 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
+import { readEnvironment } from "../config/env.ts";
 import { isLoopback } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -21,6 +22,7 @@ import { portOf } from "./_port.ts";
 import { Refusals } from "./_refusals.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
+import { commandProcess, logWriter, typedPath } from "./command_process.ts";
 import { openWindows } from "./_windows.ts";
 import { print, tell } from "./out.ts";
 
@@ -39,7 +41,9 @@ export async function serve(typed: Typed): Promise<number> {
   let onLost = (_: Error) => {};
   using _ = caught((error) => onLost(error));
   try {
-    const place = { cwd: Deno.cwd(), stays: true };
+    const { cwd, variables } = commandProcess();
+    const environment = readEnvironment(variables, cwd);
+    const place = { cwd, environment, stays: true, write: logWriter() };
     await using app = await openApp(place);
     onLost = (error) => logError(app, error);
     const token = await tokenOf(app, typed);
@@ -140,7 +144,7 @@ async function tokenOf(
 
 function textOf(file: string): string {
   try {
-    return readRegularText(Deno.realPathSync(file));
+    return readRegularText(Deno.realPathSync(typedPath(file)));
   } catch {
     throw usage(`Cannot serve: ${quoted(file, 300)} cannot be read`, HOW);
   }

@@ -6,6 +6,7 @@
 
 import type { App } from "../app/app.ts";
 import { asPmlError } from "../core/errors.ts";
+import { commandProcess } from "./command_process.ts";
 
 /**
  * Passes promise rejections that nobody handled to `tell`. Otherwise they would end the process
@@ -16,10 +17,7 @@ export function caught(tell: (error: Error) => void): Disposable {
     event.preventDefault();
     tell(asPmlError(event.reason));
   };
-  globalThis.addEventListener("unhandledrejection", onLost);
-  return {
-    [Symbol.dispose]: () => globalThis.removeEventListener("unhandledrejection", onLost),
-  };
+  return commandProcess().listenForRejections(onLost);
 }
 
 /** Logs an error that belongs to no request. */

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { commandProcess } from "./command_process.ts";
+
 const EXIT_CODES = { SIGBREAK: 149, SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Ending = keyof typeof EXIT_CODES;
 
@@ -14,13 +16,14 @@ const ENDINGS: readonly Ending[] = Deno.build.os === "windows"
 
 /** Aborts at the first signal. The second signal ends the process at once. */
 export class Signals implements Disposable {
+  readonly #process = commandProcess();
   readonly #abort = new AbortController();
   readonly #listeners = ENDINGS.map((name) => [name, () => this.#end(name)] as const);
   #exitCode: number | undefined;
 
   /** Listens until it is disposed or a signal comes. */
   constructor() {
-    for (const [name, listener] of this.#listeners) Deno.addSignalListener(name, listener);
+    for (const [name, listener] of this.#listeners) this.#process.addSignalListener(name, listener);
   }
 
   /** Aborts when a signal comes. */
@@ -35,7 +38,9 @@ export class Signals implements Disposable {
 
   /** Stops listening. */
   [Symbol.dispose](): void {
-    for (const [name, listener] of this.#listeners) Deno.removeSignalListener(name, listener);
+    for (const [name, listener] of this.#listeners) {
+      this.#process.removeSignalListener(name, listener);
+    }
   }
 
   #end(name: Ending): void {

@@ -14,6 +14,7 @@ import type { StdioOptions } from "../serve/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
+import { commandProcess, logWriter } from "./command_process.ts";
 
 const WATCH_AFTER_MS = 250;
 /** How long servers may take to finish their lists after the client has left, in milliseconds. */
@@ -25,12 +26,13 @@ const LAST_LISTS_MS = 10_000;
  */
 export async function stdio(): Promise<number> {
   using signals = new Signals();
-  const environment = readEnvironment();
+  const { cwd, variables, pipes } = commandProcess();
+  const environment = readEnvironment(variables, cwd);
   const there = mayAttach(environment)
     ? await (await import("./_attach.ts")).attached(environment, signals.signal)
     : undefined;
   if (there !== undefined && there.pipes === undefined) return signals.exitCode ?? 0;
-  return await serveAlone(signals, { environment, pipes: there?.pipes });
+  return await serveAlone(signals, { environment, pipes: there?.pipes ?? pipes });
 }
 
 async function serveAlone(
@@ -42,13 +44,13 @@ async function serveAlone(
     import("../serve/stdio.ts"),
     import("../serve/stderr.ts"),
   ]);
-  await using stderr = openStderr();
+  await using stderr = commandProcess().pipes === undefined ? openStderr() : undefined;
   try {
     // This lives longer than the app, so that errors while the app closes are logged, too.
     let tell = (_: Error) => {};
     using _ = caught((error) => tell(error));
-    const place = { cwd: Deno.cwd(), environment, stays: true, hasClient: true };
-    await using app = await openApp({ ...place, write: stderr?.write });
+    const place = { cwd: commandProcess().cwd, environment, stays: true, hasClient: true };
+    await using app = await openApp({ ...place, write: stderr?.write ?? logWriter() });
     tell = (error) => logError(app, error);
     using serving = new DisposableStack();
     let isTask = (_: string) => false;

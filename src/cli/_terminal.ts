@@ -10,6 +10,7 @@ import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";
 import { shellWord } from "./_shell_word.ts";
 import { nextTyped, takeTyped } from "./_terminal_input.ts";
+import { commandProcess } from "./command_process.ts";
 import { tell } from "./out.ts";
 
 /** Ctrl-C and Ctrl-D, if the terminal passes them on as characters. */
@@ -24,13 +25,13 @@ const RUB_OUT = ["\u007f", "\b"];
 
 /** Returns whether a person can be asked here. */
 export function isTerminal(): boolean {
-  return Deno.stdin.isTerminal() && Deno.stderr.isTerminal();
+  return commandProcess().stdin.isTerminal() && commandProcess().stderr.isTerminal();
 }
 
 /** Throws `APPROVAL_REQUIRED` if there is no person at a terminal. `also` tells of another way. */
 export function needPerson(tried: string, also = "; `--json` only shows it"): void {
   if (isTerminal()) return;
-  const command = ["pml", ...Deno.args].map((word) => shellWord(word)).join(" ");
+  const command = ["pml", ...commandProcess().args].map((word) => shellWord(word)).join(" ");
   throw new PmlError("APPROVAL_REQUIRED", `${tried}: there is no person at a terminal`, {
     hint: `Run \`${command}\` yourself on a terminal${also}`,
   });
@@ -82,7 +83,7 @@ export async function askReply(
   } finally {
     // Who types the whole word does not type the rest into the next question, or the shell.
     await dropTyped(signal);
-    Deno.stdin.setRaw(false);
+    commandProcess().stdin.setRaw(false);
   }
 }
 
@@ -106,9 +107,9 @@ export async function isTyped(word: string, to: string, signal: AbortSignal): Pr
  * person stops.
  */
 export async function askWord(message: string, signal: AbortSignal): Promise<string | undefined> {
-  if (Deno.stdin.isTerminal()) {
+  if (commandProcess().stdin.isTerminal()) {
     setRaw();
-    await dropTyped(signal).finally(() => Deno.stdin.setRaw(false));
+    await dropTyped(signal).finally(() => commandProcess().stdin.setRaw(false));
   }
   return await askLine(message, signal);
 }
@@ -134,14 +135,14 @@ export async function askSecret(message: string, signal: AbortSignal): Promise<s
     await dropTyped(signal);
     return await askLine(message, signal);
   } finally {
-    Deno.stdin.setRaw(false);
+    commandProcess().stdin.setRaw(false);
     tell("");
   }
 }
 
 /** Has each key come at once, unseen. Ctrl-C stays a signal where the system can do that. */
 function setRaw(): void {
-  Deno.stdin.setRaw(true, { cbreak: Deno.build.os !== "windows" });
+  commandProcess().stdin.setRaw(true, { cbreak: Deno.build.os !== "windows" });
 }
 
 /** Throws away what was typed, until nothing comes for a moment. The terminal must be in raw mode. */

@@ -8,6 +8,7 @@
 
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { onAbort, pause, soon } from "../io/waiting.ts";
+import { commandProcess } from "./command_process.ts";
 
 /** How often PML looks for what was typed, in milliseconds. */
 const LOOK_MS = 25;
@@ -45,17 +46,17 @@ export async function nextTyped(
 
 /** Returns all that comes on stdin. */
 export async function readAll(): Promise<string> {
-  return await new Response(Deno.stdin.readable).text();
+  return await new Response(commandProcess().stdin.readable).text();
 }
 
 /** Ends the reading: a read that waits would keep the process alive. */
 export function endInput(): void {
-  Deno.stdin.readable.cancel().catch(() => {}); // it was closed already
+  commandProcess().stdin.readable.cancel().catch(() => {}); // it was closed already
 }
 
 /** Opens the terminal anew: what others share as stdin must go on to wait. */
 function openTerminal(): number | undefined {
-  if (!Deno.stdin.isTerminal()) return undefined;
+  if (!commandProcess().stdin.isTerminal()) return undefined;
   try {
     // Elsewhere, whoever opens /dev/stdin gets the file that waits.
     const path = Deno.build.os === "linux" ? "/dev/stdin" : "/dev/tty";
@@ -67,7 +68,7 @@ function openTerminal(): number | undefined {
 
 /** Reads what comes soon. What comes later is kept for the next call. */
 async function takeStream(signal: AbortSignal): Promise<Uint8Array | undefined> {
-  const reader = Deno.stdin.readable.getReader();
+  const reader = commandProcess().stdin.readable.getReader();
   using _ = onAbort(signal, () => void reader.cancel().catch(() => {})); // it was closed already
   const read = reader.read();
   read.catch(() => {}); // released below

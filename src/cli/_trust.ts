@@ -5,7 +5,6 @@
  * @module
  */
 
-import { resolve } from "node:path";
 import type { App } from "../app/app.ts";
 import { realPathOf } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
@@ -16,6 +15,7 @@ import { type CommandContext, record, type Shown, type Typed } from "./_command_
 import { usage } from "./_failure.ts";
 import { agrees, needPerson } from "./_terminal.ts";
 import { tell } from "./out.ts";
+import { typedPath } from "./command_process.ts";
 
 type Unapproved = NonNullable<Awaited<ReturnType<App["policy"]["unapproved"]>>>;
 
@@ -130,7 +130,7 @@ async function listed({ app }: CommandContext): Promise<Shown> {
 
 async function revoked(at: CommandContext, file: string | undefined): Promise<Shown> {
   const { app } = at;
-  const path = realPathOf(file === undefined ? app.policy.rulesFile : resolve(file));
+  const path = realPathOf(file === undefined ? app.policy.rulesFile : typedPath(file));
   if (!await app.policy.trust.revoke(path)) {
     throw usage(
       `Cannot take the trust in ${quoted(path, 400)} back: it is not trusted`,

@@ -20,6 +20,7 @@ import { serveStdio } from "../serve/stdio.ts";
 import { hashed, listenAt, pipesOf, socketOf, Talk } from "../serve/window_socket.ts";
 import { pause, soon } from "../io/waiting.ts";
 import { logError } from "./_serving.ts";
+import { commandProcess } from "./command_process.ts";
 
 /** The options of `openWindows`. */
 export interface WindowsOptions {
@@ -63,7 +64,8 @@ interface Attached {
 class Windows {
   readonly #options: WindowsOptions;
   readonly #gateway: Gateway;
-  readonly #environment = readEnvironment();
+  readonly #process = commandProcess();
+  readonly #environment = readEnvironment(this.#process.variables, this.#process.cwd);
   readonly #closing = new AbortController();
   readonly #attached = new Set<Attached>();
   #isDraining = false;
@@ -188,7 +190,7 @@ class Windows {
     const { own = [], values } = objectOf(await talk.next());
     const theirs = Array.isArray(own) ? own.map(String) : [];
     const { get } = this.#environment;
-    const other = [...new Set([...names, ...theirs, ...ownNames()])]
+    const other = [...new Set([...names, ...theirs, ...ownNames(this.#process.variables)])]
       .find((name) => objectOf(values)[name] !== hashed(nonce, get(name)));
     return other && `its ${other} is another`;
   }

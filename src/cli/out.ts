@@ -8,6 +8,7 @@ import process from "node:process";
 import { styleText } from "node:util";
 import { PmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
+import { type CommandProcess, commandProcess } from "./command_process.ts";
 
 /** Adds colours and signs to a text in which every control character is visible already. */
 export type Paint = (text: string) => string;
@@ -22,8 +23,9 @@ const COLUMNS = 80;
  * the text is painted.
  */
 export function print(text: string, paint: Paint = asItIs): void {
-  const shown = Deno.stdout.isTerminal() ? erased(paint(harmless(text))) : text;
-  write(Deno.stdout, shown.endsWith("\n") ? shown : `${shown}\n`);
+  const { stdout } = commandProcess();
+  const shown = stdout.isTerminal() ? erased(paint(harmless(text))) : text;
+  write(stdout, shown.endsWith("\n") ? shown : `${shown}\n`);
 }
 
 /** Writes a value to stdout as indented JSON. */
@@ -39,20 +41,23 @@ export function tell(
   text: string,
   { end = "\n", paint = asItIs }: { readonly end?: string; readonly paint?: Paint } = {},
 ): void {
+  const { stderr } = commandProcess();
   const shown = harmless(text);
-  write(Deno.stderr, (Deno.stderr.isTerminal() ? erased(paint(fitted(shown))) : shown) + end);
+  write(stderr, (stderr.isTerminal() ? erased(paint(fitted(shown))) : shown) + end);
 }
 
 /** Tells how far something is: in one line that the next one replaces, or a line each in a file. */
 export function tellProgress(text: string): void {
-  if (!Deno.stderr.isTerminal() || isPlain()) return tell(text);
+  const { stderr } = commandProcess();
+  if (!stderr.isTerminal() || isPlain()) return tell(text);
   const line = harmless(text).replaceAll("\n", " ").slice(0, columns(COLUMNS) - 1);
-  write(Deno.stderr, `\r${ERASE}${line}\r`);
+  write(stderr, `\r${ERASE}${line}\r`);
 }
 
 /** Writes a line of the log, which is clean already. */
 export function writeLog(line: string): void {
-  write(Deno.stderr, `${Deno.stderr.isTerminal() ? erased(line) : line}\n`);
+  const { stderr } = commandProcess();
+  write(stderr, `${stderr.isTerminal() ? erased(line) : line}\n`);
 }
 
 /** Makes control characters visible, except line ends and tabs. */
@@ -106,13 +111,13 @@ function columns(otherwise: number): number {
   }
 }
 
-function write(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): void {
+function write(stream: CommandProcess["stderr"], text: string): void {
   const bytes = new TextEncoder().encode(text);
   try {
     for (let at = 0; at < bytes.length;) at += stream.writeSync(bytes.subarray(at));
   } catch (cause) {
     // The reader closed the pipe, as `head` does. If stderr fails, nobody can be told.
-    if (cause instanceof Deno.errors.BrokenPipe || stream === Deno.stderr) return;
+    if (cause instanceof Deno.errors.BrokenPipe || stream === commandProcess().stderr) return;
     throw new PmlError("USAGE", `Cannot write to stdout: ${cause}`, {
       hint: "Check where the output goes",
       cause,

@@ -1,5 +1,5 @@
 /**
- * The environment, read once. Only this file and `own_names.ts` use `Deno.env`.
+ * The environment, read once. Only this file uses `Deno.env`.
  *
  * @module
  */
@@ -67,16 +67,28 @@ const SYSTEM: Readonly<Record<string, string>> = {
 export const HOMES: readonly string[] = ["HOME", "USERPROFILE"];
 const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-/** Reads the environment of this process. */
-export function readEnvironment(): Environment {
-  return environmentOf(Deno.env.toObject(), accountHome());
+/** Returns the variables of this process. */
+export function processVariables(): Readonly<Record<string, string>> {
+  return Deno.env.toObject();
+}
+
+/** Reads variables for the account that this process runs as. By default they are its own. */
+export function readEnvironment(
+  variables: Readonly<Record<string, string>> = processVariables(),
+  cwd?: string,
+): Environment {
+  return environmentOf(variables, accountHome(), { cwd });
 }
 
 /** Reads the given variables, for an account with the given home folder. */
 export function environmentOf(
   variables: Readonly<Record<string, string>>,
   account?: string,
-  os: typeof Deno.build.os = Deno.build.os,
+  { os = Deno.build.os, cwd = "" }: {
+    readonly os?: typeof Deno.build.os;
+    /** The folder of relative paths, if it is not the working folder of this process. */
+    readonly cwd?: string | undefined;
+  } = {},
 ): Environment {
   const all = new Map(Object.entries(variablesOf(variables, os)));
   const warnings: string[] = [];
@@ -90,19 +102,19 @@ export function environmentOf(
   // Git Bash sets HOME on Windows, which other programs there ignore.
   const homes = os === "windows" ? HOMES.toReversed() : HOMES;
   const named = homes.map((name) => all.get(name)).find(Boolean);
-  const userHome = resolve(named || account || homedir());
+  const userHome = resolve(cwd, named || account || homedir());
   const policy = all.get("PML_POLICY");
   // Whoever sets variables cannot take away what holds for everybody.
   const said = os === "windows" && all.get("PROGRAMDATA");
   const folders = [SYSTEM[os] ?? "/etc", ...(said ? [said] : [])];
   return Object.freeze({
     policies: folders.map((folder) => join(folder, "pml", "policy.yaml")),
-    policy: policy ? resolve(policy) : undefined,
-    home: resolve(own("PML_HOME") ?? join(userHome, ".pml")),
+    policy: policy ? resolve(cwd, policy) : undefined,
+    home: resolve(cwd, own("PML_HOME") ?? join(userHome, ".pml")),
     userHome,
     account,
     workspace: own("PML_WORKSPACE"),
-    trust: pathsOf(own("PML_TRUST")),
+    trust: pathsOf(own("PML_TRUST"), cwd),
     apiKey: own("PML_API_KEY"),
     registries: addressesOf(own("PML_REGISTRIES")),
     logLevel: levelOf(own("PML_LOG_LEVEL"), warnings),
@@ -147,8 +159,8 @@ function accountHome(): string | undefined {
   }
 }
 
-function pathsOf(list: string | undefined): readonly string[] {
-  return (list ?? "").split(delimiter).filter(Boolean).map((path) => resolve(path));
+function pathsOf(list: string | undefined, cwd: string): readonly string[] {
+  return (list ?? "").split(delimiter).filter(Boolean).map((path) => resolve(cwd, path));
 }
 
 function addressesOf(list: string | undefined): readonly string[] | undefined {

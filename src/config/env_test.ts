@@ -65,24 +65,27 @@ Deno.test("readEnvironment() reads this process", () => {
 
 Deno.test("environmentOf() takes names of variables in any case on Windows, and only there", () => {
   const set = { Path: "C:\\bin", SystemRoot: "C:\\W", UserProfile: "/h", pml_log_level: "debug" };
-  const windows = environmentOf(set, undefined, "windows");
+  const windows = environmentOf(set, undefined, { os: "windows" });
   assert.equal(windows.get("PATH"), "C:\\bin");
   assert.equal(windows.get("systemroot"), "C:\\W");
   assert.equal(windows.userHome, resolve("/h"));
   assert.equal(windows.logLevel, "debug");
-  const linux = environmentOf(set, undefined, "linux");
+  const linux = environmentOf(set, undefined, { os: "linux" });
   assert.deepEqual([linux.get("PATH"), linux.get("Path")], [undefined, "C:\\bin"]);
 });
 
 Deno.test("environmentOf() finds the home in the profile on Windows, whatever Git Bash sets", () => {
   const set = { HOME: "/c/Users/ada", USERPROFILE: "/profile" };
-  const windows = environmentOf(set, "/account", "windows");
+  const windows = environmentOf(set, "/account", { os: "windows" });
   assert.deepEqual([windows.userHome, windows.home], [
     resolve("/profile"),
     resolve("/profile/.pml"),
   ]);
-  assert.equal(environmentOf({ HOME: "/h" }, "/account", "windows").userHome, resolve("/h"));
-  assert.equal(environmentOf(set, "/account", "linux").userHome, resolve("/c/Users/ada"));
+  assert.equal(
+    environmentOf({ HOME: "/h" }, "/account", { os: "windows" }).userHome,
+    resolve("/h"),
+  );
+  assert.equal(environmentOf(set, "/account", { os: "linux" }).userHome, resolve("/c/Users/ada"));
   const counting = ignoring(windows, new Map([["HOME", "a client sets it"]]));
   assert.equal(counting.get("USERPROFILE"), "/account");
 });
@@ -92,7 +95,7 @@ Deno.test("Programs of Windows get the variables that every program there may ne
     ...{ Path: "p", SystemRoot: "C:\\W", APPDATA: "a", LocalAppData: "l", PathExt: ".EXE" },
     ...{ Temp: "t", UserProfile: "/h", SECRET_KEY: "s" },
   };
-  const environment = environmentOf(set, undefined, "windows");
+  const environment = environmentOf(set, undefined, { os: "windows" });
   for (const made of [programEnvironment, serverEnvironment, ownEnvironment]) {
     const { SYSTEMROOT, APPDATA, LOCALAPPDATA, PATHEXT, TEMP, USERPROFILE, ...more } = made(
       environment,

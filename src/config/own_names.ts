@@ -7,6 +7,6 @@
 import { variableName } from "../core/steering.ts";
 
 /** Returns the names of all variables that begin with `PML_`. */
-export function ownNames(): readonly string[] {
-  return Object.keys(Deno.env.toObject()).filter((name) => variableName(name).startsWith("PML_"));
+export function ownNames(variables: Readonly<Record<string, string>>): readonly string[] {
+  return Object.keys(variables).filter((name) => variableName(name).startsWith("PML_"));
 }

@@ -24,6 +24,8 @@ export interface WindowOptions {
   readonly inputBytes: number;
   /** Ends the window. */
   readonly signal: AbortSignal;
+  /** Where the client is; standard input and output by default. */
+  readonly pipes?: Pipes | undefined;
 }
 
 /** What a PML must be told that takes over: what the client said before, and waits for. */
@@ -58,7 +60,7 @@ export async function passOn(options: WindowOptions): Promise<Pipes | undefined>
 
 class Window {
   readonly #options: WindowOptions;
-  readonly #client = standardPipes();
+  readonly #client: Pipes;
   readonly #waiting = new Map<string, JsonObject>();
   readonly #notBegun = new Set<string>();
   readonly #set = new Map<string, JsonObject>();
@@ -70,6 +72,7 @@ class Window {
 
   constructor(options: WindowOptions) {
     this.#options = options;
+    this.#client = options.pipes ?? standardPipes();
   }
 
   /** Passes on. Returns what is left to do if the connection broke. */

@@ -100,7 +100,9 @@ for (const era of ERAS) {
   });
 
   Deno.test(`trust in a file does not approve texts that it did not show, on ${era} (GX14)`, async () => {
-    await using scene = await makeScene(servingAs(DEFINITION, { era, trusted: false }));
+    await using scene = await makeScene(
+      servingAs(DEFINITION, { era, trusted: false, ownProcess: true }),
+    );
     const { ws, pml } = scene;
     const isAsked = () =>
       pml.messages.some((message) => /describes it to the model/.test(JSON.stringify(message)));

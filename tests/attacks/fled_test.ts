@@ -57,7 +57,7 @@ function fleeing(script: string, mode = "good"): Record<string, unknown> {
 function sceneWith(server: Record<string, unknown>, more: SceneOptions = {}) {
   const allow = ["filesystem:*", "shell:*", "good:*"];
   const pml = { version: 1, permissions: { allow }, mcpServers: { good: server } };
-  return makeScene({ pml, ...more });
+  return makeScene({ ownProcess: true, pml, ...more });
 }
 
 async function end(pml: RawStdio, how: (typeof MODES)[number]): Promise<void> {

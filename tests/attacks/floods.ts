@@ -35,7 +35,8 @@ export async function floodScene(
   const mcpServers = { ...floodServers(names), ...servers };
   const allow = ["filesystem:*", ...Object.keys(mcpServers).map((name) => `${name}:*`)];
   const pml = { version: 1, permissions: { allow }, mcpServers };
-  const scene = await makeScene({ pml, ...options });
+  // The memory and the time of PML alone are measured.
+  const scene = await makeScene({ pml, ...options, ownProcess: true });
   for (const name of names) assert.equal(textOf(await flood(scene.pml, `${name}:done`)), "done");
   await assertServes(scene.pml);
   return scene;

@@ -35,7 +35,12 @@ function naming(path: string): Record<string, unknown> {
 async function startBounded(ws: Workspace, env: Record<string, string> = {}): Promise<RawStdio> {
   // A repository round the home of a test would make that home the repository's.
   const command: Command | undefined = HAS_ACCOUNTS ? [...pmlOfAccount(ws), "stdio"] : undefined;
-  const pml = new RawStdio(ws, { env, capabilities: {}, ...command && { command } });
+  const pml = new RawStdio(ws, {
+    ownProcess: true,
+    env,
+    capabilities: {},
+    ...command && { command },
+  });
   const began = performance.now();
   let most = 0;
   const watching = new AbortController();

@@ -6,7 +6,6 @@
 
 import assert from "node:assert/strict";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
-import { treeOf } from "../kit/procwatch.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import { attack } from "./evilmod/house.ts";
@@ -31,8 +30,8 @@ function folders(count: number): Record<string, string> {
 }
 
 /** How many sandbox children a gateway has. */
-async function childrenOf({ pid }: RawStdio): Promise<number> {
-  const all = await treeOf(pid);
+async function childrenOf({ watch }: RawStdio): Promise<number> {
+  const all = await watch.living();
   return all.filter(({ command }) => command.includes("--unstable-worker-options")).length;
 }
 

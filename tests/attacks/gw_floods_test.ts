@@ -237,7 +237,12 @@ Deno.test("All results of a batch have the room of one, and each of its calls is
     mcpServers: { big: server },
   };
   const files = { "tiny.js": tinyServer("'\u0000'.repeat(params.arguments.size)") };
-  await using scene = await makeScene({ pml, files, limits: { result_bytes: 1_000_000 } });
+  await using scene = await makeScene({
+    pml,
+    files,
+    limits: { result_bytes: 1_000_000 },
+    ownProcess: true,
+  });
   const calls = [...Array(20).keys()].map((at) => ({
     ...{ id: String(at), tool: "big:tell", arguments: { size: at === 19 ? 1 : 40_000 } },
   }));
@@ -279,7 +284,10 @@ Deno.test("A long result with an escape in a name is answered, and soon (GW3)", 
     mcpServers: { own: server },
   };
   const limits = { call_ms: 20_000 };
-  await using scene = await makeScene({ pml, files: { "escaped.js": ESCAPED }, limits });
+  await using scene = await makeScene({
+    ...{ pml, files: { "escaped.js": ESCAPED }, limits },
+    ownProcess: true,
+  });
   const { result } = await scene.pml.callTool("call", { tool: "own:tell" });
   assert.equal(textOf({ result }).length, 20_000_000);
   assert.deepEqual(result?.structuredContent as unknown, { größe: 1 });

@@ -111,6 +111,7 @@ const OTHER_NAMES =
 function sceneOf(era: Era): Promise<Scene> {
   const args = ["run", "-A", "--no-config", "--quiet", "./server.js"];
   return makeScene({
+    ownProcess: true,
     era,
     files: { "evil.js": MODULE + OTHER_NAMES, "server.js": SERVER, "good.js": GOOD },
     pml: {

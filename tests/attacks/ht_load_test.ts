@@ -137,7 +137,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
         mcpServers: floodServers(["flood"]),
       },
     });
-    await using served = await servePml(ws);
+    await using served = await servePml(ws, [], { ownProcess: true });
     const reader = await DoorClient.open(served, { era: "2026-07-28" });
     // Who reads gets all of it.
     const call = { tool: "flood:text", arguments: { size: size / 2 } };

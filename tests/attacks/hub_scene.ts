@@ -14,7 +14,7 @@ import { integrityOf } from "../../src/registry/integrity.ts";
 import { FakeRegistry } from "../kit/fake_registry.ts";
 import { type Offer, put, spawnHub, type TestHub } from "../kit/hub.ts";
 import type { Message } from "../kit/json_rpc.ts";
-import { RawStdio } from "../kit/raw_stdio.ts";
+import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { makeWorkspace, type Workspace, type WorkspaceOptions } from "../kit/workspace.ts";
 import { GOOD, textOf } from "./oracles.ts";
@@ -153,9 +153,9 @@ function told(message: Message): string {
 export async function within<T>(
   ws: Workspace,
   use: (pml: RawStdio) => Promise<T>,
-  env: Readonly<Record<string, string>> = {},
+  options: Pick<RawStdioOptions, "env" | "ownProcess"> = {},
 ): Promise<T> {
-  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} }, env });
+  await using pml = new RawStdio(ws, { capabilities: { elicitation: {} }, ...options });
   await pml.open();
   const made = await use(pml);
   assert.equal((await pml.close()).code, 0, pml.stderr);

@@ -35,7 +35,13 @@ const UNDER_WAY: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 
 for (const era of ERAS) {
   Deno.test(`Nothing is left when PML is killed with every built-in at work, on ${era} (P6)`, async () => {
-    await using scene = await makeScene({ era, ...SLOW, pml: PML, prepare: furnish });
+    await using scene = await makeScene({
+      ownProcess: true,
+      era,
+      ...SLOW,
+      pml: PML,
+      prepare: furnish,
+    });
     const { ws, pml } = scene;
     await assertServes(pml);
     for (const [name, args] of Object.entries(UNDER_WAY)) {

@@ -228,7 +228,7 @@ async function killedOnce(round: number): Promise<void> {
     ));
   const ms = Math.random() * (round === 0 ? 100 : 20);
   {
-    await using pml = new RawStdio(ws, { era, answer });
+    await using pml = new RawStdio(ws, { ownProcess: true, era, answer });
     await pml.open();
     await assertServes(pml);
     const { name, arguments: args } = planOf(...tasks);
@@ -247,7 +247,7 @@ async function killedOnce(round: number): Promise<void> {
   const begun = lines.filter(({ tool }) => tool === "marks:mark");
   assert.ok(begun.every(({ via, run }) => via === "plan" && run !== undefined), what);
   assert.ok(ran.length <= begun.length, `${what}: ${ran.length} ran, ${begun.length} journalled`);
-  await using again = new RawStdio(ws, { era, answer });
+  await using again = new RawStdio(ws, { ownProcess: true, era, answer });
   await again.open();
   const run = begun[0]?.run ?? "aaaaaaaaaaaa";
   const refused: Message = await again.callTool("execute_workflow", { resume: run });

@@ -106,7 +106,12 @@ for (const era of ERAS) {
   });
 
   Deno.test(`A Yes passes one call, once, on ${era} (PM10)`, async () => {
-    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
+    await using scene = await makeScene({
+      ownProcess: true,
+      era,
+      pml: READS,
+      capabilities: CAN_ASK,
+    });
     const { ws, pml } = scene;
     const asked = await questionOf(pml, WRITE);
     assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);

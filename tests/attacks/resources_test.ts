@@ -57,33 +57,36 @@ export const go = () => { setTimeout(() => { throw new Error("crashed"); }); ret
 
 Deno.test("A module that may write is held to its memory and to what it may write (RX2, RX9)", async () => {
   const limits = { rss_mb: 400, write_bytes: 2 * MB, call_ms: 20_000 };
-  await attack({ modules: { writer: WRITER, small: SMALL("small") }, limits }, async (house) => {
-    const { call, ws, pml } = house;
-    await call("small:pid");
-    const before = await rssOf(pml.pid);
-    const eaten = assertRefused(await call("writer:eat"), {
-      code: "SANDBOX_CRASHED",
-      like: /memory/,
-    });
-    assert.equal(eaten.detail?.reason as unknown, "memory");
-    assert.ok(await rssOf(pml.pid) - before < 50 * MB);
-    for (const tool of ["fill", "append"]) {
-      const args = { path: `${tool}.txt`, mb: 6 };
-      assertRefused(await call(`writer:${tool}`, args), {
-        code: "SANDBOX_DENIED",
-        like: /write_bytes/,
+  await attack(
+    { ownProcess: true, modules: { writer: WRITER, small: SMALL("small") }, limits },
+    async (house) => {
+      const { call, ws, pml } = house;
+      await call("small:pid");
+      const before = await rssOf(pml.pid);
+      const eaten = assertRefused(await call("writer:eat"), {
+        code: "SANDBOX_CRASHED",
+        like: /memory/,
       });
-      assert.ok((await stat(ws.file(args.path))).size <= 2 * MB, tool);
-      // What was written counts for as long as the child lives.
-      assertRefused(await call(`writer:${tool}`, { ...args, path: "more.txt", mb: 3 }), {
-        code: "SANDBOX_DENIED",
-      });
-    }
-    const temp = await call("writer:temp");
-    const own = join(ws.home, "sandbox");
-    assert.ok(temp.code !== undefined || temp.text.startsWith(own), temp.text);
-    assert.match((await call("small:pid")).text, /^\d+$/);
-  });
+      assert.equal(eaten.detail?.reason as unknown, "memory");
+      assert.ok(await rssOf(pml.pid) - before < 50 * MB);
+      for (const tool of ["fill", "append"]) {
+        const args = { path: `${tool}.txt`, mb: 6 };
+        assertRefused(await call(`writer:${tool}`, args), {
+          code: "SANDBOX_DENIED",
+          like: /write_bytes/,
+        });
+        assert.ok((await stat(ws.file(args.path))).size <= 2 * MB, tool);
+        // What was written counts for as long as the child lives.
+        assertRefused(await call(`writer:${tool}`, { ...args, path: "more.txt", mb: 3 }), {
+          code: "SANDBOX_DENIED",
+        });
+      }
+      const temp = await call("writer:temp");
+      const own = join(ws.home, "sandbox");
+      assert.ok(temp.code !== undefined || temp.text.startsWith(own), temp.text);
+      assert.match((await call("small:pid")).text, /^\d+$/);
+    },
+  );
 });
 
 Deno.test("A module that always crashes has to wait, and no other does", async () => {
@@ -107,41 +110,44 @@ Deno.test("Fifty children of twenty-five modules leave nothing behind, and few l
   const names = Array.from({ length: 25 }, (_, at) => `m${at}`);
   const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
   const idle = 1;
-  await attack({ modules, limits: { idle_children: idle } }, async ({ call, pml, ws }) => {
-    const seen = new Set<string>();
-    let [most, memory] = [0, 0];
-    const use = async (name: string) => void seen.add((await call(`${name}:pid`)).text);
-    const watched = async () => {
-      for (const name of names) {
-        await use(name);
-        const children = await childrenOf(pml);
-        most = Math.max(most, children.length);
-        const each = await Promise.all(children.map(({ pid }) => rssOf(pid)));
-        memory = Math.max(memory, each.reduce((sum, one) => sum + one, 0));
-      }
-    };
-    const hurried = async () => {
-      for (let at = 0; at < names.length; at += 4) {
-        await Promise.all(names.slice(at, at + 4).map(use));
-      }
-    };
-    // The first round also reads each module in a child of its own.
-    await watched();
-    await settled(pml);
-    const before = await gatewayOf(pml);
-    await hurried();
-    await settled(pml);
-    const after = await gatewayOf(pml);
-    const told = JSON.stringify({ before, after, most, memory });
-    assert.ok(seen.size >= 45, `${seen.size} children answered`);
-    // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
-    assert.ok(most <= idle + 4, told);
-    assert.ok(memory < 600 * MB, told);
-    assert.ok(after.files <= before.files * 1.1, told);
-    assert.ok(after.rss < before.rss * 1.1, told);
-    const folders = await readdir(join(ws.home, "sandbox"));
-    assert.ok(folders.length <= idle + 2, folders.join(" "));
-  });
+  await attack(
+    { ownProcess: true, modules, limits: { idle_children: idle } },
+    async ({ call, pml, ws }) => {
+      const seen = new Set<string>();
+      let [most, memory] = [0, 0];
+      const use = async (name: string) => void seen.add((await call(`${name}:pid`)).text);
+      const watched = async () => {
+        for (const name of names) {
+          await use(name);
+          const children = await childrenOf(pml);
+          most = Math.max(most, children.length);
+          const each = await Promise.all(children.map(({ pid }) => rssOf(pid)));
+          memory = Math.max(memory, each.reduce((sum, one) => sum + one, 0));
+        }
+      };
+      const hurried = async () => {
+        for (let at = 0; at < names.length; at += 4) {
+          await Promise.all(names.slice(at, at + 4).map(use));
+        }
+      };
+      // The first round also reads each module in a child of its own.
+      await watched();
+      await settled(pml);
+      const before = await gatewayOf(pml);
+      await hurried();
+      await settled(pml);
+      const after = await gatewayOf(pml);
+      const told = JSON.stringify({ before, after, most, memory });
+      assert.ok(seen.size >= 45, `${seen.size} children answered`);
+      // Beside the idle ones: the one that works, one that is read, the blank one, one that ends.
+      assert.ok(most <= idle + 4, told);
+      assert.ok(memory < 600 * MB, told);
+      assert.ok(after.files <= before.files * 1.1, told);
+      assert.ok(after.rss < before.rss * 1.1, told);
+      const folders = await readdir(join(ws.home, "sandbox"));
+      assert.ok(folders.length <= idle + 2, folders.join(" "));
+    },
+  );
 });
 
 async function childrenOf(pml: RawStdio) {
@@ -165,7 +171,7 @@ async function gatewayOf({ pid }: RawStdio) {
 }
 
 Deno.test("Tools of other permissions in turn start no child beyond their own and a blank one", async () => {
-  await using scene = await makeScene();
+  await using scene = await makeScene({ ownProcess: true });
   const { ws, pml } = scene;
   const seen = new Set<number>();
   for (let at = 0; at < 12; at++) {

@@ -95,7 +95,7 @@ Deno.test("RG8: a hub whose certificate has expired is no registry", async () =>
   await within(
     ws,
     async (pml) => assert.match((await came(pml)).said, /^REGISTRY_OFFLINE: .*certificate/),
-    { DENO_CERT: ws.file("old.pem") },
+    { env: { DENO_CERT: ws.file("old.pem") }, ownProcess: true },
   );
 });
 

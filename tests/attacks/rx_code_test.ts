@@ -50,7 +50,10 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
 });
 
 Deno.test("Code that eats the memory loses its child, and PML stays as it is (RX7)", async (t) => {
-  await using scene = await ledgerScene({ limits: { rss_mb: 400, heap_mb: 128 } });
+  await using scene = await ledgerScene({
+    ownProcess: true,
+    limits: { rss_mb: 400, heap_mb: 128 },
+  });
   const { ws, pml } = scene;
   const text = await bombs();
   await valueOf(pml, "return 1");

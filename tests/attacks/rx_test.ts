@@ -24,23 +24,30 @@ interface Watched {
 
 Deno.test("a call that never ends is ended by its deadline, and others do not wait", async (t) => {
   const limit = 800;
-  await attack({ modules: MODULES, limits: { call_ms: limit } }, async (house) => {
-    await house.call("good:ping");
-    for (const how of ["loop", "regex", "atomics", "pending", "microtasks", "getter", "stdin"]) {
-      const isEnded = await t.step(how, async () => {
-        const tookMs = limit + 700;
-        await suffered(house, { tool: "hang", how, waitMs: 400, tookMs }, ({ told, ms }) => {
-          assertRefused(told, { code: "TIMED_OUT", like: /limits\.call_ms/ });
-          assert.ok(ms >= limit - 20, `it took ${ms} ms`);
+  await attack(
+    { ownProcess: true, modules: MODULES, limits: { call_ms: limit } },
+    async (house) => {
+      await house.call("good:ping");
+      for (const how of ["loop", "regex", "atomics", "pending", "microtasks", "getter", "stdin"]) {
+        const isEnded = await t.step(how, async () => {
+          const tookMs = limit + 700;
+          await suffered(house, { tool: "hang", how, waitMs: 400, tookMs }, ({ told, ms }) => {
+            assertRefused(told, { code: "TIMED_OUT", like: /limits\.call_ms/ });
+            assert.ok(ms >= limit - 20, `it took ${ms} ms`);
+          });
         });
-      });
-      if (!isEnded) return; // each of the others would take its minute
-    }
-  });
+        if (!isEnded) return; // each of the others would take its minute
+      }
+    },
+  );
 });
 
 Deno.test("a memory bomb ends its child, and the gateway's memory stays flat", async (t) => {
-  await attack({ modules: MODULES, limits: { call_ms: 20_000, rss_mb: 400, heap_mb: 128 } }, (
+  await attack({
+    ownProcess: true,
+    modules: MODULES,
+    limits: { call_ms: 20_000, rss_mb: 400, heap_mb: 128 },
+  }, (
     house,
   ) => eatAll(house, t));
 });
@@ -61,31 +68,37 @@ async function eatAll(house: House, t: Deno.TestContext): Promise<void> {
 Deno.test("a flood of messages ends its child, and others hardly notice", async (t) => {
   // Memory and time enough that it is the count that ends it, also where the gateway reads slowly.
   const bounds = { frame_bytes: 16 * MB, frames: 2_000, rss_mb: 1_500 };
-  await attack({ modules: MODULES, limits: { ...bounds, call_ms: 30_000 } }, async (house) => {
-    await house.call("good:ping");
-    for (const how of COUNTED) {
-      await t.step(how, async () => {
-        await suffered(house, { tool: "flood", how, waitMs: 500 }, ({ told, grownBy }) => {
-          const { detail } = assertRefused(told, { code: "SANDBOX_CRASHED", like: /./ });
-          assert.equal(detail?.reason as unknown, "frames");
-          assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
+  await attack(
+    { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 30_000 } },
+    async (house) => {
+      await house.call("good:ping");
+      for (const how of COUNTED) {
+        await t.step(how, async () => {
+          await suffered(house, { tool: "flood", how, waitMs: 500 }, ({ told, grownBy }) => {
+            const { detail } = assertRefused(told, { code: "SANDBOX_CRASHED", like: /./ });
+            assert.equal(detail?.reason as unknown, "frames");
+            assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
+          });
         });
-      });
-    }
-  });
-  await attack({ modules: MODULES, limits: { ...bounds, call_ms: 1_500 } }, async (house) => {
-    await house.call("good:ping");
-    for (const how of FLOODS) {
-      await t.step(how, async () => {
-        await suffered(house, { tool: "flood", how, waitMs: 500 }, ({ told, grownBy }) => {
-          // What never leaves the child may also run into its memory or the deadline.
-          const ended = ["SANDBOX_CRASHED", "TIMED_OUT"].includes(told.code ?? "");
-          assert.ok(ended, `${told.code}: ${told.text.slice(0, 200)}`);
-          assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
+      }
+    },
+  );
+  await attack(
+    { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 1_500 } },
+    async (house) => {
+      await house.call("good:ping");
+      for (const how of FLOODS) {
+        await t.step(how, async () => {
+          await suffered(house, { tool: "flood", how, waitMs: 500 }, ({ told, grownBy }) => {
+            // What never leaves the child may also run into its memory or the deadline.
+            const ended = ["SANDBOX_CRASHED", "TIMED_OUT"].includes(told.code ?? "");
+            assert.ok(ended, `${told.code}: ${told.text.slice(0, 200)}`);
+            assert.ok(grownBy < 120 * MB, `the gateway grew by ${grownBy}`);
+          });
         });
-      });
-    }
-  });
+      }
+    },
+  );
 });
 
 const COUNTED = [
@@ -102,7 +115,7 @@ const FLOODS = ["post_big", "post_tiny", "result_of_none", "no_frame", "file"];
 
 Deno.test("a module that goes on sending after its answer loses its child", async (t) => {
   const limits = { frame_bytes: 4 * MB, frames: 200, rss_mb: 400 };
-  await attack({ modules: MODULES, limits }, async (house) => {
+  await attack({ ownProcess: true, modules: MODULES, limits }, async (house) => {
     for (const how of ["log_of_none", "result_of_none", "failed_of_none", "ready_again"]) {
       await t.step(how, async () => {
         const pid = Number((await house.call("evil:drip", { how })).text);

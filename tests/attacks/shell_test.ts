@@ -133,7 +133,7 @@ Deno.test("A cancelled shell:exec leaves nothing of its program", async () => {
 });
 
 Deno.test("Nothing is left when PML is killed while programs run and a child is stopped (P6)", async () => {
-  await using scene = await makeScene({ pml: ALLOWED });
+  await using scene = await makeScene({ ownProcess: true, pml: ALLOWED });
   const { ws, pml } = scene;
   const script = "echo > begun; setsid sleep 300 & sleep 301 & sleep 302";
   pml.begin("tools/call", {

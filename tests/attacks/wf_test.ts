@@ -62,7 +62,7 @@ for (const limits of LIMITS) {
 }
 
 Deno.test("A task with the name of a prototype is told like any other", async () => {
-  await using scene = await makeScene();
+  await using scene = await makeScene({});
   for (const id of ["__proto__", "constructor", "toString"]) {
     const task = { ...READ, id, arguments: { path: "good.txt" } };
     const { text } = await ran(scene.pml, task);
@@ -108,7 +108,7 @@ Deno.test("A schema plants no reference into a plan that is made of an intent", 
 });
 
 Deno.test("An intent of nothing but opened quotes does not keep other clients waiting", async () => {
-  await using scene = await makeScene();
+  await using scene = await makeScene({ ownProcess: true });
   const { pml } = scene;
   await pml.callTool("execute_workflow", { intent: "read the good.txt file" });
   for (const quote of ["“", "‘", "'", '"', "`"]) {
@@ -140,6 +140,7 @@ const GROWS: Table = {
 
 Deno.test("A tool that needs thousands of arguments does not keep other clients waiting", async () => {
   await using scene = await makeScene({
+    ownProcess: true,
     files: filesOf({ web: GROWS }),
     pml: { version: 1, permissions: { allow: ["web:*"] }, mcpServers: definitions({ web: GROWS }) },
   });

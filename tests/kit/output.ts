@@ -5,6 +5,7 @@
  */
 
 import { Buffer } from "node:buffer";
+import type { Running } from "./in_process.ts";
 
 /** Gives what reading a pipe waits for, asked at each piece of it. */
 export type Hold = () => Promise<unknown> | undefined;
@@ -21,7 +22,7 @@ export interface OutputOptions {
 export class Output {
   /** Fulfils when all that the process wrote was read. */
   readonly read: Promise<unknown>;
-  readonly #child: Deno.ChildProcess;
+  readonly #child: Running;
   readonly #options: OutputOptions;
   readonly #chunks: Uint8Array[] = [];
   /** What came of a line that has not ended; joined once, for a line may be very long. */
@@ -29,7 +30,7 @@ export class Output {
   #stderr = "";
 
   /** Begins to read. */
-  constructor(child: Deno.ChildProcess, options: OutputOptions) {
+  constructor(child: Running, options: OutputOptions) {
     this.#child = child;
     this.#options = options;
     this.read = Promise.all([this.#readOutput(), this.#readErrors()]);

@@ -6,6 +6,7 @@
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { CLIENT_INFO, type Era } from "./json_rpc.ts";
+import { IN_PROCESS, pidOf, type Running, startInProcess } from "./in_process.ts";
 import { pmlCommand } from "./pml_command.ts";
 import type { ConnectOptions } from "./client.ts";
 import { DEADLINE_MS, within } from "./wait.ts";
@@ -36,26 +37,22 @@ export interface HttpClient extends AsyncDisposable {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Spawns `pml serve` at a free port, and waits until it listens. A file can be loaded before it. */
+/** How to run `pml serve`. */
+export interface ServeOptions {
+  /** A file that is loaded before PML, in a separate process. */
+  readonly preload?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether PML runs as a separate process: for tests of signals, memory and the end. */
+  readonly ownProcess?: boolean;
+}
+
+/** Starts `pml serve` at a free port, and waits until it listens. */
 export async function servePml(
   ws: Workspace,
   args: readonly string[] = [],
-  { preload, env = {} }: {
-    readonly preload?: string;
-    readonly env?: Readonly<Record<string, string>>;
-  } = {},
+  options: ServeOptions = {},
 ): Promise<Served> {
-  const [program, run = "", ...first] = pmlCommand();
-  const before = preload === undefined ? [] : [`--preload=${preload}`];
-  const child = new Deno.Command(program, {
-    args: [run, ...before, ...first, "serve", "--port", "0", "--json", ...args],
-    cwd: ws.path,
-    clearEnv: true,
-    env: { ...ws.env, ...env },
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
+  const child = started(ws, args, options);
   let stderr = "";
   const errors = (async () => {
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) stderr += text;
@@ -70,7 +67,9 @@ export async function servePml(
   return {
     url,
     token,
-    pid: child.pid,
+    get pid() {
+      return pidOf(child);
+    },
     get stderr() {
       return stderr;
     },
@@ -89,13 +88,31 @@ export async function servePml(
       }),
     [Symbol.asyncDispose]: async () => {
       try {
-        child.kill("SIGKILL");
+        child.kill(child.pid === undefined ? "SIGTERM" : "SIGKILL");
       } catch {
         // it has ended
       }
       await Promise.all([ended, errors, reader.cancel()]);
     },
   };
+}
+
+/** Starts PML in this process or in a separate one. */
+function started(
+  ws: Workspace,
+  more: readonly string[],
+  { preload, env = {}, ownProcess = !IN_PROCESS }: ServeOptions,
+): Running {
+  const serve = ["serve", "--port", "0", "--json", ...more];
+  const place = { cwd: ws.path, env: { ...ws.env, ...env } };
+  if (preload === undefined && !ownProcess) return startInProcess({ args: serve, ...place });
+  const [program, run = "", ...first] = pmlCommand();
+  const before = preload === undefined ? [] : [`--preload=${preload}`];
+  return new Deno.Command(program, {
+    ...place,
+    args: [run, ...before, ...first, ...serve],
+    ...{ clearEnv: true, stdin: "null", stdout: "piped", stderr: "piped" },
+  }).spawn();
 }
 
 /** Connects the SDK's client in either era. */

@@ -58,6 +58,11 @@ export class ProcWatch {
     return found;
   }
 
+  /** Remembers the processes that carry the tag, and all that they started. */
+  async rememberTagged(): Promise<void> {
+    for (const { pid } of await this.living()) await this.remember(pid);
+  }
+
   /** Asserts that nothing is left, waiting a little for what is about to end. */
   async assertNothingLeft(
     { withinMs = END_MS }: { readonly withinMs?: number } = {},

@@ -7,6 +7,7 @@
 
 import assert from "node:assert/strict";
 import { CLIENT_INFO, type Era, ERAS, type Message, paramsFor, parseMessage } from "./json_rpc.ts";
+import { IN_PROCESS, pidOf, type Running, startBehindDoor, startInProcess } from "./in_process.ts";
 import { Ledger } from "./ledger.ts";
 import { type Hold, Output } from "./output.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
@@ -38,6 +39,8 @@ export interface RawStdioOptions {
   readonly args?: readonly string[];
   /** Another program in the place of PML. */
   readonly command?: Command;
+  /** Whether PML runs as a separate process: for tests of signals, memory, start and end. */
+  readonly ownProcess?: boolean;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Capabilities of the client; form elicitation when there is an answerer, else none. */
@@ -50,6 +53,31 @@ export interface RawStdioOptions {
   readonly reads?: Hold;
   /** Gives what reading stderr waits for, asked at each piece of it. */
   readonly hears?: Hold;
+}
+
+/** Returns whether PML is a process: for another program, or for a pipe that is not read. */
+function needsProcess(
+  { ownProcess = !IN_PROCESS, command, reads, hears }: RawStdioOptions,
+): boolean {
+  return ownProcess || command !== undefined || reads !== undefined || hears !== undefined;
+}
+
+/** Starts PML in this process or in a separate one. */
+function started(workspace: Workspace, options: RawStdioOptions): Running {
+  const { door, command, args: own = ["stdio"] } = options;
+  const cwd = options.cwd ?? workspace.path;
+  const env = { ...workspace.env, ...options.env };
+  if (!needsProcess(options)) {
+    return door === "http"
+      ? startBehindDoor({ cwd, env })
+      : startInProcess({ args: own, cwd, env });
+  }
+  const usual: Command = door === "http" ? throughDoor() : [...pmlCommand(), ...own];
+  const [program, ...args] = command ?? usual;
+  return new Deno.Command(program, {
+    ...{ args, cwd, env, clearEnv: true },
+    ...{ stdin: "piped", stdout: "piped", stderr: "piped" },
+  }).spawn();
 }
 
 /** How a process ended. */
@@ -66,7 +94,8 @@ export class RawStdio implements AsyncDisposable {
   readonly era: Era;
   /** Follows the processes that the server starts. */
   readonly watch: ProcWatch;
-  readonly #child: Deno.ChildProcess;
+  readonly #child: Running;
+  readonly #isOwnProcess: boolean;
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   readonly #options: RawStdioOptions;
   readonly #ledger = new Ledger(() => this.#told());
@@ -79,18 +108,8 @@ export class RawStdio implements AsyncDisposable {
     this.#options = options;
     this.era = options.era ?? "2025-11-25";
     this.watch = new ProcWatch(workspace.tag);
-    const { door, command, args: own = ["stdio"] } = options;
-    const usual: Command = door === "http" ? throughDoor() : [...pmlCommand(), ...own];
-    const [program, ...args] = command ?? usual;
-    this.#child = new Deno.Command(program, {
-      args,
-      cwd: options.cwd ?? workspace.path,
-      env: { ...workspace.env, ...options.env },
-      clearEnv: true,
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
+    this.#isOwnProcess = needsProcess(options);
+    this.#child = started(workspace, options);
     this.#input = this.#child.stdin.getWriter();
     this.#output = new Output(this.#child, {
       reads: options.reads,
@@ -106,7 +125,7 @@ export class RawStdio implements AsyncDisposable {
 
   /** The id of the spawned process. */
   get pid(): number {
-    return this.#child.pid;
+    return pidOf(this.#child);
   }
 
   /** Fulfils when the process has ended and all that it wrote was read; tells first how it ended. */
@@ -217,7 +236,7 @@ export class RawStdio implements AsyncDisposable {
 
   /** Hangs up (end of stdin), waits for the end, and asserts that the output was clean. */
   async close({ ms = DEADLINE_MS }: { readonly ms?: number } = {}): Promise<Ended> {
-    await this.watch.remember(this.pid);
+    await this.#remember();
     const since = performance.now();
     await this.#closeInput();
     return await this.#end(since, ms);
@@ -228,7 +247,7 @@ export class RawStdio implements AsyncDisposable {
     signal: Deno.Signal = "SIGKILL",
     { ms = DEADLINE_MS }: { readonly ms?: number } = {},
   ): Promise<Ended> {
-    await this.watch.remember(this.pid);
+    await this.#remember();
     const since = performance.now();
     this.#child.kill(signal);
     return await this.#end(since, ms);
@@ -248,13 +267,19 @@ export class RawStdio implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       // What stands between is asked to, so that it kills PML, too.
-      this.#child.kill(this.#options.door === "http" ? "SIGTERM" : "SIGKILL");
+      const isAsked = this.#options.door === "http" || !this.#isOwnProcess;
+      this.#child.kill(isAsked ? "SIGTERM" : "SIGKILL");
     } catch {
       // it has ended already
     }
     await this.#closeInput();
     await this.#child.status;
     await this.#output.read;
+  }
+
+  async #remember(): Promise<void> {
+    if (this.#isOwnProcess) await this.watch.remember(this.pid);
+    else await this.watch.rememberTagged();
   }
 
   #params(params: Record<string, unknown> | undefined): Record<string, unknown> | undefined {

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { IN_PROCESS, type Running, startInProcess } from "./in_process.ts";
 import { type Command, pmlCommand } from "./pml_command.ts";
 import { DEADLINE_MS, waitUntil, within } from "./wait.ts";
 import type { Workspace } from "./workspace.ts";
@@ -17,6 +18,8 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Another program in the place of PML. */
   readonly command?: Command;
+  /** Whether the command runs as a separate process: for tests of signals, start and end. */
+  readonly ownProcess?: boolean;
   readonly ms?: number;
 }
 
@@ -36,15 +39,15 @@ export async function runPml(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<Ran> {
-  const child = spawn(workspace, [...options.command ?? pmlCommand(), ...args], options);
+  const child = started(workspace, args, options);
   try {
     const writer = child.stdin.getWriter();
     await writer.write(new TextEncoder().encode(options.stdin ?? "")).catch(() => {}); // not read
     await writer.close().catch(() => {}); // ended already
     const what = () => `pml ${args.join(" ")} does not end`;
-    const { code, stdout, stderr } = await within(child.output(), { ms: options.ms, what });
-    const decoder = new TextDecoder();
-    return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+    const all = Promise.all([child.status, textOf(child.stdout), textOf(child.stderr)]);
+    const [{ code }, stdout, stderr] = await within(all, { ms: options.ms, what });
+    return { code, stdout, stderr };
   } finally {
     killQuietly(child);
   }
@@ -117,6 +120,23 @@ async function versionOf(program: string): Promise<string> {
   }
 }
 
+/** What passes its output on to another program, or is printed without the parts of PML. */
+const NEEDS_PROCESS: ReadonlySet<string> = new Set(["publish", "-v", "--version", "-h", "--help"]);
+
+/** Starts a command in this process or in a separate one. */
+function started(workspace: Workspace, args: readonly string[], options: RunOptions): Running {
+  const { command, ownProcess = !IN_PROCESS, cwd = workspace.path, env } = options;
+  if (command === undefined && !ownProcess && !NEEDS_PROCESS.has(args[0] ?? "")) {
+    return startInProcess({ args, cwd, env: { ...workspace.env, ...env } });
+  }
+  return spawn(workspace, [...command ?? pmlCommand(), ...args], options);
+}
+
+/** Reads a stream to its end. Replaces bytes that are not UTF-8. */
+async function textOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
+  return await new Response(stream).text();
+}
+
 function spawn(
   workspace: Workspace,
   [program = "", ...args]: readonly string[],
@@ -169,7 +189,7 @@ async function readInto(
   for await (const chunk of stream) screen.text += decoder.decode(chunk, { stream: true });
 }
 
-function killQuietly(child: Deno.ChildProcess): void {
+function killQuietly(child: Running): void {
   try {
     child.kill("SIGKILL");
   } catch {

@@ -36,16 +36,25 @@ class Door {
   #session: Record<string, string> = {};
   readonly #open = new Map<unknown, AbortController>();
 
-  constructor({ url, token }: { readonly url: string; readonly token: string }) {
+  readonly #options: Pick<DoorOptions, "write" | "warn">;
+
+  constructor(
+    { url, token, ...options }: Pick<DoorOptions, "write" | "warn"> & {
+      readonly url: string;
+      readonly token: string;
+    },
+  ) {
     this.#url = new URL(url);
     this.#token = token;
+    this.#options = options;
   }
 
   /** Sends a message. Resolves when others may be sent. */
   async send(message: Message): Promise<void> {
     const { id, method, params } = message;
     if (!isOfNewest(message) || method !== "notifications/cancelled") {
-      const answered = this.#post(message).catch((error) => lost(message, error));
+      const answered = this.#post(message)
+        .catch((error) => this.#options.warn(lost(message, error)));
       if (method === "initialize") await answered;
       if (method === "notifications/initialized") void this.#listen().catch(() => {});
       return;
@@ -72,13 +81,21 @@ class Door {
     if (message.method === "initialize" && typeof session === "string") {
       this.#session = { "mcp-session-id": session, "mcp-protocol-version": versionIn(message) };
     }
-    await written(answer, message.id);
+    await this.#write(answer, message.id);
     this.#open.delete(message.id);
+  }
+
+  /** Writes each message of an answer as a line. */
+  async #write(answer: IncomingMessage, id: Message["id"]): Promise<void> {
+    for await (const text of messagesOf(answer)) {
+      const line = lineOf(text, id);
+      if (line !== undefined) this.#options.write(new TextEncoder().encode(`${line}\n`));
+    }
   }
 
   /** Opens the stream of a session. */
   async #listen(): Promise<void> {
-    await written(await this.#sent("GET", {}, { id: "the stream" }), undefined);
+    await this.#write(await this.#sent("GET", {}, { id: "the stream" }), undefined);
   }
 
   #sent(
@@ -131,8 +148,8 @@ function headerOf(value: string): string {
   return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
 }
 
-/** Writes each message of an answer as a line. */
-async function written(answer: IncomingMessage, id: Message["id"]): Promise<void> {
+/** Returns the texts of the messages of an answer. */
+async function* messagesOf(answer: IncomingMessage): AsyncGenerator<string> {
   const isStream = String(answer.headers["content-type"]).startsWith("text/event-stream");
   answer.setEncoding("utf8");
   // A long line comes in many pieces, which are joined once.
@@ -141,25 +158,50 @@ async function written(answer: IncomingMessage, id: Message["id"]): Promise<void
     const [first = "", ...lines] = isStream ? piece.split("\n") : [piece];
     parts.push(first);
     for (const line of lines) {
-      write(parts.join(""), id);
+      yield parts.join("");
       parts = [line];
     }
   }
-  if (!isStream) write(`data: ${parts.join("")}`, id);
+  if (!isStream) yield `data: ${parts.join("")}`;
 }
 
-function write(line: string, id: Message["id"]): void {
-  if (!line.startsWith("data: {")) return;
+/** Returns the line of a message in an event; undefined for another line. */
+function lineOf(line: string, id: Message["id"]): string | undefined {
+  if (!line.startsWith("data: {")) return undefined;
   const text = line.slice("data: ".length);
   // A refusal of the door names no request.
   const isRefusal = id !== undefined && text.length < 10_000 && JSON.parse(text).id === null;
-  const said = isRefusal ? JSON.stringify({ ...JSON.parse(text), id }) : text;
-  const bytes = new TextEncoder().encode(`${said}\n`);
-  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+  return isRefusal ? JSON.stringify({ ...JSON.parse(text), id }) : text;
 }
 
-function lost({ id, method }: Message, error: unknown): void {
-  console.error(`The door did not answer ${method} ${id}: ${error}`);
+function lost({ id, method }: Message, error: unknown): string {
+  return `The door did not answer ${method} ${id}: ${error}`;
+}
+
+/** The options of `passThrough`. */
+export interface DoorOptions {
+  /** What `pml serve --json` prints. */
+  readonly greeting: string;
+  /** The bytes of the client. */
+  readonly input: ReadableStream<Uint8Array>;
+  /** Receives each message as a line, with its end. */
+  readonly write: (bytes: Uint8Array) => void;
+  /** Receives errors. */
+  readonly warn: (text: string) => void;
+}
+
+/** Passes messages on until the input ends. */
+export async function passThrough({ greeting, input, write, warn }: DoorOptions): Promise<void> {
+  const { url, token } = JSON.parse(greeting);
+  const door = new Door({ url, token: (await Deno.readTextFile(token)).trim(), write, warn });
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of input) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") await door.send(JSON.parse(line));
+  }
+  door.close();
 }
 
 async function main(): Promise<number> {
@@ -178,16 +220,14 @@ async function main(): Promise<number> {
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const { value = "" } = await reader.read();
   if (value === "") return (await child.status).code;
-  const { url, token } = JSON.parse(value);
-  const door = new Door({ url, token: (await Deno.readTextFile(token)).trim() });
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of Deno.stdin.readable) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) if (line.trim() !== "") await door.send(JSON.parse(line));
-  }
-  door.close();
+  await passThrough({
+    greeting: value,
+    input: Deno.stdin.readable,
+    write: (bytes) => {
+      for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
+    },
+    warn: console.error,
+  });
   child.kill("SIGTERM");
   const { code } = await child.status;
   await reader.cancel();

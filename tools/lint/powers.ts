@@ -19,7 +19,7 @@ interface Power {
 const POWERS: readonly Power[] = [
   {
     name: "The environment",
-    owners: ["src/config/env.ts", "src/config/own_names.ts", "hub/src/cli/_env.ts"],
+    owners: ["src/config/env.ts", "hub/src/cli/_env.ts"],
     spelled: ["Deno.env", "process.env"],
   },
   {
@@ -74,7 +74,7 @@ const POWERS: readonly Power[] = [
     name: "Standard output",
     owners: [
       "src/serve/_pipes.ts",
-      "src/cli/out.ts",
+      "src/cli/command_process.ts",
       "hub/src/cli/out.ts",
       // The refresh answers the PML that started it.
       "src/app/refresh_child.ts",

@@ -24,6 +24,8 @@ export interface HouseOptions {
   /** Further keys of `.pml.json`. */
   readonly pml?: Readonly<Record<string, unknown>>;
   readonly stdio?: RawStdioOptions;
+  /** Whether PML runs as a process of its own, as in `RawStdioOptions`. */
+  readonly ownProcess?: boolean;
   readonly era?: Era;
   /** Texts that may be found nowhere afterwards, beside the canary. */
   readonly secrets?: readonly string[];
@@ -54,7 +56,11 @@ export async function attack(
   run: (house: House) => Promise<void>,
 ): Promise<void> {
   await using ws = await openWorkspace(options);
-  await using pml = new RawStdio(ws, { era: options.era, ...options.stdio });
+  await using pml = new RawStdio(ws, {
+    era: options.era,
+    ownProcess: options.ownProcess,
+    ...options.stdio,
+  });
   await pml.open();
   await run({
     ws,

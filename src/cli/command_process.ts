@@ -1,0 +1,78 @@
+/**
+ * What commands use of the process that they run in. Tests run several commands in one process,
+ * each with its own working folder, variables, input and output.
+ *
+ * @module
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { resolve } from "node:path";
+import { processVariables } from "../config/env.ts";
+import type { StdioOptions } from "../serve/stdio.ts";
+
+/** The process of a command. */
+export interface CommandProcess {
+  /** The words after `pml`. */
+  readonly args: readonly string[];
+  /** The working folder, an absolute path. */
+  readonly cwd: string;
+  /** The environment variables. */
+  readonly variables: Readonly<Record<string, string>>;
+  readonly stdin: Pick<typeof Deno.stdin, "readable" | "isTerminal" | "setRaw">;
+  readonly stdout: Pick<typeof Deno.stdout, "writeSync" | "isTerminal">;
+  readonly stderr: Pick<typeof Deno.stderr, "writeSync" | "isTerminal">;
+  /** The pipes of the client of `pml stdio`; undefined for standard input and standard output. */
+  readonly pipes: StdioOptions["pipes"];
+  readonly addSignalListener: typeof Deno.addSignalListener;
+  readonly removeSignalListener: typeof Deno.removeSignalListener;
+  /** Calls a function with each promise rejection without a handler, until it is disposed. */
+  listenForRejections(listener: (event: PromiseRejectionEvent) => void): Disposable;
+}
+
+/** The process that this code runs in. */
+const OWN: CommandProcess = {
+  get args() {
+    return Deno.args;
+  },
+  get cwd() {
+    return Deno.cwd();
+  },
+  get variables() {
+    return processVariables();
+  },
+  stdin: Deno.stdin,
+  stdout: Deno.stdout,
+  stderr: Deno.stderr,
+  pipes: undefined,
+  addSignalListener: Deno.addSignalListener,
+  removeSignalListener: Deno.removeSignalListener,
+  listenForRejections(listener) {
+    globalThis.addEventListener("unhandledrejection", listener);
+    return {
+      [Symbol.dispose]: () => globalThis.removeEventListener("unhandledrejection", listener),
+    };
+  },
+};
+
+const running = new AsyncLocalStorage<CommandProcess>();
+
+/** Returns the process of the command that calls this. */
+export function commandProcess(): CommandProcess {
+  return running.getStore() ?? OWN;
+}
+
+/** Returns what writes lines of the log; undefined in a separate process, which has stderr. */
+export function logWriter(): ((line: string) => void) | undefined {
+  const stderr = running.getStore()?.stderr;
+  return stderr && ((line) => void stderr.writeSync(new TextEncoder().encode(`${line}\n`)));
+}
+
+/** Returns the absolute path of a path that the user typed. */
+export function typedPath(path: string): string {
+  return resolve(commandProcess().cwd, path);
+}
+
+/** Runs a command with another process than this one. */
+export function runIn<T>(own: CommandProcess, command: () => T): T {
+  return running.run(own, command);
+}

@@ -1,0 +1,239 @@
+/**
+ * Runs PML inside the test's own process: the same command line, composition, files, sandbox and
+ * servers as a separate process, with other variables, working folder and pipes.
+ *
+ * @module
+ */
+
+import { nextTick } from "node:process";
+import { setImmediate } from "node:timers";
+import { main } from "../../src/cli/cli.ts";
+import { type CommandProcess, runIn } from "../../src/cli/command_process.ts";
+import { openStream, type Output } from "../../src/serve/_pipes.ts";
+import { passThrough } from "./through_door.ts";
+import untried from "./untried.json" with { type: "json" };
+
+/** The folder of the repository. */
+const ROOT = new URL("../../", import.meta.url).href;
+
+/**
+ * Whether PML runs in the process of its test where nothing else is asked for. Benchmarks measure a
+ * separate process, and the tests of the listed files have not been tried without one.
+ */
+export const IN_PROCESS: boolean = Deno.mainModule.endsWith("_test.ts") &&
+  !untried.includes(Deno.mainModule.replace(ROOT, ""));
+
+/** The capacity of a pipe of Linux in bytes. */
+const PIPE_BYTES = 65_536;
+
+/** The members of a child process that the kit uses. */
+export type Running =
+  & Pick<Deno.ChildProcess, "stdin" | "stdout" | "stderr" | "status" | "kill">
+  & Partial<Pick<Deno.ChildProcess, "pid">>;
+
+/** Returns the id of a process. Throws where PML runs in the test's. */
+export function pidOf({ pid }: Running): number {
+  if (pid !== undefined) return pid;
+  throw new Error("PML has no separate process here: pass `ownProcess: true`");
+}
+
+/** How to run PML. */
+export interface InProcessOptions {
+  /** The words after `pml`. */
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Starts PML in this process. Of the signals there are those that PML handles itself. */
+export function startInProcess(options: InProcessOptions): Running {
+  const stdin = new Pipe();
+  const stdout = new Pipe();
+  const stderr = new Pipe();
+  const signals = new SignalListeners();
+  const own = processOf(options, { stdin, stdout, stderr, signals });
+  const status = runIn(own, () => main(options.args)).finally(async () => {
+    stdout.close();
+    stderr.close();
+    await stdin.drop();
+    signals.end();
+  }).then((code) => ({ code, success: code === 0, signal: null }));
+  return {
+    stdin: stdin.writable as Running["stdin"],
+    stdout: stdout.readable as Running["stdout"],
+    stderr: stderr.readable as Running["stderr"],
+    status,
+    kill: (signal = "SIGTERM") => signals.send(signal),
+  };
+}
+
+/** Starts `pml serve` in this process, behind a client that writes each message from HTTP as a line. */
+export function startBehindDoor(options: Omit<InProcessOptions, "args">): Running {
+  const served = startInProcess({ ...options, args: ["serve", "--port", "0", "--json"] });
+  const stdin = new Pipe();
+  const stdout = new Pipe();
+  const warnings: string[] = [];
+  const passing = async () => {
+    const reader = served.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    const { value: greeting = "" } = await reader.read();
+    if (greeting !== "") {
+      await passThrough({
+        greeting,
+        input: stdin.readable,
+        write: (bytes) => stdout.add(bytes),
+        warn: (text) => warnings.push(text),
+      });
+      served.kill("SIGTERM");
+    }
+    const status = await served.status;
+    await reader.cancel();
+    stdout.close();
+    return status;
+  };
+  return {
+    ...served,
+    stdin: stdin.writable as Running["stdin"],
+    stdout: stdout.readable as Running["stdout"],
+    status: passing(),
+  };
+}
+
+interface Parts {
+  readonly stdin: Pipe;
+  readonly stdout: Pipe;
+  readonly stderr: Pipe;
+  readonly signals: SignalListeners;
+}
+
+function processOf(
+  { args, cwd, env }: InProcessOptions,
+  { stdin, stdout, stderr, signals }: Parts,
+): CommandProcess {
+  return {
+    ...{ args, cwd, variables: env },
+    stdin: { readable: stdin.readable, isTerminal: () => false, setRaw: () => {} },
+    stdout: writerOf(stdout),
+    stderr: writerOf(stderr),
+    pipes: {
+      open: (take) => openStream(stdin.readable, inOneBuffer(take)),
+      output: stdout,
+      giveUp: () => stdout.close(),
+    },
+    addSignalListener: (name, listener) => signals.add(name, listener),
+    removeSignalListener: (name, listener) => signals.remove(name, listener),
+    // A rejection without a handler fails the test.
+    listenForRejections: () => ({ [Symbol.dispose]: () => {} }),
+  };
+}
+
+function writerOf(pipe: Pipe): CommandProcess["stdout"] {
+  return {
+    isTerminal: () => false,
+    writeSync: (bytes) => {
+      pipe.add(bytes);
+      return bytes.length;
+    },
+  };
+}
+
+/** Returns a receiver that gets all pieces in the same memory, as from a socket. */
+function inOneBuffer(take: (piece: Uint8Array) => void): (piece: Uint8Array) => void {
+  const buffer = new Uint8Array(PIPE_BYTES);
+  return (piece) => {
+    buffer.set(piece);
+    take(buffer.subarray(0, piece.length));
+  };
+}
+
+/** A pipe in memory, which takes as much as one of the system before it is read. */
+class Pipe implements Output {
+  readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly writable: WritableStream<Uint8Array<ArrayBufferLike>>;
+  #controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  #hasRoom = Promise.withResolvers<void>();
+  #isOpen = true;
+
+  constructor() {
+    this.readable = new ReadableStream({
+      start: (controller) => void (this.#controller = controller),
+      pull: () => this.#hasRoom.resolve(),
+      cancel: () => this.#end(),
+    }, { highWaterMark: PIPE_BYTES, size: ({ byteLength }) => byteLength });
+    this.writable = new WritableStream({
+      write: async (bytes) => {
+        // Other work of the process gets its turn, as between two reads of a real pipe.
+        await new Promise<void>((resolve) => setImmediate(resolve));
+        await this.write(bytes);
+      },
+      close: () => this.close(),
+    });
+  }
+
+  /** Adds bytes, however many wait. */
+  add(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length && this.#isOpen; at += PIPE_BYTES) {
+      this.#controller?.enqueue(bytes.slice(at, at + PIPE_BYTES));
+    }
+  }
+
+  /** Writes bytes. Resolves when the pipe takes more. */
+  async write(bytes: Uint8Array): Promise<void> {
+    if (!this.#isOpen) throw new Deno.errors.BrokenPipe("the pipe is closed");
+    this.add(bytes);
+    if ((this.#controller?.desiredSize ?? 0) > 0) return;
+    this.#hasRoom = Promise.withResolvers();
+    await this.#hasRoom.promise;
+    if (!this.#isOpen) throw new Deno.errors.BrokenPipe("the pipe is closed");
+  }
+
+  /** Ends the pipe. Waiting bytes can still be read. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#end();
+    this.#controller?.close();
+  }
+
+  /** Ends the pipe on the side that reads. */
+  async drop(): Promise<void> {
+    if (this.#isOpen && !this.readable.locked) await this.readable.cancel();
+    this.#end();
+  }
+
+  #end(): void {
+    this.#isOpen = false;
+    this.#hasRoom.resolve();
+  }
+}
+
+/** The signal listeners of one PML. */
+class SignalListeners {
+  readonly #listeners = new Map<string, Set<() => void>>();
+  /** The signal that came before its listener. */
+  #early: Deno.Signal | undefined;
+  #hasEnded = false;
+
+  add(name: Deno.Signal, listener: () => void): void {
+    const all = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, all.add(listener));
+    if (this.#early === name) nextTick(listener);
+  }
+
+  remove(name: Deno.Signal, listener: () => void): void {
+    this.#listeners.get(name)?.delete(listener);
+  }
+
+  /** Calls the listeners, now or when there are some. Throws if PML has ended. */
+  send(name: Deno.Signal | number): void {
+    if (name !== "SIGTERM" && name !== "SIGINT" && name !== "SIGHUP") {
+      throw new Error(`${name} needs a process: pass \`ownProcess: true\``);
+    }
+    if (this.#hasEnded) throw new Deno.errors.NotFound("PML has ended");
+    const all = [...this.#listeners.get(name) ?? []];
+    if (all.length === 0) this.#early = name;
+    for (const listener of all) nextTick(listener);
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+  }
+}
