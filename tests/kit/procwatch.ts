@@ -32,7 +32,7 @@ const SINCE = (Number(readOrNothing("/proc/uptime").split(" ")[0]) - 1) * 100;
 /** Follows the processes of one test. */
 export class ProcWatch {
   readonly #tag: string;
-  readonly #remembered = new Map<string, Process>();
+  readonly #remembered = new Map<string, Standing>();
 
   /** Follows the processes that carry a tag. */
   constructor(tag: string) {
@@ -60,7 +60,10 @@ export class ProcWatch {
 
   /** Remembers the processes that carry the tag, and all that they started. */
   async rememberTagged(): Promise<void> {
-    for (const { pid } of await this.living()) await this.remember(pid);
+    const all = standings();
+    for (const { pid } of await this.living()) {
+      for (const item of treeIn(all, pid)) this.#remembered.set(keyOf(item), item);
+    }
   }
 
   /** Asserts that nothing is left, waiting a little for what is about to end. */
@@ -76,10 +79,13 @@ export class ProcWatch {
 
 /** Gives a process and all its living descendants. */
 export function treeOf(pid: number): Promise<readonly Process[]> {
-  const all = standings();
+  return Promise.resolve(treeIn(standings(), pid).map(named));
+}
+
+function treeIn(all: readonly Standing[], pid: number): readonly Standing[] {
   const found = all.filter((item) => item.pid === pid);
   for (const known of found) found.push(...all.filter((item) => item.parent === known.pid));
-  return Promise.resolve(found.map(named));
+  return found;
 }
 
 /** Gives every living process; a zombie counts as gone. */

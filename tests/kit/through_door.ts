@@ -8,7 +8,7 @@
  * @module
  */
 
-import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { type Command, denoCommand, pmlCommand } from "./pml_command.ts";
 
 interface Message {
@@ -34,7 +34,7 @@ class Door {
   readonly #token: string;
   /** The headers of the session. */
   #session: Record<string, string> = {};
-  readonly #open = new Map<unknown, AbortController>();
+  readonly #open = new Map<unknown, ClientRequest>();
 
   readonly #options: Pick<DoorOptions, "write" | "warn">;
 
@@ -60,13 +60,13 @@ class Door {
       return;
     }
     // In the newest revision, a client goes away from what it does not want any more.
-    this.#open.get(params?.requestId)?.abort();
+    this.#open.get(params?.requestId)?.destroy();
     this.#open.delete(id);
   }
 
   /** Leaves. */
   close(): void {
-    for (const one of this.#open.values()) one.abort();
+    for (const one of this.#open.values()) one.destroy();
     this.#agent.destroy();
   }
 
@@ -103,8 +103,6 @@ class Door {
     more: Record<string, string>,
     { body, id }: { readonly body?: string; readonly id: unknown },
   ): Promise<IncomingMessage> {
-    const gone = new AbortController();
-    if (id !== undefined) this.#open.set(id, gone);
     const headers = {
       "authorization": `Bearer ${this.#token}`,
       "content-type": "application/json",
@@ -113,9 +111,13 @@ class Door {
       ...more,
     };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const options = { method, headers, agent: this.#agent, signal: gone.signal };
-    const sending = request(this.#url, options, resolve);
-    sending.once("error", reject);
+    const options = { method, headers, agent: this.#agent };
+    const sending = request(this.#url, options, (answer) => {
+      answer.on("error", () => {}); // reading it reports the error
+      resolve(answer);
+    });
+    sending.on("error", reject);
+    if (id !== undefined) this.#open.set(id, sending);
     sending.end(body);
     return promise;
   }
