@@ -20,6 +20,7 @@ export const ASSETS: Readonly<Record<string, string>> = {
   "src/sandbox/boot/kernel.min.js": "src/sandbox/boot/kernel_main.ts",
   "src/sandbox/boot/worker.min.js": "src/sandbox/boot/worker_main.ts",
   "src/sandbox/boot/code.min.js": "src/sandbox/boot/code.ts",
+  "src/sandbox/boot/schemas.min.js": "src/sandbox/boot/schemas.ts",
   "src/registry/importable_code.min.js": "src/sandbox/boot/importable_code.ts",
   "src/registry/importable_plan.min.js": "src/workflow/importable_plan.ts",
   "src/sandbox/boot/keeper.min.js": "src/sandbox/boot/keeper_main.ts",

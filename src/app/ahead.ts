@@ -9,6 +9,7 @@ import type { Answer, Call, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, listOf, objectOf, quoted, visible } from "../core/json.ts";
 import type { PassCall } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { badArguments, type Schemas } from "../gateway/schemas.ts";
 import { type AskAllOptions, askForAll } from "../permissions/ask_all.ts";
 
@@ -78,21 +79,22 @@ export class Ahead {
       throw denied.find((one) => one.status === "rejected")?.reason;
     }
     const { value: looked } = first;
-    const { pass, id, arguments: args } = looked;
+    const { pass } = looked;
     // No rule can allow a first use by values that are not the real ones.
     const unapproved = await pass.server.unapproved({ ...looked, verdict: undefined });
     if (unapproved !== undefined || !isCurrent(looked)) return false;
     const { inputSchema, ...definition } = await pass.definition();
-    assertNames(inputSchema, args, id);
+    assertNames(looked, { ...definition, inputSchema });
     const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.arguments(args, { id, definition: known, server: pass.server });
+    await schemas.arguments(looked, { definition: known, server: pass.server });
     return true;
   }
 
-  async #assertFits({ id, arguments: args, pass }: PassCall): Promise<void> {
-    const definition = await pass.definition();
-    assertNames(definition.inputSchema, args, id);
-    await this.#options.schemas.arguments(args, { id, definition, server: pass.server });
+  async #assertFits(call: PassCall): Promise<void> {
+    const { pass: { server } } = call;
+    const definition = await call.pass.definition();
+    assertNames(call, definition);
+    await this.#options.schemas.arguments(call, { definition, server });
   }
 }
 
@@ -100,16 +102,15 @@ export class Ahead {
  * Throws BAD_ARGUMENTS for a missing or an unknown argument, so that no other call of a plan or a
  * batch runs before the server refuses this one.
  */
-function assertNames(schema: JsonObject, args: JsonObject, name: string): void {
-  const { required, properties, patternProperties, additionalProperties } = schema;
+function assertNames({ id, arguments: args }: PassCall, definition: ToolDefinition): void {
+  const { required, properties, patternProperties, additionalProperties } = definition.inputSchema;
+  const wrong = (why: string) => badArguments(id, definition, why);
   const missing = listOf(required).find((one) => !Object.hasOwn(args, String(one)));
-  if (missing !== undefined) {
-    throw badArguments(name, `Missing argument: ${visible(String(missing), 80)}`);
-  }
+  if (missing !== undefined) throw wrong(`Missing argument: ${visible(String(missing), 80)}`);
   if (additionalProperties !== false || patternProperties !== undefined) return;
   const known = objectOf(properties);
   const unknown = Object.keys(args).find((one) => !Object.hasOwn(known, one));
-  if (unknown !== undefined) throw badArguments(name, `${quoted(unknown)} is unknown`);
+  if (unknown !== undefined) throw wrong(`${quoted(unknown)} is unknown`);
 }
 
 /** Returns what a schema says of an object some members of which may be anything. */

@@ -21,7 +21,7 @@ export async function assertRuns(
     const { strictTool } = await import("../gateway/strict_tool.ts");
     const schemas = await app.schemas();
     const plan = parseJson(capability.text);
-    await schemas.assertArguments(strictTool("execute_workflow", 1), { plan }, "the plan");
+    await schemas.ownArguments(strictTool("execute_workflow", 1), { plan }, "the plan");
   }
   await (await app.workflow()).assertRuns(capability);
 }

@@ -135,7 +135,8 @@ function listing(
     title: undefined,
     definition,
     tells: isProgram,
-    checksArguments: isProgram,
+    // Some tools of a namespace may be those of a module.
+    checksArguments: isProgram && from.kind !== "namespace",
     blocked: () => undefined,
   };
 }
@@ -170,6 +171,11 @@ class Entry implements Server {
 
   definitionFor(call: Call): Promise<ToolDefinition> {
     return this.#by((server) => server.definitionFor(call));
+  }
+
+  wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
+    if (this.checksArguments) return undefined;
+    return this.#by(async (server) => await server.wrongArguments?.(...of));
   }
 
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]> {

@@ -39,7 +39,7 @@ import { Logins } from "./logins.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
-import type { Capabilities, Namespace } from "../workflow/capabilities.ts";
+import type { Capabilities, Namespace, SavedServerOptions } from "../workflow/capabilities.ts";
 import type { Parts } from "./namespace_parts.ts";
 import { NamespaceServer } from "./namespace_server.ts";
 import { UnknownServer } from "./unknown_server.ts";
@@ -179,7 +179,7 @@ export class Kinds {
     if (kind === "capability") {
       const namespace = listing.definition as Namespace; // the directory took it from there
       const make: Kind["make"] = (options) =>
-        this.#capabilities?.server(namespace, options) ?? unknown(options);
+        this.#capabilities?.server(namespace, this.#withCheck(options)) ?? unknown(options);
       return { approval: actionApproval(this.#options), make };
     }
     // guard: own-is-local
@@ -238,10 +238,15 @@ export class Kinds {
       const { integrity: hash, calls } = manifest;
       const place = { id: fqdn as ToolId, hash, path: definition.path, calls, fetched };
       const text = () => "a capability of a registry: it calls tools, and nothing else";
-      const make: Kind["make"] = (options) => saved.ofRegistry(place, options);
+      const make: Kind["make"] = (options) => saved.ofRegistry(place, this.#withCheck(options));
       return { approval: { ...approval, text }, make };
     }
     return { approval, make: this.#module(use, fetched) };
+  }
+
+  #withCheck(options: KnownServerOptions): SavedServerOptions {
+    const { modules } = this.machine;
+    return { ...options, wrong: (...of) => modules.wrongValue(...of) };
   }
 
   #module(use: () => ModuleUse, fetched?: () => Promise<void>): Kind["make"] {

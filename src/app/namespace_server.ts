@@ -49,6 +49,13 @@ export class NamespaceServer extends KnownServer {
     return await (await this.#for(call)).definitionFor(call);
   }
 
+  /** Returns why arguments do not match the schema of a tool of a part. */
+  async wrongArguments(
+    ...[call, definition]: Parameters<NonNullable<Server["wrongArguments"]>>
+  ): Promise<string | undefined> {
+    return await (await this.#for(call)).wrongArguments?.(call, definition);
+  }
+
   /** Returns what a person must know before a call. */
   override async consentLines(
     call: Pick<Call, "id" | "method">,

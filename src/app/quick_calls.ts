@@ -100,8 +100,8 @@ export class QuickCalls {
 
   /** Begins a call; returns undefined, and has done nothing, if it has to pass the gates. */
   begin(request: BegunCall): Cancel | undefined {
-    const { id, arguments: args } = request;
-    const { policy, schemas, capacity, records } = this.#options;
+    const { id } = request;
+    const { policy, capacity, records } = this.#options;
     // The gates apply a change that the watcher missed.
     if (!policy.isCurrent()) return undefined;
     const { now } = policy;
@@ -113,8 +113,8 @@ export class QuickCalls {
     }
     const verdict = judged(now.judge, request);
     if (verdict.kind !== "allow") return undefined;
-    const isChecked = ready.pass.server.checksArguments;
-    if (!isChecked && !schemas.fitsAtOnce(ready.definition.inputSchema, args)) return undefined;
+    // Other servers pass the gates, which check their arguments.
+    if (!ready.pass.server.checksArguments) return undefined;
     if (!agrees(request, ready)) return undefined;
     if (!request.isNested && !capacity.enter()) return undefined;
     const forget = () => this.#ready.delete(id);
@@ -176,7 +176,7 @@ class QuickCall implements Back {
     this.#came = outcome;
     const { schemas, ready: { definition, pass } } = this.#options;
     const { id } = this.#request;
-    const fit = schemas.fitting(outcome, { id, definition, server: pass.server });
+    const fit = schemas.fitting(outcome, id, { definition, server: pass.server });
     if (!(fit instanceof Promise)) return this.#ended(fit);
     fit.then((checked) => this.#ended(checked), (error) => this.failed(error));
   }

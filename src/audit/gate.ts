@@ -118,7 +118,6 @@ export function endOfOutcome(outcome: Outcome): CallEnd {
     outcome: outcome.result.isError === true ? "tool error" : "result",
     size,
     ...(outcome.task !== undefined && { task: outcome.task }),
-    ...(outcome.isUnchecked === true && { unchecked: true }),
     ...(outcome.code !== undefined && { code: outcome.code }),
   };
 }

@@ -62,8 +62,6 @@ export interface EndRecord {
   readonly code?: string;
   readonly ms: number;
   readonly size?: number;
-  /** Set if the result could not be checked against the output schema of the tool. */
-  readonly unchecked?: true;
 }
 
 /** The record of approvals, trust, changes of the configuration, and errors outside of calls. */

@@ -5,6 +5,7 @@
  */
 
 import { isObject, type Json, type JsonObject, listOf } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -32,7 +33,7 @@ const MOST_LOOKS = 500;
 
 /** Matches a text against a pattern. */
 interface PatternMatcher {
-  matches(text: string, pattern: string): boolean;
+  matches(text: string, pattern: string): Maybe<boolean>;
 }
 
 /** What examples are made from. `left` is the number of steps that are left. */
@@ -42,28 +43,35 @@ interface ExampleSource extends PatternMatcher {
 }
 
 /** Returns the smallest value that fits a schema. */
-export function exampleOf(schema: JsonObject, matching: PatternMatcher): Json {
+export async function exampleOf(schema: JsonObject, matching: PatternMatcher): Promise<Json> {
   const matches = (text: string, pattern: string) => matching.matches(text, pattern);
-  return example(schema, { root: schema, left: MOST_LOOKS, matches });
+  return await example(schema, { root: schema, left: MOST_LOOKS, matches });
 }
 
-function example(said: unknown, source: ExampleSource): Json {
+async function example(said: unknown, source: ExampleSource): Promise<Json> {
   const schema = wholeOf(said, source);
   const [given] = [schema.examples, schema.enum].flatMap(listOf);
   for (const value of [schema.const, given, schema.default]) {
     if (value !== undefined) return value as Json; // a schema is JSON
   }
   switch (typeOf(schema)) {
-    case "object":
-      return Object.fromEntries(
-        namesOf(schema.required).map((name) => [name, example(at(schema, name), source)]),
-      );
-    case "array":
-      return Array.from(
-        { length: Math.min(numberOf(schema.minItems) ?? 0, MOST_ITEMS) },
-        (_, index) =>
-          example(Object(schema.prefixItems)[index] ?? schema.items ?? { const: index }, source),
-      );
+    case "object": {
+      const entries: [string, Json][] = [];
+      for (const name of namesOf(schema.required)) {
+        entries.push([name, await example(at(schema, name), source)]);
+      }
+      return Object.fromEntries(entries);
+    }
+    case "array": {
+      const items: Json[] = [];
+      const count = Math.min(numberOf(schema.minItems) ?? 0, MOST_ITEMS);
+      while (items.length < count) {
+        const index = items.length;
+        const item = Object(schema.prefixItems)[index] ?? schema.items ?? { const: index };
+        items.push(await example(item, source));
+      }
+      return items;
+    }
     case "integer":
     case "number":
       return exampleNumber(schema);
@@ -72,15 +80,15 @@ function example(said: unknown, source: ExampleSource): Json {
     case "null":
       return null;
     default:
-      return exampleText(schema, source);
+      return await exampleText(schema, source);
   }
 }
 
 /** Returns arguments that do not fit, and the properties that accept every kind of value. */
-export function wrongOf(
+export async function wrongOf(
   schema: JsonObject,
-  { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => boolean },
-): { readonly wrong: readonly Json[]; readonly open: readonly string[] } {
+  { example, fits }: { readonly example: Json; readonly fits: (value: unknown) => Maybe<boolean> },
+): Promise<{ readonly wrong: readonly Json[]; readonly open: readonly string[] }> {
   if (!isObject(example)) return { wrong: [], open: [] };
   const whole = wholeOf(schema, { root: schema, left: MOST_LOOKS });
   const plain = example as JsonObject; // made of JSON
@@ -90,7 +98,9 @@ export function wrongOf(
     wrong.push(rest);
   }
   for (const name of Object.keys(Object(whole.properties))) {
-    const refused = KINDS.map((value) => ({ ...plain, [name]: value })).find((one) => !fits(one));
+    const values = KINDS.map((value) => ({ ...plain, [name]: value }));
+    const isFitting = await Promise.all(values.map(fits));
+    const refused = values.find((_, at) => !isFitting[at]);
     if (refused === undefined) open.push(name);
     else wrong.push(refused);
   }
@@ -162,7 +172,7 @@ function exampleNumber(schema: Schema): number {
   return whole <= most || schema.multipleOf !== undefined ? whole : wanted;
 }
 
-function exampleText(schema: Schema, { matches }: ExampleSource): string {
+async function exampleText(schema: Schema, { matches }: ExampleSource): Promise<string> {
   const format = FORMATS[String(schema.format)];
   if (format !== undefined) return format;
   const least = Math.min(numberOf(schema.minLength) ?? 0, LONGEST);
@@ -171,5 +181,8 @@ function exampleText(schema: Schema, { matches }: ExampleSource): string {
   const texts = [...TEXTS.map(sized), ...TEXTS.map((text) => sized(text).slice(0, least || 1)), ""]
     .filter((text) => text.length >= least && text.length <= most);
   const { pattern } = schema;
-  return texts.find((text) => typeof pattern !== "string" || matches(text, pattern)) ?? "x";
+  for (const text of texts) {
+    if (typeof pattern !== "string" || await matches(text, pattern)) return text;
+  }
+  return "x";
 }

@@ -1,5 +1,5 @@
 /**
- * Compiles the schemas of a module as the gateway does, and tries them. No tool is called.
+ * Checks the schemas of a module as calls do, and tries them. No tool is called.
  *
  * @module
  */
@@ -11,47 +11,45 @@ import type { ModuleTool } from "../core/tool.ts";
 import { exampleOf, wrongOf } from "./_example.ts";
 import type { Say } from "./_finding.ts";
 
-/** A schema as the gateway uses it. */
-export interface CompiledSchema {
-  /** The keywords that it cannot check. */
-  readonly unchecked: ReadonlySet<string>;
-  /** Checks a value. `why` says why it does not fit, or why that cannot be decided. */
-  check(value: unknown): { readonly kind: string; readonly why?: string };
-  /** Returns whether a text matches a pattern of the schema. */
-  matches(text: string, pattern: string): boolean;
+/** Checks values against schemas as calls do. */
+export interface SchemaChecker {
+  /** Throws if a schema cannot be used. */
+  assertUsable(schema: JsonObject): Promise<void>;
+  /** Returns why a value does not match a schema; undefined if it does. */
+  wrong(schema: JsonObject, value: unknown): Promise<string | undefined>;
+  /** Returns whether a text matches a pattern of a schema. */
+  matches(text: string, pattern: string): Promise<boolean>;
 }
 
-/** Compiles a schema as the gateway does before a call. */
-export type CompileSchema = (schema: JsonObject) => Promise<CompiledSchema>;
-
-/** How a schema is compiled, and where findings go. */
-interface CompileOptions {
-  readonly compile: CompileSchema;
+/** How schemas are checked, and where findings go. */
+interface CheckOptions {
+  readonly checker: SchemaChecker;
   readonly say: Say;
 }
 
 /** The schema of a tool's arguments. */
-export interface Compiled {
+export interface ArgumentsSchema {
   readonly name: string;
   readonly schema: JsonObject;
-  readonly compiled: CompiledSchema;
 }
 
-/** Compiles every schema, and returns those of arguments. */
-export async function compileAll(
+/** Looks at every schema, and returns those of arguments that can be used. */
+export async function usableSchemas(
   tools: readonly ModuleTool[],
-  options: CompileOptions,
-): Promise<readonly Compiled[]> {
-  const all: Compiled[] = [];
+  options: CheckOptions,
+): Promise<readonly ArgumentsSchema[]> {
+  const { checker, say } = options;
+  const all: ArgumentsSchema[] = [];
   for (const { definition: { name, inputSchema: schema, outputSchema } } of tools) {
-    const compiled = await compile(`inputSchema of ${quoted(name)}`, schema, options);
-    if (compiled !== undefined) all.push({ name, schema, compiled });
+    if (await isUsable(`inputSchema of ${quoted(name)}`, schema, options)) {
+      all.push({ name, schema });
+    }
     if (outputSchema === undefined) continue;
     const what = `outputSchema of ${quoted(name)}`;
-    const output = await compile(what, outputSchema, options);
-    const wrong = output?.check(exampleOf(outputSchema, output)).why;
+    if (!await isUsable(what, outputSchema, options)) continue;
+    const wrong = await checker.wrong(outputSchema, await exampleOf(outputSchema, checker));
     if (wrong !== undefined) {
-      options.say("warning", `no result was found that ${what} accepts: ${wrong}`, {
+      say("warning", `no result was found that ${what} accepts: ${wrong}`, {
         hint: 'Add some to it, as "examples": [{…}]',
       });
     }
@@ -59,32 +57,28 @@ export async function compileAll(
   return all;
 }
 
-async function compile(
+async function isUsable(
   what: string,
   schema: JsonObject,
-  { compile, say }: CompileOptions,
-): Promise<CompiledSchema | undefined> {
+  { checker, say }: CheckOptions,
+): Promise<boolean> {
   try {
-    const compiled = await compile(schema);
+    await checker.assertUsable(schema);
     sayRequired(what, schema, say);
-    if (compiled.unchecked.size === 0) return compiled;
-    for (const type of unknownTypes(schema)) {
+    const unknown = unknownTypes(schema);
+    for (const type of unknown) {
       const near = nearName(type, TYPES);
       const meant = near === undefined ? `one of ${TYPES.join(", ")}` : quoted(near);
       say("failed", `${what} has the unknown type ${quoted(type)}`, { hint: `Write ${meant}` });
     }
-    for (const keyword of compiled.unchecked) {
-      say("failed", `${what} uses a keyword that cannot be checked: ${visible(keyword, 300)}`, {
-        hint: "Nothing else checks arguments of a module: do not use it",
-      });
-    }
+    return unknown.length === 0;
   } catch (error) {
     const why = asPmlError(error).message.replace("Cannot use a tool's schema: ", "");
     say("failed", `${what} cannot be used: ${visible(why, 300)}`, {
       hint: "Write plain JSON Schema 2020-12: local $ref, less depth and size",
     });
+    return false;
   }
-  return undefined;
 }
 
 const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
@@ -119,21 +113,24 @@ function sayRequired(what: string, { required, properties }: JsonObject, say: Sa
  * Tries each schema with arguments that fit and with some that do not. Returns the fitting ones by
  * tool. No function is called.
  */
-export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<string, Json> {
+export async function sayArguments(
+  all: readonly ArgumentsSchema[],
+  { checker, say }: CheckOptions,
+): Promise<ReadonlyMap<string, Json>> {
   const examples = new Map<string, Json>();
   let refused = 0;
-  for (const { name, schema, compiled } of all) {
-    const validate = (value: unknown) => compiled.check(value).why;
-    const wrong = listOf(schema.examples).map(validate)
-      .find((said) => said !== undefined);
+  for (const { name, schema } of all) {
+    const validate = (value: unknown) => checker.wrong(schema, value);
+    const [wrong] = (await Promise.all(listOf(schema.examples).map(validate)))
+      .filter((said) => said !== undefined);
     if (wrong !== undefined) {
       say("failed", `an example of ${quoted(name)} does not fit its own schema: ${wrong}`, {
         hint: 'Fix "examples" in inputSchema',
       });
       continue;
     }
-    const example = exampleOf(schema, compiled);
-    const unfit = validate(example);
+    const example = await exampleOf(schema, checker);
+    const unfit = await validate(example);
     if (unfit !== undefined) {
       say("warning", `no arguments were found that ${quoted(name)} accepts: ${unfit}`, {
         hint: 'Add some to inputSchema, as "examples": [{…}]',
@@ -141,8 +138,8 @@ export function sayArguments(all: readonly Compiled[], say: Say): ReadonlyMap<st
       continue;
     }
     examples.set(name, example);
-    const fits = (value: unknown) => validate(value) === undefined;
-    const tried = wrongOf(schema, { example, fits });
+    const fits = async (value: unknown) => await validate(value) === undefined;
+    const tried = await wrongOf(schema, { example, fits });
     refused += tried.wrong.length;
     for (const property of tried.open) {
       say("warning", `${quoted(property)} of ${quoted(name)} accepts every kind of value`, {

@@ -6,10 +6,10 @@
 
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config/config.ts";
-import type { Schemas } from "../gateway/schemas.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { findImports } from "../modules/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
+import type { SchemaChecker } from "./_schema_check.ts";
 import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
 import { describeModule } from "./describing.ts";
 
@@ -20,7 +20,7 @@ export interface AuthorsOptions {
   readonly capability: FolderServing["capability"];
   /** Names that no module can have. */
   readonly taken: ReadonlySet<string>;
-  readonly schemas: Schemas;
+  readonly checker: SchemaChecker;
 }
 
 /** The tools of authors. */
@@ -37,12 +37,12 @@ export class Authors {
     path: string,
     options: Pick<CheckOptions, "types" | "signal">,
   ): Promise<CheckedModule> {
-    const { config, taken, schemas } = this.#options;
+    const { config, taken, checker } = this.#options;
     return await checkModule(path, {
       ...options,
       ...config(),
       taken,
-      compile: (schema) => schemas.read(schema),
+      checker,
     });
   }
 

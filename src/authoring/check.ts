@@ -20,10 +20,10 @@ import { findDenied } from "./_denied.ts";
 import type { Finding, Say } from "./_finding.ts";
 import { load, type LoadOptions } from "./_load_check.ts";
 import { readMeta, sayFunctions } from "./_meta_check.ts";
-import { compileAll, type CompileSchema, sayArguments } from "./_schema_check.ts";
+import { sayArguments, type SchemaChecker, usableSchemas } from "./_schema_check.ts";
 import { typeProblems } from "./_type_check.ts";
 
-export type { CompileSchema, Finding };
+export type { Finding, SchemaChecker };
 
 /** A tool as its author sees it. */
 export interface CheckedTool {
@@ -58,7 +58,7 @@ export interface CheckOptions extends LoadOptions {
   readonly limits: LoadOptions["limits"] & { readonly moduleBytes: number };
   /** Names that a module cannot have. */
   readonly taken: ReadonlySet<string>;
-  readonly compile: CompileSchema;
+  readonly checker: SchemaChecker;
   /** Whether the types are checked. */
   readonly types: boolean;
 }
@@ -184,9 +184,12 @@ class ModuleCheck {
     if (read === undefined) return;
     const { name, tools } = this.meta = read.meta;
     await this.#step("functions", (say) => sayFunctions(read, { exports, text, say }));
-    const { compile } = this.#options;
-    const compiled = await this.#step("schemas", (say) => compileAll(tools, { compile, say }));
-    const examples = await this.#step("arguments", (say) => sayArguments(compiled ?? [], say));
+    const { checker } = this.#options;
+    const usable = await this.#step("schemas", (say) => usableSchemas(tools, { checker, say }));
+    const examples = await this.#step(
+      "arguments",
+      (say) => sayArguments(usable ?? [], { checker, say }),
+    );
     this.tools = tools.map(({ definition: { name }, permissions }) =>
       defined({ name, permissions, example: examples?.get(name) })
     );

@@ -231,7 +231,7 @@ async function showTool(
   const known = offered.find((one) => one.id === id);
   if (known !== undefined) {
     const { name: _, ...definition } = known.tool;
-    const facts = { id, verdict: "asks", permissions: [], unchecked: [] };
+    const facts = { id, verdict: "asks", permissions: [] };
     const rule = "the first use of a server, which always asks";
     return {
       value: { id, verdict: "asks", origin: "registry", ...definition },
@@ -243,11 +243,10 @@ async function showTool(
   const { kind, rule, source } = app.policy.now.judge(id);
   const { server, tool } = splitToolId(id);
   const permissions = await app.directory.at(server).permissionLines(tool);
-  const unchecked = await (await app.schemas()).unchecked(definition);
   const shown = toolId(server, definition.name);
   const rules = shown === id ? {} : { rulesName: id };
-  const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions, unchecked };
-  const facts = { ...own, rule: ruleSaid(own), unchecked: unchecked ?? [] };
+  const own = { id: shown, ...rules, verdict: SAYS[kind], rule, source, permissions };
+  const facts = { ...own, rule: ruleSaid(own) };
   return {
     // PML's own values come first, and a server cannot override them with fields of the same name.
     value: { ...own, ...definition, ...own },

@@ -20,7 +20,7 @@ export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   "jsonc-parser": () => import("jsonc-parser"),
   "negotiator": () => import("negotiator"),
   "oauth4webapi": () => import("oauth4webapi"),
-  "re2js": () => import("re2js"),
+  "@cfworker/json-schema": () => import("@cfworker/json-schema"),
   "smol-toml": () => import("smol-toml"),
   "tldts": () => import("tldts"),
   "yaml": () => import("yaml"),

@@ -25,8 +25,6 @@ export interface ToolFacts {
   /** The words for what decides. */
   readonly rule: string;
   readonly permissions: readonly string[];
-  /** What PML cannot check of its schemas. */
-  readonly unchecked: readonly string[];
 }
 
 /** One argument. */
@@ -42,7 +40,7 @@ interface Argument {
 export async function toolPage(
   app: App,
   tool: ToolDefinition,
-  { id, verdict, rule, permissions, unchecked }: ToolFacts,
+  { id, verdict, rule, permissions }: ToolFacts,
 ): Promise<string> {
   const all = await argumentsOf(tool);
   const named = all.map(({ name, isNeeded }) => isNeeded ? name : `${name}?`);
@@ -63,7 +61,6 @@ export async function toolPage(
     `${verdict}, by ${rule}`,
     ...permissions,
     ...(await outputLines(app, tool, id)),
-    ...unchecked.map((one) => `PML cannot check: ${visible(one, LINE_MAX)}`),
     tokensLine(tokens),
     await callToTry(tool, id),
   ].join("\n");

@@ -254,8 +254,6 @@ export type Outcome =
   | {
     readonly kind: "result";
     readonly result: ToolResult;
-    /** Whether the result could not be checked against the tool's output schema. */
-    readonly isUnchecked?: boolean;
     /** The status of a task, if the result describes a task and is not yet the tool's result. */
     readonly task?: string;
     /** The code of a problem that PML found in the result, such as OUTPUT_INVALID. */

@@ -7,6 +7,7 @@
 import type { Answer, Call, Gate, Outcome } from "./call.ts";
 import type { PmlError } from "./errors.ts";
 import type { ListItem, ListName } from "./lists.ts";
+import type { Maybe } from "./maybe.ts";
 import type { FindQuickTool } from "./quick_tool.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -31,7 +32,7 @@ export interface Server {
    * Whether it notifies clients of changed lists. Such a server may show each client other lists.
    */
   readonly tells: boolean;
-  /** Whether the server checks the arguments of its tools itself. */
+  /** Whether the server checks the arguments of all its tools itself. */
   readonly checksArguments: boolean;
   /**
    * Returns the identity that an approval binds to; undefined for servers that ship with PML. An
@@ -47,6 +48,14 @@ export interface Server {
    * such as a key.
    */
   definitionFor(call: Call): Promise<ToolDefinition>;
+  /**
+   * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. If
+   * it is missing, the server checks them itself.
+   */
+  readonly wrongArguments?: (
+    call: Pick<Call, "id" | "method" | "arguments" | "signal">,
+    definition: ToolDefinition,
+  ) => Maybe<string | undefined>;
   /** Returns what a person must know before a call, one line each. */
   consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
   /** Returns what a tool may do, one line each. This is known for modules only. */

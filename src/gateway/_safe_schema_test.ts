@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { assertQuick } from "../../tests/kit/wait.ts";
-import { unsafeSchema, unusableTools } from "./_safe_schema.ts";
+import { unsafeSchema } from "../core/schema_size.ts";
+import { unusableTools } from "./_safe_schema.ts";
 
 const nested = (depth: number): object => depth === 0 ? {} : { not: nested(depth - 1) };
 

@@ -81,7 +81,7 @@ export class MetaCalls {
     if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
     const definition = strictTool(name, this.#options.settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
-    await this.#options.schemas.assertArguments(definition, args, name);
+    await this.#options.schemas.ownArguments(definition, args, name);
     return await this.#run(name, { ...request, arguments: args });
   }
 

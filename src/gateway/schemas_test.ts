@@ -6,6 +6,7 @@ import { passCall, serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
+import { OwnSchemas } from "../core/own_schemas.ts";
 import { toolId } from "../core/tool_id.ts";
 import { isPlain, schemaGate, Schemas } from "./schemas.ts";
 
@@ -31,138 +32,74 @@ function call(args: JsonObject): Call {
   };
 }
 
-function gate(
-  outputSchema: JsonObject | undefined,
-  outcome: Outcome,
-  { inputSchema = schema, isChecked = false } = {},
-) {
+const own = new OwnSchemas();
+
+/** A gate before a tool, of a module if nothing else is given. */
+function gate(outcome: Outcome, { checksArguments = false } = {}) {
   const ran: string[] = [];
-  const definition = { name: "t", inputSchema, ...(outputSchema && { outputSchema }) };
+  const output = { type: "object", required: ["n"] };
+  const definition = { name: "t", inputSchema: schema, outputSchema: output };
   const gated = schemaGate(new Schemas())((passed) => {
     ran.push(passed.id);
     return Promise.resolve(outcome);
   });
-  const server = serverDouble("s", { checksArguments: isChecked });
+  const server = serverDouble("s", {
+    checksArguments,
+    wrongArguments: (call, { inputSchema }) => own.wrong(inputSchema, call.arguments),
+  });
   const callTool = (given: Call) =>
     gated(passCall(given, { server, definition: () => Promise.resolve(definition) }));
   return { callTool, ran };
 }
 
+const fine: Outcome = { kind: "result", result: textResult("") };
+
 Deno.test("schemaGate() refuses bad arguments with the place and the reason, and runs nothing", async () => {
   const table: readonly (readonly [JsonObject, RegExp])[] = [
-    [{}, /Missing argument: path/],
-    [{ path: 1 }, /path: the value is of type number, not string/],
-    [{ path: "x", pat: 1 }, /"pat" is unknown/],
-    [{ path: "x", head: 0 }, /head: 0 is less than 1/],
-    [{ path: "x", edits: [{}] }, /edits\.0: Missing argument: |edits\.0/],
+    [{}, /: Missing argument: path$/],
+    [{ path: 1 }, /: path: the value is of type number, not string$/],
+    [{ path: "x", pat: 1 }, /: "pat" is unknown$/],
+    [{ path: "x", head: 0 }, /: head: 0 is less than 1$/],
+    [{ path: "x", edits: [{}] }, /: edits\.0: Missing argument: oldText$/],
   ];
   for (const [args, message] of table) {
-    const { callTool, ran } = gate(undefined, { kind: "result", result: textResult("") });
+    const { callTool, ran } = gate(fine);
     await assert.rejects(callTool(call(args)), (error) => {
       assert.ok(error instanceof PmlError && error.code === "BAD_ARGUMENTS");
       assert.match(error.message, message);
+      assert.match(error.hint ?? "", /^Call it as t\(path: string, head\?: number, edits\?: /);
       return true;
     });
     assert.deepEqual(ran, []);
   }
 });
 
-Deno.test("schemaGate() refuses a result that breaks the tool's own output schema", async () => {
-  const output = { type: "object", required: ["n"] };
-  const result = (structuredContent: unknown): Outcome => ({
-    kind: "result",
-    result: { ...textResult(""), structuredContent },
-  });
-  await assert.rejects(
-    gate(output, result({})).callTool(call({ path: "x" })),
-    (error) => error instanceof PmlError && error.code === "OUTPUT_INVALID",
-  );
-  assert.equal(
-    (await gate(output, result({ n: 1 })).callTool(call({ path: "x" }))).kind,
-    "result",
-  );
-  const failed: Outcome = { kind: "result", result: { ...textResult("no"), isError: true } };
-  assert.equal(await gate(output, failed).callTool(call({ path: "x" })), failed);
+Deno.test("schemaGate() changes nothing for a server that checks its own arguments", async () => {
+  const result = { content: [{ type: "hologram" }], structuredContent: { m: "1" } };
+  const outcome: Outcome = { kind: "result", result };
+  const { callTool, ran } = gate(outcome, { checksArguments: true });
+  assert.equal(await callTool(call({ path: 1, more: null })), outcome);
+  assert.deepEqual(ran, ["s:t"]);
+});
+
+Deno.test("Schemas.arguments() returns undefined at once where nothing has to be checked", () => {
+  const server = serverDouble("s", { checksArguments: true });
+  const tool = { server, definition: { name: "t", inputSchema: schema } };
+  assert.equal(new Schemas().arguments(call({}), tool), undefined);
 });
 
 Deno.test("schemaGate() refuses what is no result of MCP, whatever the tool promised", async () => {
   const bad: Outcome = { kind: "result", result: { content: [{ type: "hologram" }] } };
   await assert.rejects(
-    gate(undefined, bad).callTool(call({ path: "x" })),
+    gate(bad).callTool(call({ path: "x" })),
     (error) => error instanceof PmlError && error.code === "OUTPUT_INVALID",
   );
-});
-
-const LOOKS_ROUND: JsonObject = {
-  type: "object",
-  properties: { a: { type: "string", pattern: "^(?=a)b" } },
-};
-const DOUBLED: JsonObject = JSON.parse(JSON.stringify({
-  $defs: Object.fromEntries(Array.from({ length: 40 }, (_, at) => {
-    const below = { $ref: `#/$defs/d${at - 1}` };
-    return [`d${at}`, at === 0 ? { required: ["x"] } : { anyOf: [below, below] }];
-  })),
-  $ref: "#/$defs/d39",
-}));
-const fine: Outcome = {
-  kind: "result",
-  result: { ...textResult(""), structuredContent: { a: "a" } },
-};
-
-Deno.test("schemaGate() refuses a keyword that cannot be checked in arguments of a module", async () => {
-  const given = call({ a: "ab" });
-  const module = gate(undefined, fine, { inputSchema: LOOKS_ROUND });
-  await assert.rejects(
-    module.callTool(given),
-    (error) =>
-      error instanceof PmlError && error.code === "BAD_ARGUMENTS" &&
-      /pattern "\^\(\?=a\)b" cannot be checked/.test(error.message),
-  );
-  assert.deepEqual(module.ran, []);
-  // What is not there needs no check.
-  assert.equal(await module.callTool(call({})), fine);
-});
-
-Deno.test("schemaGate() refuses arguments of a module that take too long to check", async () => {
-  const { callTool, ran } = gate(undefined, fine, { inputSchema: DOUBLED });
-  await assert.rejects(
-    callTool(call({ a: 1 })),
-    (error) =>
-      error instanceof PmlError && error.code === "BAD_ARGUMENTS" &&
-      /it would take too long/.test(error.message),
-  );
-  assert.deepEqual(ran, []);
-});
-
-Deno.test("schemaGate() changes nothing for a server that checks its own arguments", async () => {
-  const result = { ...textResult(""), structuredContent: { n: "1" } };
-  const outcome: Outcome = { kind: "result", result };
-  const output = { type: "object", properties: { n: { type: "number" } } };
-  const { callTool, ran } = gate(output, outcome, { isChecked: true });
-  assert.equal(await callTool(call({ path: 1, more: null })), outcome);
-  assert.deepEqual(ran, ["s:t"]);
-});
-
-Deno.test("schemaGate() delivers a result that cannot be checked, and says so", async () => {
-  for (const output of [LOOKS_ROUND, DOUBLED]) {
-    const outcome = await gate(output, fine).callTool(call({ path: "x" }));
-    assert.deepEqual(outcome, { ...fine, isUnchecked: true });
-  }
-});
-
-Deno.test("Schemas lets others have their turn between checks that take long", async () => {
-  const schemas = new Schemas();
-  const order: string[] = [];
-  const checks = [1, 2, 3].map(() => schemas.check(DOUBLED, {}).then(() => order.push("check")));
-  setTimeout(() => order.push("turn"));
-  await Promise.all(checks);
-  assert.ok(order.indexOf("turn") < 3, order.join());
 });
 
 Deno.test("schemaGate() refuses many bad blocks as soon as one", async () => {
   const content = Array.from({ length: 50_000 }, () => ({ type: "hologram" }));
   const bad: Outcome = { kind: "result", result: { content } };
-  const { callTool } = gate(undefined, bad);
+  const { callTool } = gate(bad);
   await assert.rejects(callTool(call({ path: "x" })));
   await assertQuick(
     100,

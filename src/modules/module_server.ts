@@ -7,6 +7,8 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
 
@@ -29,6 +31,14 @@ export class ModuleServer extends KnownServer {
   constructor(options: ModuleServerOptions) {
     super(options);
     this.#options = options;
+  }
+
+  /** Returns why the arguments of a call do not match the schema of its tool. */
+  wrongArguments(
+    call: Pick<Call, "id" | "arguments" | "signal">,
+    { inputSchema }: ToolDefinition,
+  ): Maybe<string | undefined> {
+    return this.#options.modules.wrongArguments(this.#options.use(), call, inputSchema);
   }
 
   /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */

@@ -8,7 +8,10 @@ import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
 import { ending } from "../core/errors.ts";
-import { defined, isObject, type Json } from "../core/json.ts";
+import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
+import { OwnSchemas } from "../core/own_schemas.ts";
+import { isPlainCheck } from "../core/plain_schema.ts";
 import { ownProgress } from "../core/progress.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
@@ -22,6 +25,7 @@ import type {
   Groups,
   Layer,
   LogEntry,
+  ModuleOptions,
   OsLayerChoice,
   OsLayers,
   Protection,
@@ -41,6 +45,7 @@ import {
   type NamedModule,
 } from "./loader.ts";
 import type { ModuleFiles } from "./module_files.ts";
+import { SchemaChild } from "./schema_child.ts";
 import { WarmChildren } from "./warm_child.ts";
 
 /** The options for running modules. The functions are called at each call. */
@@ -77,7 +82,10 @@ const CODE = "execute_code";
 export class Modules implements AsyncDisposable {
   /** The children for code, to which nothing is granted. */
   readonly code: CodeChildren;
+  /** Checks values against schemas that others wrote. */
+  readonly schemas: SchemaChild;
   readonly #options: ModulesOptions;
+  readonly #own = new OwnSchemas();
   readonly #loader: Loader;
   readonly #pool: Pool<Sandbox>;
   readonly #warm: WarmChildren<Sandbox>;
@@ -99,6 +107,10 @@ export class Modules implements AsyncDisposable {
     this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
     this.#warm = new WarmChildren(() => limits().idleMs);
     this.code = this.#codeChildren();
+    this.schemas = new SchemaChild({
+      open: () => this.#openSchemaChild(),
+      idleMs: () => limits().idleMs,
+    });
     this.#loader = new Loader({
       home: options.home,
       files: options.files,
@@ -110,6 +122,25 @@ export class Modules implements AsyncDisposable {
   /** Loads a module with its metadata. Its hash must be approved. */
   load(use: ModuleUse): Promise<Module> {
     return this.#loader.load(use);
+  }
+
+  /** Returns why arguments do not match the schema of a tool; undefined if they do. */
+  wrongArguments(
+    { source }: ModuleUse,
+    { arguments: args, signal }: Pick<Call, "arguments" | "signal">,
+    schema: JsonObject,
+  ): Maybe<string | undefined> {
+    // Schemas of built-in modules are PML's own.
+    return source.kind === "builtin"
+      ? this.#own.wrong(schema, args)
+      : this.wrongValue(schema, args, signal);
+  }
+
+  /** Returns why a value does not match a schema that others wrote; undefined if it does. */
+  wrongValue(schema: JsonObject, value: unknown, signal: AbortSignal): Maybe<string | undefined> {
+    // guard: schema-child
+    if (!isPlainCheck(schema, value)) return this.schemas.wrong(schema, value, signal);
+    return this.#own.wrong(schema, value);
   }
 
   /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
@@ -142,7 +173,8 @@ export class Modules implements AsyncDisposable {
       start: async () => {
         started = true;
         const open = async () => this.#open(options, await this.#places.take(key));
-        return this.#load(await this.#warm.take(warmKey, open), module);
+        const results = await resultsOf(module);
+        return this.#load(await this.#warm.take(warmKey, open), { ...module, results });
       },
       onWait: () => this.#tellWhileWaiting(key, call),
       use: (sandbox) => this.#answer(sandbox, call, { tool, file: module.file }),
@@ -192,7 +224,7 @@ export class Modules implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     // A module that is still loading is not waited for.
     this.#closing.abort(ending("start the module"));
-    const all = [this.#pool, this.#warm, this.code];
+    const all = [this.#pool, this.#warm, this.code, this.schemas];
     await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
   }
 
@@ -211,6 +243,19 @@ export class Modules implements AsyncDisposable {
         const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SELF_TEST_MS)]);
         await child.call({ fn: "warm", arguments: {}, signal });
       },
+    });
+  }
+
+  /** Starts the child that checks values. It takes no place: a call that waits for one waits for it. */
+  async #openSchemaChild(): Promise<Sandbox> {
+    const { SCHEMA_CODE } = await import("../sandbox/schema_module.ts");
+    const child = await this.#open(
+      this.#children.optionsFor(NO_ACCESS),
+      new DisposableStack(),
+    );
+    return await this.#load(child, {
+      name: "schemas",
+      code: new TextEncoder().encode(SCHEMA_CODE),
     });
   }
 
@@ -251,7 +296,10 @@ export class Modules implements AsyncDisposable {
     return await layers.start(begin);
   }
 
-  #load(sandbox: Sandbox, module: NamedModule): Promise<Sandbox> {
+  #load(
+    sandbox: Sandbox,
+    module: NamedModule & Pick<ModuleOptions, "results">,
+  ): Promise<Sandbox> {
     const { signal } = this.#closing;
     const onLog = (entry: LogEntry) => this.#options.onLog(module.name, entry);
     return sandbox.load({ ...module, onLog, signal });
@@ -280,6 +328,16 @@ export class Modules implements AsyncDisposable {
       return { ...textResult(isMistake ? whole : error.message), isError: true };
     }
   }
+}
+
+/** Returns the schemas of the structured results of a module; undefined if it has none. */
+async function resultsOf({ definitions }: Module): Promise<ModuleOptions["results"]> {
+  const schemas = definitions.flatMap(({ name, outputSchema }) =>
+    outputSchema === undefined ? [] : [[name, outputSchema] as const]
+  );
+  if (schemas.length === 0) return undefined;
+  const { SCHEMA_CODE: code } = await import("../sandbox/schema_module.ts");
+  return { code, schemas: Object.fromEntries(schemas) };
 }
 
 /**

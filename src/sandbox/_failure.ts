@@ -18,7 +18,8 @@ const HINTS = {
   PATH_PROTECTED: "Only the person can open it",
   SANDBOX_DENIED: "The module needs a grant for this, if one can be given",
   RESULT_TOO_LARGE: `The tool did run. ${ASK_FOR_LESS}`,
-  OUTPUT_INVALID: "The tool did run. The module has to return plain JSON",
+  OUTPUT_INVALID:
+    "The tool did run. The module has to return plain JSON that matches its outputSchema",
 };
 
 const FILES = "files this way: a module uses the functions of Deno";

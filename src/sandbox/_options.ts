@@ -6,7 +6,7 @@
 
 import type { LogEntry } from "./_meter.ts";
 import type { Layer } from "./_os_layer.ts";
-import type { Protection } from "./boot/message.ts";
+import type { Protection, ResultSchemas } from "./boot/message.ts";
 
 /** The limits of one child. */
 export interface SandboxLimits {
@@ -58,6 +58,8 @@ export interface ModuleOptions {
   readonly file?: string | undefined;
   /** The code of the module, TypeScript or JavaScript. The caller has checked its hash. */
   readonly code: Uint8Array;
+  /** The schemas of its structured results, which are checked in the child. */
+  readonly results?: ResultSchemas | undefined;
   readonly onLog: (entry: LogEntry) => void;
   /** Stops the start when it aborts. */
   readonly signal?: AbortSignal;

@@ -89,10 +89,10 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Loads the module. A child loads only one in its life. If loading fails, the child is ended. */
-  load({ code, onLog, signal, ...names }: ModuleOptions): Promise<Sandbox> {
+  load({ code, results, onLog, signal, ...names }: ModuleOptions): Promise<Sandbox> {
     this.#logs = new LogTap(onLog);
     this.#startup.load(names);
-    this.#child.send({ kind: "load", code: new TextDecoder("utf-8").decode(code) });
+    this.#child.send({ kind: "load", code: new TextDecoder("utf-8").decode(code), results });
     return this.#reached("ready", signal);
   }
 

@@ -8,15 +8,24 @@
 import type { Call, CallTool, Outcome, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { KnownServerOptions } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Capability } from "./capability.ts";
 import type { CapabilityCall } from "./capability_run.ts";
-import { CapabilityServer, type OfRegistry } from "./capability_server.ts";
+import {
+  CapabilityServer,
+  type CapabilityServerOptions,
+  type OfRegistry,
+} from "./capability_server.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
+
+/** The options of a server of capabilities, without the capabilities. */
+export type SavedServerOptions = Omit<
+  CapabilityServerOptions,
+  "capabilities" | "namespace" | "outside"
+>;
 
 /** The capabilities of one namespace: the same object as long as none of them changes. */
 export interface Namespace {
@@ -104,12 +113,12 @@ export class Capabilities {
   }
 
   /** Makes the server of a namespace. */
-  server(namespace: Namespace, options: KnownServerOptions): Server {
+  server(namespace: Namespace, options: SavedServerOptions): Server {
     return new CapabilityServer({ ...options, capabilities: this, namespace });
   }
 
   /** Makes the server of a capability that a registry has. */
-  ofRegistry(outside: OfRegistry, options: KnownServerOptions): Server {
+  ofRegistry(outside: OfRegistry, options: SavedServerOptions): Server {
     const { id, hash } = outside;
     const namespace = { name: options.listing.name, hashes: new Map([[id, hash]]) };
     return new CapabilityServer({ ...options, capabilities: this, namespace, outside });

@@ -6,7 +6,9 @@
 
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
+import type { Maybe } from "../core/maybe.ts";
 import type { PassCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -31,7 +33,16 @@ export interface CapabilityServerOptions extends KnownServerOptions {
   readonly capabilities: Capabilities;
   readonly namespace: Namespace;
   readonly outside?: OfRegistry;
+  /** Returns why a value does not match a schema that others wrote. */
+  readonly wrong: CheckValue;
 }
+
+/** Checks a value against a schema that others wrote. */
+export type CheckValue = (
+  schema: JsonObject,
+  value: unknown,
+  signal: AbortSignal,
+) => Maybe<string | undefined>;
 
 const NO_ITEMS: readonly ListItem[] = [];
 
@@ -40,6 +51,7 @@ export class CapabilityServer extends KnownServer {
   readonly #capabilities: Capabilities;
   readonly #namespace: Namespace;
   readonly #outside: OfRegistry | undefined;
+  readonly #wrong: CheckValue;
   #tools: readonly ListItem[] | undefined;
 
   /** Reads nothing yet. */
@@ -48,6 +60,7 @@ export class CapabilityServer extends KnownServer {
     this.#capabilities = options.capabilities;
     this.#namespace = options.namespace;
     this.#outside = options.outside;
+    this.#wrong = options.wrong;
   }
 
   /**
@@ -66,6 +79,14 @@ export class CapabilityServer extends KnownServer {
     if (method !== undefined || !this.#has(id)) return await super.definitionFor(call);
     await this.#outside?.fetched();
     return capabilityTool(id, this.#capabilities.store.load(id, this.#outside));
+  }
+
+  /** Returns why the arguments of a call do not match the parameters of a capability. */
+  wrongArguments(
+    { arguments: args, signal }: Pick<Call, "arguments" | "signal">,
+    { inputSchema }: ToolDefinition,
+  ): Maybe<string | undefined> {
+    return this.#wrong(inputSchema, args, signal);
   }
 
   /** Returns lines that say what a capability calls. */

@@ -114,11 +114,18 @@ export interface WorkerStart {
   readonly answer: SharedArrayBuffer;
 }
 
+/** The schemas of the structured results of a module, by the names of its functions. */
+export interface ResultSchemas {
+  /** The code that checks values against them. */
+  readonly code: string;
+  readonly schemas: Readonly<Record<string, object>>;
+}
+
 /** The messages from PML and the host thread to the Worker. */
 export type ToWorker =
   | { readonly kind: "call"; readonly id: number; readonly fn: string; readonly arguments: unknown }
   | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "load"; readonly code: string }
+  | { readonly kind: "load"; readonly code: string; readonly results?: ResultSchemas | undefined }
   | { readonly kind: "said"; readonly id: number; readonly value: unknown }
   | { readonly kind: "reply"; readonly id: number; readonly reply: Reply };
 

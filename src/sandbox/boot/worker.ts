@@ -9,8 +9,9 @@ import { HostClient } from "./host_client.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
 import { brokeredFiles } from "./files.ts";
 import { hostOf } from "./module_host.ts";
+import { type CheckResult, resultChecks, urlOf } from "./results.ts";
 import { holdLife } from "./life.ts";
-import type { SentError, ToWorker, WorkerStart } from "./message.ts";
+import type { ResultSchemas, SentError, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
 import { brokeredSqlite } from "./module_sqlite.ts";
 
@@ -34,6 +35,8 @@ class ModuleThread {
   // Kept now, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
   #module: Readonly<Record<string, unknown>> = {};
+  #results: ResultSchemas | undefined;
+  #checks: Promise<ReadonlyMap<string, CheckResult>> | undefined;
 
   constructor(start: WorkerStart) {
     const post = start.port.postMessage.bind(start.port);
@@ -51,7 +54,7 @@ class ModuleThread {
   #take(message: ToWorker): void {
     switch (message.kind) {
       case "load":
-        return void this.#load(message.code);
+        return void this.#load(message);
       case "said":
         return this.#client.hear(message.id, message.value);
       case "reply":
@@ -63,7 +66,7 @@ class ModuleThread {
     }
   }
 
-  async #load(code: string): Promise<void> {
+  async #load({ code, results }: ToWorker & { kind: "load" }): Promise<void> {
     const { denied, workspace } = this.#start;
     replaceIn(Deno, {
       ...brokeredFiles(this.#client),
@@ -71,9 +74,9 @@ class ModuleThread {
       cwd: () => workspace,
     });
     replaceIn(globalThis, deniedGlobals(denied));
-    const url = URL.createObjectURL(new Blob([code], { type: "application/typescript" }));
     try {
-      this.#module = await import(url);
+      this.#results = results;
+      this.#module = await import(urlOf(code));
       const names = Object.keys(this.#module);
       const exports = names.filter((name) => typeof this.#module[name] === "function");
       this.#send("ready", 0, { exports, meta: this.#module.__meta__ });
@@ -83,15 +86,24 @@ class ModuleThread {
   }
 
   async #call(call: ToWorker & { kind: "call" }): Promise<void> {
-    const { id } = call;
+    const { id, fn } = call;
     const controller = new AbortController();
     this.#running.set(id, controller);
     try {
-      this.#give(id, await this.#run(call, controller.signal));
+      const value = await this.#run(call, controller.signal);
+      const check = await this.#checkOf(fn);
+      this.#give(id, check === undefined ? value : checked(this.#plain(value), check));
     } catch (error) {
       this.#send("failed", id, failed(error));
     }
     this.#running.delete(id);
+  }
+
+  /** Returns what checks the result of a function; the first such call loads it. */
+  async #checkOf(fn: string): Promise<CheckResult | undefined> {
+    const results = this.#results;
+    if (results === undefined || !Object.hasOwn(results.schemas, fn)) return undefined;
+    return (await (this.#checks ??= resultChecks(results))).get(fn);
   }
 
   async #run(
@@ -160,6 +172,14 @@ class ModuleThread {
   #hand(type: string, id: number, json: Uint8Array<ArrayBuffer>): void {
     this.#start.port.postMessage({ kind: "frame", type, id, json }, [json.buffer]);
   }
+}
+
+/** Returns a result as plain JSON that matches the schema of its tool. */
+function checked(json: string, check: CheckResult): unknown {
+  const value: unknown = JSON.parse(json);
+  const wrong = check(value);
+  if (wrong === undefined) return value;
+  throw noResult("OUTPUT_INVALID", `it does not match outputSchema: ${wrong}`);
 }
 
 function replaceIn(target: object, values: Record<string, unknown>): void {

@@ -1,0 +1,32 @@
+/**
+ * Checks values in this process: against PML's own schemas, and plain ones.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "./json.ts";
+import type { JsonSchema } from "./json_schema.ts";
+import type { Maybe } from "./maybe.ts";
+
+type Library = typeof import("./json_schema.ts");
+
+/** Checks values, and keeps the schemas that it has read. */
+export class OwnSchemas {
+  readonly #schemas = new WeakMap<JsonObject, JsonSchema>();
+  #library: Library | undefined;
+
+  /** Returns why a value does not match a schema; undefined if it does. */
+  wrong(schema: JsonObject, value: unknown): Maybe<string | undefined> {
+    if (this.#library !== undefined) return this.#wrong(this.#library, schema, value);
+    // A start does not need the library.
+    return import("./json_schema.ts").then((library) =>
+      this.#wrong(this.#library = library, schema, value)
+    );
+  }
+
+  #wrong({ JsonSchema }: Library, schema: JsonObject, value: unknown): string | undefined {
+    const known = this.#schemas.get(schema) ?? new JsonSchema(schema);
+    this.#schemas.set(schema, known);
+    return known.wrong(value);
+  }
+}

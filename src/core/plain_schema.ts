@@ -1,0 +1,98 @@
+/**
+ * Recognizes schemas that are checked in a time that is known before: without patterns, formats and
+ * references. PML checks these itself. Others need a child that can be killed.
+ *
+ * @module
+ */
+
+import { isObject } from "./json.ts";
+
+/** How many parts of a schema are compared with how many parts of a value at most (some 50 ms). */
+const MOST_COMPARISONS = 100_000;
+const MOST_PARTS = 1_000;
+/** So many characters of a text count as one part. */
+const CHARACTERS = 100;
+
+const isNumber = (value: unknown) => typeof value === "number";
+const isText = (value: unknown) => typeof value === "string";
+const isAnything = () => true;
+const isTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
+const isPrimitive = (value: unknown) => typeof value !== "object" || value === null;
+const isPrimitives = (value: unknown) => Array.isArray(value) && value.every(isPrimitive);
+
+/** Keywords without schemas, and what their values must be. */
+const KEYWORDS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ...["title", "description", "$comment"].map((name) => [name, isText] as const),
+  ...["default", "examples", "deprecated", "readOnly", "writeOnly"]
+    .map((name) => [name, isAnything] as const),
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"]
+    .map((name) => [name, isNumber] as const),
+  ...["maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]
+    .map((name) => [name, isNumber] as const),
+  ["$schema", (value) => /^https?:\/\/json-schema\.org\/draft/.test(String(value))],
+  ["type", (value) => isText(value) || isTexts(value)],
+  ["required", isTexts],
+  ["enum", isPrimitives],
+  ["const", isPrimitive],
+]);
+const parts = new WeakMap<object, number>();
+
+/** Returns whether PML can check a value against a schema itself. */
+export function isPlainCheck(schema: object, value: unknown): boolean {
+  let count = parts.get(schema);
+  if (count === undefined) parts.set(schema, count = partsOf(schema));
+  return sizeOf(value, MOST_COMPARISONS / count) * count <= MOST_COMPARISONS;
+}
+
+/** Returns the number of parts of a schema; infinity if it has others than plain ones. */
+function partsOf(whole: unknown): number {
+  const left: unknown[] = [whole];
+  let count = 0;
+  while (left.length > 0) {
+    const schema = left.pop();
+    count++;
+    if (typeof schema === "boolean") continue;
+    if (!isObject(schema) || count > MOST_PARTS) return Infinity;
+    for (const [keyword, value] of Object.entries(schema)) {
+      const inner = schemasIn(keyword, value);
+      if (inner === undefined && KEYWORDS.get(keyword)?.(value) !== true) return Infinity;
+      left.push(...inner ?? []);
+      if (Array.isArray(value)) count += value.length;
+    }
+  }
+  return count;
+}
+
+/** Returns the schemas in a keyword; undefined for a keyword without schemas. */
+function schemasIn(keyword: string, value: unknown): readonly unknown[] | undefined {
+  switch (keyword) {
+    case "properties":
+      if (!isObject(value) || Object.hasOwn(value, "__proto__")) return undefined;
+      return Object.values(value);
+    case "items":
+    case "additionalProperties":
+      return [value];
+    case "anyOf":
+    case "oneOf":
+    case "allOf":
+      return Array.isArray(value) ? value : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Returns the number of parts of a value, or a number over `most`. */
+function sizeOf(whole: unknown, most: number): number {
+  const left: unknown[] = [whole];
+  let count = 0;
+  while (left.length > 0 && count <= most) {
+    const value = left.pop();
+    count += typeof value === "string" ? 1 + value.length / CHARACTERS : 1;
+    if (typeof value !== "object" || value === null) continue;
+    for (const inner of Object.values(value)) {
+      left.push(inner);
+      if (left.length > most) return Infinity;
+    }
+  }
+  return count;
+}

@@ -1,0 +1,48 @@
+/**
+ * Checks values against schemas of others, in a child without grants: this is the module that such
+ * a child loads.
+ *
+ * @module
+ */
+
+import { JsonSchema } from "../../core/json_schema.ts";
+
+export { JsonSchema };
+
+/** A value to check, and its schema. */
+export interface SchemaCheck {
+  /** The number of the schema. */
+  readonly id: number;
+  /** The schema, if the child does not have it yet. */
+  readonly schema?: Readonly<Record<string, unknown>>;
+  /** Whether the child forgets the schemas that it has. */
+  readonly isReset?: boolean;
+  readonly value?: unknown;
+}
+
+/** The result of a check: nothing, why the value does not match, or why the schema is no use. */
+export interface SchemaAnswer {
+  readonly wrong?: string;
+  readonly unusable?: string;
+}
+
+const schemas = new Map<number, JsonSchema>();
+
+/** Checks a value. */
+export function check({ id, schema, isReset, ...rest }: SchemaCheck): SchemaAnswer {
+  try {
+    if (isReset) schemas.clear();
+    if (schema !== undefined) schemas.set(id, new JsonSchema(schema));
+    const wrong = "value" in rest ? schemas.get(id)?.wrong(rest.value) : undefined;
+    return wrong === undefined ? {} : { wrong };
+  } catch (error) {
+    return { unusable: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Returns whether a text matches a pattern, as a schema means it. */
+export function matches(
+  { text, pattern }: { readonly text: string; readonly pattern: string },
+): boolean {
+  return new RegExp(pattern, "u").test(text);
+}

@@ -1,0 +1,12 @@
+/**
+ * The module that a child loads to check values against schemas of others.
+ *
+ * @module
+ */
+
+import { schemasCode } from "./_boot_texts.ts";
+
+export type { SchemaAnswer, SchemaCheck } from "./boot/schemas.ts";
+
+/** The module's code. */
+export const SCHEMA_CODE: string = schemasCode;
