@@ -4,7 +4,7 @@ import { greeting } from "./cli_greeter.ts";
 import { pmlCommand, repoFile } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
-import { END_MS, waitUntil } from "./kit/wait.ts";
+import { END_MS, until, waitUntil } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
 Deno.test("pml ends quietly when nobody reads its output", async () => {
@@ -91,10 +91,10 @@ Deno.test("pml stdio starts with a broken configuration, logs it, and says so to
   await client.open();
   const answer = await client.callTool("search", { query: "x" });
   assert.match(JSON.stringify(answer), /CONFIG_INVALID/);
+  await until(() => /costs a client about \d+ tokens/.test(client.stderr));
   assert.equal((await client.close()).code, 0);
   assert.match(client.stderr, /error CONFIG_INVALID/);
   assert.match(client.stderr, /info {2}Serving on stdio/);
-  assert.match(client.stderr, /costs a client about \d+ tokens/);
 });
 
 Deno.test("the library opens the same gateway", async () => {

@@ -34,6 +34,7 @@ import type { Pins } from "../policy/pins.ts";
 import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
 import { hideOwnProcess } from "../sandbox/own_process.ts";
+import type { SpareKeeper } from "../sandbox/process.ts";
 import { CLOUD_URL } from "../remote/routing.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
@@ -160,6 +161,8 @@ export class App implements AsyncDisposable {
   openGateway: Gateway | undefined;
   /** From which level on clients want log messages; undefined before one says so. */
   level: string | undefined;
+  /** The keeper that waits for the first program, if one was started. */
+  spare: SpareKeeper | undefined;
   /** Resolves when calls may begin. */
   ready: Promise<unknown> = Promise.resolve();
   /** What was there before the house. */
@@ -342,6 +345,8 @@ export class App implements AsyncDisposable {
   async recallInstructions(): Promise<void> {
     if (this.config().gateway.exposure !== "full_proxy") return;
     const pins = await this.pins();
+    // Without it, a new home would have the call path loaded before the first answer.
+    if (!this.directory.all().some(({ name }) => pins.listedBy(name).length > 0)) return;
     const { judge } = this.policy.now;
     for (const identity of await this.identities()) {
       const { name } = identity;
@@ -387,6 +392,7 @@ export class App implements AsyncDisposable {
   /** Ends everything that a call started. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(ending("go on"));
+    this.spare?.[Symbol.dispose]();
     this.#registries?.[Symbol.dispose]();
     this.servers[Symbol.dispose]();
     this.openGateway?.[Symbol.dispose]();

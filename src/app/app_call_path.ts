@@ -25,6 +25,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     capabilities: () => app.capabilities(),
     builtins: builtins(),
     onUse: rememberedBy(app),
+    spare: () => app.spare,
     events: {
       told: toldTo(app),
       capabilities: (able) => ableOf(app, able),

@@ -46,6 +46,7 @@ import {
   type NewestPackage,
   type ServerScripts,
   StdioServers,
+  type StdioServersOptions,
   type StdioValues,
 } from "../stdio/stdio_servers.ts";
 import { type ClientRoots, rootsFor } from "./client_roots.ts";
@@ -65,6 +66,8 @@ export interface MachineOptions {
   readonly backlog?: Backlog;
   /** The roots of the client, where only one uses the servers. */
   readonly clientRoots?: ClientRoots;
+  /** Returns the keeper that waits for the first program, if there is one. */
+  readonly spare?: StdioServersOptions["spare"];
   /** The values of the definitions of files. */
   readonly values: DefinitionValues;
   /** Finds the way to a server, of those in the cloud or of the others. */
@@ -365,6 +368,7 @@ export class Machine implements AsyncDisposable {
         ...proxyVariables(this.#options),
       }),
       packages: this.packages,
+      spare: this.#options.spare,
     });
   }
 

@@ -13,8 +13,8 @@ import type { Config } from "../config/config.ts";
  * A list with more tokens than this gets a warning, because it takes much of a client's context.
  */
 export const MANY_TOKENS = 10_000;
-/** Listing starts servers, so it waits until the first answer is out. */
-const LATER_MS = 250;
+/** Listing starts servers and counting takes time, so both wait until the first answers are out. */
+const LATER_MS = 1_000;
 
 /** Logs how this process serves, and what is wrong with the configuration. */
 export function logStart(app: App, on: string): void {
@@ -54,7 +54,7 @@ export function followCost(app: App): Disposable {
     clearTimeout(timer);
     const log = () =>
       logCost(app).catch((error) => app.log.debug("Cannot count the listed tools", { error }));
-    timer = setTimeout(log, gateway.exposure === "meta_only" ? 0 : LATER_MS);
+    timer = setTimeout(log, LATER_MS);
   };
   app.policy.onChange(look);
   look();

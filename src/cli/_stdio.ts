@@ -97,12 +97,14 @@ async function serveAlone(
 }
 
 /**
- * Opens the gateway, and begins to load the call path: nearly every client asks for lists right after
- * its handshake, and one shows prompts only if they come within 100 ms.
+ * Opens the gateway, and begins to load the call path and the code of a first call: nearly every
+ * client asks for lists right after its handshake, and one shows prompts only if they come within
+ * 100 ms.
  */
 async function preparedGateway(app: App): Promise<Gateway> {
   const gateway = await app.gateway();
-  app.callPath().catch(() => {}); // the first request that needs it reports the error
+  const { prepareFirstCall } = await import("../app/first_call.ts");
+  prepareFirstCall(app).catch(() => {}); // the first request that needs it reports the error
   return gateway;
 }
 

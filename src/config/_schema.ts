@@ -217,6 +217,7 @@ export const personSchema = object({}, {
     }),
   }, { no_proxy: list(text(EXCEPTION, EXCEPTIONS), "hosts") }),
   search: object({}, { model: folder }),
+  warm: flag,
   workspaces: list(folder, "paths of folders"),
   workflow: object({}, { confidence: part }),
   sampling,

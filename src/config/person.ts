@@ -40,6 +40,8 @@ export interface PersonSettings {
   readonly journal: "required" | "best_effort";
   /** Whether the use of tools is remembered. */
   readonly memory: boolean;
+  /** Whether `pml stdio` starts the approved servers after its greeting, before their first use. */
+  readonly warm: boolean;
   /** The confidence above which a plan that was made of an intent may run at once. */
   readonly confidence: number;
   /** The model that answers what servers ask, if the person chose one. */
@@ -135,6 +137,7 @@ async function settingsOf(
 ): Promise<PersonSettings> {
   const { search, limits = {}, approvals, sandbox, journal = "required", memory = true } = said;
   const { workflow, sampling, network, ask_for_keys = false, client_meta: clientMeta = [] } = said;
+  const { warm = false } = said;
   return {
     model: search?.model && pathOf(search.model),
     limits: limitsOf(limits),
@@ -143,6 +146,7 @@ async function settingsOf(
     askForKeys: ask_for_keys,
     journal,
     memory: typeof memory === "boolean" ? memory : memory.enabled ?? true,
+    warm,
     confidence: workflow?.confidence ?? 0.8,
     sampling: sampling && (await import("./sampling.ts")).samplingOf(sampling),
     network,

@@ -87,7 +87,9 @@ Deno.test("readPerson() reads what a person may want", async () => {
   assert.equal(person.settings.channel, "terminal");
   assert.equal(person.settings.osLayer, "required");
   assert.equal(person.settings.journal, "best_effort");
-  assert.equal((await read("limits: {}\n")).file.settings.journal, "required");
+  const { settings: defaults } = (await read("limits: {}\n")).file;
+  assert.deepEqual([defaults.journal, defaults.warm], ["required", false]);
+  assert.equal((await read("warm: true\n")).file.settings.warm, true);
 });
 
 Deno.test("readPerson() finds the folder of a model from the file, or from the home", async () => {

@@ -221,6 +221,13 @@ export class Upstreams implements AsyncDisposable {
     return tools;
   }
 
+  /** Starts a server and asks for its tools, so that a first call waits for neither. */
+  async warm(name: string): Promise<void> {
+    const server = this.#options.server(name);
+    const { signal } = this.#closing;
+    await this.#use(server, (connection) => this.#listedTools(server, connection, signal));
+  }
+
   /** Removes cached lists of a server, by default all, so that they are loaded again. */
   forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
     // Adds the present owner, so that its lists on disk are not used, either.

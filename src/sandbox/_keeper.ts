@@ -7,6 +7,7 @@
  */
 
 import { DENO_ALONE, programUrl } from "./alone.ts";
+import type { KeptProgram } from "./boot/keeper.ts";
 import type { Program } from "./process.ts";
 import { confinedCode, keeperCode, kernelCode } from "./_boot_texts.ts";
 
@@ -52,17 +53,24 @@ export function canKeep(): boolean {
 }
 
 /**
- * Returns the keeper to start in place of a program. `bytes` is the length of the program's
- * description on standard input. If the program is confined, what confines it is in the second step.
+ * Returns the keeper to start in place of a program, whose description it reads on standard input.
+ * If the program is confined, the second step has the code that confines it.
  */
-export function keeperOf(bytes: number, isConfined: boolean): Program {
+export function keeperOf(isConfined: boolean): Program {
   const flags = [...DENO_ALONE, "--no-code-cache", "--allow-ffi"];
   const args = [...flags, programUrl(keeperCode)];
   const file = Deno.execPath();
   const before = isConfined ? kernelCode + confinedCode : "";
-  const step = [file, ...flags, programUrl(before + keeperCode), `${bytes}`];
+  const step = [file, ...flags, programUrl(before + keeperCode)];
   const keeper = [`${Deno.pid}`, SHELL, "-c", SCRIPT, "pml-keeper", ...step];
   // The keeper writes no cache and reads no settings.
   const env = { DENO_DIR: "/dev/null", DENO_NO_UPDATE_CHECK: "1", PATH: "/usr/bin:/bin" };
   return { file, args: [...args, ...keeper], cwd: "/", env };
+}
+
+/** Returns the description of a program as its keeper reads it: a line with its length comes first. */
+export function descriptionOf(program: KeptProgram): Uint8Array {
+  const encoder = new TextEncoder();
+  const text = encoder.encode(JSON.stringify(program));
+  return new Uint8Array([...encoder.encode(`${text.length}\n`), ...text]);
 }

@@ -7,7 +7,7 @@
 
 import { namesOf } from "../io/place.ts";
 import { onAbort } from "../io/waiting.ts";
-import { canKeep, keeperOf } from "./_keeper.ts";
+import { canKeep, descriptionOf, keeperOf } from "./_keeper.ts";
 import type { Groups } from "./_options.ts";
 import type { PipedProcess, Start } from "./_pipe_threads.ts";
 import type { StartedCommand } from "../core/batch_files.ts";
@@ -116,8 +116,11 @@ export class StartedProgram {
   #isOver = false;
   #late: ReturnType<typeof setTimeout> | undefined;
 
-  /** Starts the program. Throws if its file or its folder does not exist. */
-  constructor(program: Program) {
+  /**
+   * Starts the program, with the spare keeper if there is one. Throws if its file or its folder does
+   * not exist.
+   */
+  constructor(program: Program, spare?: SpareKeeper) {
     this.#isKept = program.kept === true && canKeep();
     const { file, args, cwd, env, reach } = program;
     if (!this.#isKept) {
@@ -129,12 +132,12 @@ export class StartedProgram {
     const mark = `${env.PML_RUN ?? ""}${crypto.randomUUID()}.`;
     const marked = { ...env, PML_RUN: mark };
     const kept: KeptProgram = { file, args, cwd, env: marked, reach };
-    const told = new TextEncoder().encode(JSON.stringify(kept));
-    const { stdin, status } = this.running = startProcess(
-      keeperOf(told.length, reach !== undefined),
-    );
+    // A confined program has a keeper with other code.
+    this.running = (reach === undefined ? spare?.take() : undefined) ??
+      startProcess(keeperOf(reach !== undefined));
+    const { stdin, status } = this.running;
     const writer = stdin.getWriter();
-    writer.write(told).catch(() => {}); // its end says why
+    writer.write(descriptionOf(kept)).catch(() => {}); // its end says why
     writer.releaseLock();
     status.then(({ signal }) => {
       this.#isOver = true;
@@ -176,6 +179,48 @@ export class StartedProgram {
 
   #killBelow(): void {
     for (const pid of allBelow(this.running.pid)) kill(pid, "SIGKILL");
+  }
+}
+
+/**
+ * A keeper that was started before its program is known: its start takes longer than that of most
+ * programs. It ends when its input is closed, so also with PML.
+ */
+export class SpareKeeper implements Disposable {
+  #running: Process | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Starts one that ends if it is not used within `ms`, unless there is one or there can be none. */
+  start(ms: number): void {
+    if (this.#running !== undefined || !canKeep()) return;
+    const running = this.#running = startProcess(keeperOf(false));
+    // It must not keep PML alive.
+    running.unref();
+    this.#timer = setTimeout(() => this[Symbol.dispose](), ms);
+    Deno.unrefTimer(Number(this.#timer));
+    running.status.then(() => {
+      if (this.#running === running) this.take();
+    });
+  }
+
+  /** The process id of the keeper; undefined if there is none. */
+  get pid(): number | undefined {
+    return this.#running?.pid;
+  }
+
+  /** Returns the keeper, which is no longer a spare one; undefined if there is none. */
+  take(): Process | undefined {
+    const running = this.#running;
+    this.#running = undefined;
+    clearTimeout(this.#timer);
+    running?.ref();
+    return running;
+  }
+
+  /** Ends the keeper. */
+  [Symbol.dispose](): void {
+    const running = this.take();
+    if (running !== undefined) kill(running.pid, "SIGTERM");
   }
 }
 

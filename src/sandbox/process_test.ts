@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
-import { waitUntil } from "../../tests/kit/wait.ts";
+import { until, waitUntil } from "../../tests/kit/wait.ts";
 import { canKeep } from "./_keeper.ts";
-import { killGroup, type Program, runProgram, StartedProgram, startProcess } from "./process.ts";
+import {
+  killGroup,
+  type Program,
+  runProgram,
+  SpareKeeper,
+  StartedProgram,
+  startProcess,
+} from "./process.ts";
 
 const OPEN = { ms: 60_000, maxBytes: 1_000 };
 
@@ -143,6 +150,41 @@ Deno.test({
     started.kill();
     assert.equal((await status).signal, "SIGKILL");
     assert.ok(!isAlive(started.pid));
+  },
+});
+
+Deno.test({
+  name: "a program runs with the spare keeper as with its own, and a spare one is used once",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    using spare = new SpareKeeper();
+    spare.start(60_000);
+    const cat = { file: "/bin/cat", args: [], cwd: "/", env: {}, kept: true };
+    assert.throws(() => new StartedProgram({ ...cat, file: "/nothing" }, spare));
+    const first = new StartedProgram(cat, spare);
+    assert.equal(spare.take(), undefined);
+    const second = new StartedProgram(cat, spare);
+    for (const one of [first, second]) {
+      assert.deepEqual(await ran(one, "given\n"), {
+        ...{ code: 0, signal: null, stdout: "given\n", stderr: "" },
+      });
+    }
+  },
+});
+
+Deno.test({
+  name: "a spare keeper that nothing uses ends after its time, and when it is disposed",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    for (const ms of [1, 60_000]) {
+      const spare = new SpareKeeper();
+      spare.start(ms);
+      const { pid } = spare;
+      assert.ok(pid !== undefined);
+      if (ms > 1) spare[Symbol.dispose]();
+      await until(() => !isAlive(pid));
+      assert.equal(spare.take(), undefined);
+    }
   },
 });
 

@@ -12,6 +12,7 @@ import type { OsLayerChoice } from "../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";
 import type { Launch, NamedPackage, NewestPackage, ServerScripts } from "./_launch.ts";
 import type { InstalledPackage } from "./installs.ts";
+import type { SpareKeeper } from "../sandbox/process.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
 import type { StdioWireOptions } from "./stdio_wire.ts";
@@ -54,6 +55,8 @@ export interface StdioServersOptions
   readonly limits: () => StdioWireOptions["limits"];
   readonly groups: StdioWireOptions["groups"] & { readonly mark: string };
   readonly packages?: PackagePins;
+  /** Returns the keeper that waits for the first program, if there is one. */
+  readonly spare?: (() => SpareKeeper | undefined) | undefined;
 }
 
 /**
@@ -79,6 +82,11 @@ export class StdioServers {
   /** Starts nothing yet. */
   constructor(options: StdioServersOptions) {
     this.#options = options;
+  }
+
+  /** Loads the code that starts programs; starts none. */
+  async prepare(closing: AbortSignal): Promise<void> {
+    await this.#launching(closing);
   }
 
   /**
@@ -109,7 +117,7 @@ export class StdioServers {
   }
 
   #made(server: StdioValues): UpstreamServer {
-    const { grants, groups, home, limits, room, withoutSecrets } = this.#options;
+    const { grants, groups, home, limits, room, spare, withoutSecrets } = this.#options;
     const { name, tools, definition, trial, confine } = server;
     const key = JSON.stringify(server);
     return {
@@ -126,7 +134,10 @@ export class StdioServers {
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
           const kept = new ServerLog(home, name);
-          return new StdioWire({ ...own, ...launched, kept, limits: limits() }, ends);
+          return new StdioWire(
+            { ...own, ...launched, spare: spare?.(), kept, limits: limits() },
+            ends,
+          );
         };
       },
     };

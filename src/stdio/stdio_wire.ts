@@ -13,7 +13,12 @@ import type { Room } from "../io/backlog.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import { soon } from "../io/waiting.ts";
 import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
-import { type Process, type Program, StartedProgram } from "../sandbox/process.ts";
+import {
+  type Process,
+  type Program,
+  type SpareKeeper,
+  StartedProgram,
+} from "../sandbox/process.ts";
 import { causeIn } from "./_cause.ts";
 import { ContainerEnd, containerRun } from "./_container.ts";
 import { withRemark } from "./_denial.ts";
@@ -23,6 +28,8 @@ import type { ServerLog } from "./server_log.ts";
 export interface StdioWireOptions {
   readonly name: string;
   readonly program: Program;
+  /** The keeper that the program gets if it is there. */
+  readonly spare?: SpareKeeper | undefined;
   /** Returns another possible reason if the server is not there. */
   readonly hint?: (() => string | undefined) | undefined;
   /** Returns what a confined server was denied, from what it printed or answered. */
@@ -214,9 +221,9 @@ export class StdioWire implements Wire {
   }
 }
 
-function started({ name }: StdioWireOptions, program: Program): StartedProgram {
+function started({ name, spare }: StdioWireOptions, program: Program): StartedProgram {
   try {
-    return new StartedProgram({ ...program, kept: true });
+    return new StartedProgram({ ...program, kept: true }, spare);
   } catch (cause) {
     if (cause instanceof PmlError) throw cause;
     const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;

@@ -45,16 +45,17 @@ const LIBC = {
 } as const;
 
 /**
- * Becomes the program that standard input describes, if the only argument is the length of that
- * description. Otherwise becomes the keeper; the arguments are then the process id of PML and the
- * command of the keeper. A program that should be confined does not run without confinement.
+ * Becomes the program that standard input describes, if there are no arguments. Otherwise becomes
+ * the keeper; the arguments are then the process id of PML and the command of the keeper. A program
+ * that should be confined does not run without confinement.
  */
 export function boot(): void {
   const { symbols: libc } = Deno.dlopen("libc.so.6", LIBC);
   const [first, ...command] = Deno.args;
   for (const ignored of IGNORED) libc.signal(ignored, 0n);
-  if (command.length === 0) {
-    const { file, args, cwd, env, reach } = taken(Number(first));
+  if (first === undefined) {
+    const program: KeptProgram = JSON.parse(taken(Number(line())));
+    const { file, args, cwd, env, reach } = program;
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     libc.setsid();
     const { confine } = globalThis as Confining;
@@ -78,14 +79,21 @@ export function boot(): void {
   Deno.exit(70);
 }
 
+/** Reads a line. */
+function line(): string {
+  let text = "";
+  for (let one = taken(1); one !== "\n"; one = taken(1)) text += one;
+  return text;
+}
+
 /** Reads exactly `length` bytes, because the rest belongs to the program. */
-function taken(length: number): KeptProgram {
+function taken(length: number): string {
   const bytes = new Uint8Array(length);
   for (let have = 0, count: number | null = 0; have < length; have += count) {
     count = Deno.stdin.readSync(bytes.subarray(have));
     if (count === null) Deno.exit(0); // PML stopped the start
   }
-  return JSON.parse(new TextDecoder().decode(bytes));
+  return new TextDecoder().decode(bytes);
 }
 
 const held: Uint8Array<ArrayBuffer>[] = [];

@@ -1,0 +1,58 @@
+/**
+ * Prepares the first call of a server after the greeting, so that the call waits less.
+ *
+ * @module
+ */
+
+import type { Server } from "../core/server.ts";
+import { toolId } from "../core/tool_id.ts";
+import { WHOLE_SERVER } from "../search/catalog.ts";
+import type { App } from "./app.ts";
+
+/**
+ * Starts a keeper that waits for the program of a server, and loads the code of a first call. Starts
+ * the approved servers only if the user has set `warm`.
+ */
+export async function prepareFirstCall(app: App): Promise<void> {
+  const programs = app.directory.all().filter((server) =>
+    server.kind === "stdio" && mayStart(app, server)
+  );
+  if (programs.length > 0) await startSpare(app);
+  const { machine } = await app.callPath();
+  if (programs.length > 0) await machine.programs.prepare(machine.closing);
+  const isWarm = app.config().warm;
+  const starts = isWarm ? programs.map((server) => startEarly(app, server)) : [];
+  await Promise.all([(await app.gateway()).metaCalls(), ...starts]);
+}
+
+/** Returns whether a list may start a server now. */
+function mayStart(app: App, server: Server): boolean {
+  const isDenied = app.policy.now.judge(toolId(server.name, WHOLE_SERVER)).kind === "deny";
+  return !isDenied && server.blocked() === undefined;
+}
+
+/** Starts the keeper before the call path is loaded, because both take as long. */
+async function startSpare(app: App): Promise<void> {
+  const { SpareKeeper } = await import("../sandbox/process.ts");
+  if (app.closing.aborted) return;
+  app.spare ??= new SpareKeeper();
+  app.spare.start(app.config().limits.idleMs);
+}
+
+/** Starts a server whose program is the approved one. */
+async function startEarly(app: App, server: Server): Promise<void> {
+  try {
+    const identity = await server.identity();
+    const pins = await app.pins();
+    // guard: warm-pinned
+    if (
+      identity !== undefined && await pins.unapproved(identity, { isWanted: true }) !== undefined
+    ) return;
+    // guard: warm-approved
+    if (!mayStart(app, server)) return;
+    await (await app.callPath()).machine.upstreams.warm(server.name);
+  } catch (error) {
+    // The first call starts it again, and reports the error.
+    app.log.debug("Cannot start a server early", { server: server.name, error });
+  }
+}
