@@ -213,6 +213,13 @@ const ASKED: Readonly<Record<string, (house: House) => Promise<void>>> = {
       counts.push(Number(JSON.parse(textOf(answer)).thoughtHistoryLength));
     }
     assert.equal((counts[1] ?? 0) - (counts[0] ?? 0), 1, "both went to one process");
+    // It converts what clients send, and PML leaves that to it.
+    const texts = { ...thought(1), thoughtNumber: "1", totalThoughts: "3", at: "10:00" };
+    const converted = await call("real-sequential-thinking:sequentialthinking", texts);
+    assert.equal(JSON.parse(textOf(converted)).thoughtNumber, 1);
+    const none = { ...thought(1), branchId: null };
+    const own = textOf(await call("real-sequential-thinking:sequentialthinking", none));
+    assert.doesNotMatch(own, /BAD_ARGUMENTS/, "the server decides about null");
   },
   "two that are killed are served again": async ({ call, raw }) => {
     // Once is enough of what takes longest.

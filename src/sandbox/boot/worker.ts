@@ -13,6 +13,7 @@ import { type CheckResult, resultChecks, urlOf } from "./results.ts";
 import { holdLife } from "./life.ts";
 import type { ResultSchemas, SentError, ToWorker, WorkerStart } from "./message.ts";
 import { openDoors } from "./probe.ts";
+import { StandardSchemas } from "./standard_schemas.ts";
 import { brokeredSqlite } from "./module_sqlite.ts";
 
 const LONG = 1 << 14;
@@ -35,6 +36,7 @@ class ModuleThread {
   // Kept now, because a module may replace globals, which must not break this code.
   readonly #json = JSON.stringify;
   #module: Readonly<Record<string, unknown>> = {};
+  #standard = new StandardSchemas(undefined);
   #results: ResultSchemas | undefined;
   #checks: Promise<ReadonlyMap<string, CheckResult>> | undefined;
 
@@ -79,7 +81,8 @@ class ModuleThread {
       this.#module = await import(urlOf(code));
       const names = Object.keys(this.#module);
       const exports = names.filter((name) => typeof this.#module[name] === "function");
-      this.#send("ready", 0, { exports, meta: this.#module.__meta__ });
+      this.#standard = new StandardSchemas(this.#module.__meta__);
+      this.#send("ready", 0, { exports, meta: this.#standard.meta });
     } catch (error) {
       this.#send("unloaded", 0, failed(error));
     }
@@ -119,7 +122,10 @@ class ModuleThread {
     const want = (...asked: Asked) => this.#want(id, asked);
     const parts = { signal, workspace, env, sqlite, send };
     const sampled = (name: string, args: unknown) => want(name, args, signal);
-    return await run(args, hostOf(this.#client, { ...parts, want: sampled }), want);
+    const given = await this.#standard.input(fn, args);
+    const value = await run(given, hostOf(this.#client, { ...parts, want: sampled }), want);
+    await this.#standard.assertOutput(fn, value);
+    return value;
   }
 
   /** Asks PML for something. It is answered only while the call runs, and only if the call may ask. */
