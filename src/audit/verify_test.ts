@@ -3,6 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { sha256 } from "../core/hash.ts";
 import { Journal } from "./journal.ts";
+import { JournalReader } from "./journal_lines.ts";
 import { Redactor } from "./redact.ts";
 import { verifyJournal } from "./verify.ts";
 
@@ -188,6 +189,39 @@ Deno.test("verifyJournal() tells that an end may have been cut off whole", async
   Deno.writeTextFileSync(file, whole);
   const check = await verifyJournal(file);
   assert.deepEqual([check.bad, check.closed], [undefined, false]);
+  Deno.removeSync(home, { recursive: true });
+});
+
+Deno.test("a write that was cut off anywhere loses no complete record, and only its flush is bad", async () => {
+  const home = Deno.makeTempDirSync();
+  {
+    using journal = Journal.open(home, OPTIONS);
+    for (const flush of [1, 2]) {
+      for (let at = 0; at < 3; at++) journal.append({ kind: "event", event: `e${flush}${at}` });
+      await journal.write({ kind: "event", event: `e${flush}` });
+    }
+  }
+  const [entry] = [...Deno.readDirSync(join(home, "journal"))];
+  const path = join(home, "journal", entry?.name ?? "");
+  const text = Deno.readTextFileSync(path);
+  const flushes = flushesOf(text);
+  for (let cut = text.indexOf("\n") + 1; cut < text.length; cut++) {
+    Deno.writeTextFileSync(path, text.slice(0, cut));
+    const whole = text.slice(0, cut).split("\n").length - 1;
+    using reader = new JournalReader(home);
+    const read = await Array.fromAsync(reader.read());
+    assert.equal(read.filter(({ record }) => record !== undefined).length, whole, `at ${cut}`);
+    // The flush of the byte before the cut is complete only at its last one.
+    const last = flushes[whole] ?? 0;
+    const before = flushes.filter((flush) => flush < last).length;
+    const isWhole = whole === before && text[cut - 1] === "\n";
+    const check = await verifyJournal(path);
+    assert.deepEqual(
+      [check.records, check.bad?.flush, check.closed],
+      [before, isWhole ? undefined : last, false],
+      `at ${cut}`,
+    );
+  }
   Deno.removeSync(home, { recursive: true });
 });
 
