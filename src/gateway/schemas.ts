@@ -34,6 +34,8 @@ export class Schemas {
    */
   arguments(call: CheckedCall, { definition, server }: CheckedTool): Maybe<void> {
     if (server.checksArguments) return undefined;
+    // JSON would make null of it.
+    if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);
     return refused(call.id, definition, server.wrongArguments?.(call, definition));
   }
 
@@ -73,6 +75,19 @@ export function schemaGate(schemas: Schemas): PassGate {
     await schemas.arguments(call, tool);
     return await schemas.fitting(await next(call), call.id, tool);
   };
+}
+
+const TOO_LARGE = "there is a number too large for JSON";
+
+function hasInfinity(whole: unknown): boolean {
+  const left: unknown[] = [whole];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (typeof value === "number" && !Number.isFinite(value)) return true;
+    if (typeof value !== "object" || value === null) continue;
+    for (const inner of Object.values(value)) left.push(inner);
+  }
+  return false;
 }
 
 function refused(
