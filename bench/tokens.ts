@@ -14,6 +14,8 @@ import { type App, openApp } from "../src/app/app.ts";
 import { environmentOf } from "../src/config/env.ts";
 import { gatewayFrom, type GatewayOptions } from "../src/config/gateway_options.ts";
 import { presets } from "../src/config/presets.ts";
+import { NO_CLIENT } from "../src/core/call.ts";
+import { Cancellation } from "../src/core/cancellation.ts";
 import { serverDouble } from "../src/core/_server_double_test.ts";
 import { type JsonObject, textOf } from "../src/core/json.ts";
 import { tokensOf } from "../src/core/tokens.ts";
@@ -151,10 +153,10 @@ async function answersOf(
   asked: readonly JsonObject[],
 ): Promise<readonly string[]> {
   const calls = await (await app.gateway()).metaCalls();
-  const { signal } = new AbortController();
+  const working = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
   const texts: string[] = [];
   for (const args of asked) {
-    const outcome = await calls.call(name, { arguments: args, signal, answer: undefined });
+    const outcome = await calls.call(name, { arguments: args, working });
     if (outcome.kind !== "result") continue;
     texts.push(outcome.result.content.map(({ text }) => textOf(text)).join("\n"));
   }

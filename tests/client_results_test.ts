@@ -9,7 +9,7 @@ import { makeScenery } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import type { Table } from "./kit/said_server.ts";
-import { scriptServer } from "./quick_scene.ts";
+import { scriptServer } from "./script_scene.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
 const LINK = { type: "resource_link", uri: "mem://x", name: "n", description: "d" };
@@ -49,7 +49,6 @@ for (const era of ERAS) {
     for (const { clientName, getsText, getsRepeats } of clients) {
       await using connection = await connect(ws, { era, clientName });
       const { client } = connection;
-      // The second call runs at once.
       for (const name of ["s__go", "s__go"]) {
         const { content } = await client.callTool({ name, arguments: {} });
         assert.deepEqual(content, getsText ? [LINK, TEXT] : [LINK], clientName);

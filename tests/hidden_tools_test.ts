@@ -14,7 +14,7 @@ import { DoorClient } from "./kit/door_client.ts";
 import { FullHttp } from "./kit/full_http.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
-import { writeConfig } from "./quick_scene.ts";
+import { writeConfig } from "./script_scene.ts";
 
 const TOKENS = { denied: "token-of-the-one-0001", chosen: "token-of-the-other-0002" };
 /** What is hidden, and what is not there; their names are alike, so that errors name the same. */

@@ -8,34 +8,34 @@ import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
-import { type QuickScene, quickScene, type Said } from "./quick_scene.ts";
+import { type Said, type ScriptScene, scriptScene } from "./script_scene.ts";
 
 /** Longer than the 10 s after which a quiet server gets a ping, and the 1 s for its answer. */
 const LIMITS = { call_ms: 15_000 };
 const SILENT: Said = { silent: true };
 
-function begin({ pml }: QuickScene, said: Said, token?: string) {
+function begin({ pml }: ScriptScene, said: Said, token?: string) {
   const _meta = token && { _meta: { progressToken: token } };
   return pml.begin("tools/call", { name: "s__run", arguments: said, ..._meta });
 }
 
-function progressOf({ pml }: QuickScene, token: string): readonly string[] {
+function progressOf({ pml }: ScriptScene, token: string): readonly string[] {
   return pml.messages.map(({ params = {} }) => params)
     .filter(({ progressToken }) => progressToken === token)
     .map(({ message }) => String(message));
 }
 
-async function pids({ ledger }: QuickScene): Promise<readonly number[]> {
+async function pids({ ledger }: ScriptScene): Promise<readonly number[]> {
   const starts = (await ledger()).filter((line) => line.startsWith("start "));
   return starts.map((line) => Number(line.split(" ")[1]));
 }
 
-async function callsRun({ ledger }: QuickScene): Promise<number> {
+async function callsRun({ ledger }: ScriptScene): Promise<number> {
   return (await ledger()).filter((line) => line.startsWith("call run")).length;
 }
 
 /** Has the server stop once it has got one more call than before. */
-async function stopped(scene: QuickScene, before: number): Promise<number> {
+async function stopped(scene: ScriptScene, before: number): Promise<number> {
   await until(async () => await callsRun(scene) > before);
   const pid = (await pids(scene)).at(-1) ?? 0;
   Deno.kill(pid, "SIGSTOP");
@@ -52,7 +52,7 @@ function assertEnded(answer: Message): void {
 }
 
 /** Asserts that the first result after a restart has a remark, and the second one has none. */
-async function assertRestarted(scene: QuickScene): Promise<void> {
+async function assertRestarted(scene: ScriptScene): Promise<void> {
   const first = textOf(await scene.call());
   assert.match(first, /^done\s*\[PML: "s" did not answer .* it was restarted\. .* lost\]$/);
   assert.equal(textOf(await scene.call()), "done");
@@ -60,7 +60,7 @@ async function assertRestarted(scene: QuickScene): Promise<void> {
 
 for (const era of ERAS) {
   Deno.test(`the next result after a cancelled call names the restart of a blocked server, on ${era}`, async () => {
-    await using scene = await quickScene(era);
+    await using scene = await scriptScene(era);
     const { pml } = scene;
     const before = await callsRun(scene);
     const { id, answer } = begin(scene, { steps: [{ block: 60_000 }] });
@@ -74,7 +74,7 @@ for (const era of ERAS) {
   });
 
   Deno.test(`a server that is stopped until a call's deadline is restarted, on ${era}`, async () => {
-    await using scene = await quickScene(era, { limits: LIMITS });
+    await using scene = await scriptScene(era, { limits: LIMITS });
     const before = await callsRun(scene);
     const first = begin(scene, SILENT, "first").answer;
     const pid = await stopped(scene, before);
@@ -97,7 +97,7 @@ for (const era of ERAS) {
 }
 
 Deno.test("a busy server that answers nothing before its deadline keeps its calls", async () => {
-  await using scene = await quickScene("2025-11-25", { limits: { call_ms: 60_000 } });
+  await using scene = await scriptScene("2025-11-25", { limits: { call_ms: 60_000 } });
   const blocks = begin(scene, { steps: [{ block: 13_000 }] }, "p").answer;
   const behind = begin(scene, {}, "q").answer;
   for (const answer of [blocks, behind]) assert.equal(textOf(await answer), "done");
@@ -109,7 +109,7 @@ Deno.test("a busy server that answers nothing before its deadline keeps its call
 });
 
 Deno.test("a server that does not answer after a cancelled call is restarted when no other call waits", async () => {
-  await using scene = await quickScene("2025-11-25");
+  await using scene = await scriptScene("2025-11-25");
   const { pml } = scene;
   const before = await callsRun(scene);
   const { id, answer } = begin(scene, SILENT);

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect } from "./kit/client.ts";
-import { quickScene, type Said, scriptServer } from "./quick_scene.ts";
+import { type Said, scriptScene, scriptServer } from "./script_scene.ts";
 
 const ADDRESS = "https://example.com/sign-in?token=abc";
 const FINISHED = {
@@ -55,7 +55,6 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       const { content } = await client.callTool({ name: "s__run", arguments: { ...PAGE } });
       return (content as readonly { readonly text: string }[])[0]?.text ?? "";
     };
-    // A second call runs at once.
     for (action of ["accept", "accept", "decline"] as const) {
       const before = await Deno.readTextFile(ws.file("ledger"));
       // The server answers again with the error, and the model gets the address.
@@ -69,17 +68,14 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
       assert.deepEqual([url, message], [ADDRESS, "Server s asks: Sign in"]);
       const ledger = (await Deno.readTextFile(ws.file("ledger"))).slice(before.length);
       const calls = ledger.split("\n").filter((line) => line.startsWith("call"));
-      const isFirst = !before.includes("call");
-      const sent = action === "accept" ? 2 : 1;
-      // A call that runs at once is sent again through the gates.
-      assert.ok(calls.length === sent || !isFirst && calls.length === sent + 1, ledger);
+      assert.equal(calls.length, action === "accept" ? 2 : 1, ledger);
     }
     await client.close();
   });
 
   Deno.test(`a client that cannot open pages gets the address as text, on ${era}`, async () => {
-    await using scene = await quickScene(era);
-    for (const ask of [scene.quick, scene.gated]) {
+    await using scene = await scriptScene(era);
+    for (const ask of [scene.call, scene.callWithMeta]) {
       const told = textOf(await ask(PAGE));
       assert.match(told, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
     }

@@ -9,7 +9,7 @@ import { writeFile } from "node:fs/promises";
 import type { Era, Message } from "./kit/json_rpc.ts";
 import type { Step } from "./kit/script_server.ts";
 import { until } from "./kit/wait.ts";
-import { type QuickScene, quickScene } from "./quick_scene.ts";
+import { type ScriptScene, scriptScene } from "./script_scene.ts";
 
 const QUESTION = {
   method: "elicitation/create",
@@ -25,7 +25,7 @@ const LOG =
 
 /** Has the server ask after its call is over, and returns what it was answered each time. */
 async function answersOf(
-  { pml, ws, call }: QuickScene,
+  { pml, ws, call }: ScriptScene,
   { era = "2025-11-25", times = 1 }: { readonly era?: Era; readonly times?: number } = {},
 ): Promise<readonly string[]> {
   const steps: Step[] = Array.from({ length: times }, () => [{ ask: QUESTION }, { write: LOG }])
@@ -41,14 +41,14 @@ async function answersOf(
   return logged();
 }
 
-function asked({ pml }: QuickScene): readonly Message[] {
+function asked({ pml }: ScriptScene): readonly Message[] {
   return pml.messages.filter(({ method }) => method === "elicitation/create");
 }
 
 const CAN_ASK = { capabilities: { elicitation: { form: {} } }, answer: () => ANSWER };
 
 Deno.test("a question of a server outside of a call reaches the only client", async () => {
-  await using scene = await quickScene("2025-11-25", CAN_ASK);
+  await using scene = await scriptScene("2025-11-25", CAN_ASK);
   const [answer = ""] = await answersOf(scene);
   assert.match(answer, /"action":"accept","content":\{"branch":"main"\}/);
   const [question] = asked(scene);
@@ -59,22 +59,22 @@ Deno.test("a question of a server outside of a call reaches the only client", as
 });
 
 Deno.test("questions of a server outside of calls are bounded, and rules deny them", async () => {
-  await using scene = await quickScene("2025-11-25", CAN_ASK);
+  await using scene = await scriptScene("2025-11-25", CAN_ASK);
   const answers = await answersOf(scene, { times: 7 });
   assert.equal(asked(scene).length, 5);
   for (const answer of answers.slice(5)) assert.match(answer, /asked 5 times in a minute/);
   const rules = { allow: ["s:*"], deny: ["s:@elicitation"] };
-  await using denied = await quickScene("2025-11-25", { ...CAN_ASK, rules });
+  await using denied = await scriptScene("2025-11-25", { ...CAN_ASK, rules });
   const [refusal = ""] = await answersOf(denied);
   assert.match(refusal, /error/);
   assert.equal(asked(denied).length, 0);
 });
 
 Deno.test("a client that cannot be asked outside of calls is not asked", async () => {
-  await using mute = await quickScene("2025-11-25");
+  await using mute = await scriptScene("2025-11-25");
   const [refusal = ""] = await answersOf(mute);
   assert.match(refusal, /the client cannot ask its person/);
-  await using scene = await quickScene("2026-07-28", CAN_ASK);
+  await using scene = await scriptScene("2026-07-28", CAN_ASK);
   await answersOf(scene, { era: "2026-07-28" });
   // The server gets an answer at once, before that of its next call.
   await scene.call();

@@ -5,13 +5,13 @@ import { pathToFileURL } from "node:url";
 import { textOf } from "./attacks/oracles.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
-import { type QuickScene, quickScene } from "./quick_scene.ts";
+import { type ScriptScene, scriptScene } from "./script_scene.ts";
 
 const ROOTS = { roots: { listChanged: true } };
 const ASK_ROOTS = { steps: [{ ask: { method: "roots/list", params: {} } }] };
 
 /** Returns the addresses of the roots that the server sees. */
-async function rootsOf({ call }: QuickScene): Promise<readonly string[]> {
+async function rootsOf({ call }: ScriptScene): Promise<readonly string[]> {
   const [{ result }] = JSON.parse(textOf(await call(ASK_ROOTS)));
   return result.roots.map(({ uri }: { readonly uri: string }) => uri);
 }
@@ -21,10 +21,10 @@ function uriOf(...path: readonly string[]): string {
 }
 
 /** A scene whose client names roots: two in the workspace, and one outside of it. */
-async function rootsScene(options: Parameters<typeof quickScene>[1] = {}) {
+async function rootsScene(options: Parameters<typeof scriptScene>[1] = {}) {
   const shown: { uris: readonly string[] } = { uris: [] };
   let asked = 0;
-  const scene = await quickScene("2025-11-25", {
+  const scene = await scriptScene("2025-11-25", {
     capabilities: ROOTS,
     answer: (method) => {
       assert.equal(method, "roots/list");

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import type { Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
-import { answers, ASK, bare, GATES, told } from "./quick_scene.ts";
+import { answers, ASK, bare, told, WITH_META } from "./script_scene.ts";
 import { serveScene } from "./serve_scene.ts";
 
 const NEWEST = "2026-07-28";
 const SOON_MS = 20_000;
 const FORM = { elicitation: { form: {} } };
 
-Deno.test("A call over HTTP that runs at once is answered as the gates answer it", async () => {
+Deno.test("A call over HTTP is answered alike with a _meta and without", async () => {
   await using all = await serveScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
   const said = [
@@ -18,11 +18,9 @@ Deno.test("A call over HTTP that runs at once is answered as the gates answer it
     `"result":{"content":[],"resultType":"input_required","requestState":"x"}`,
   ];
   for (const members of said) {
-    const before = await all.ways();
-    const quick = await all.call(answers(members));
-    assert.equal((await all.ways()).slice(before.length), "+", members.slice(0, 80));
-    const gated = await all.call(answers(members), GATES);
-    assert.deepEqual(bare(quick), bare(gated));
+    const first = await all.call(answers(members));
+    const other = await all.call(answers(members), WITH_META);
+    assert.deepEqual(bare(other), bare(first));
   }
   assert.equal((await all.ledger()).filter((line) => line.startsWith("start")).length, 1);
 });
@@ -39,11 +37,11 @@ Deno.test("What a server tells during a call over HTTP comes before the answer, 
     assert.equal(reading.headers.get("content-type"), "text/event-stream");
     return reading.messages.map(withoutId);
   };
-  const quick = await seen({});
-  assert.deepEqual(quick.map(({ method }) => method), [
+  const first = await seen({});
+  assert.deepEqual(first.map(({ method }) => method), [
     ...["notifications/progress", "notifications/progress", undefined],
   ]);
-  assert.deepEqual(quick, await seen(GATES._meta));
+  assert.deepEqual(await seen(WITH_META._meta), first);
 });
 
 Deno.test("A question of a server during a call over HTTP is answered, and the call goes on", async () => {
@@ -81,7 +79,7 @@ Deno.test("Clients over HTTP that call at the same time get each its own answer"
 
 Deno.test("A client over HTTP that leaves cancels its call", async () => {
   await using all = await serveScene();
-  for (const more of [{}, GATES]) {
+  for (const more of [{}, WITH_META]) {
     const before = (await all.ledger()).length;
     const gone = new AbortController();
     const params = { name: "s__run", arguments: { steps: [{ wait: 20_000 }], silent: true } };
@@ -98,7 +96,7 @@ Deno.test("A client over HTTP that leaves cancels its call", async () => {
           _meta: {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
-            ...(more as Partial<typeof GATES>)._meta,
+            ...(more as Partial<typeof WITH_META>)._meta,
           },
         },
       }),

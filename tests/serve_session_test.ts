@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import type { DoorClient, Reading } from "./kit/door_client.ts";
 import { until } from "./kit/wait.ts";
-import { answers, ASK, bare, GATES, type Said, told } from "./quick_scene.ts";
+import { answers, ASK, bare, type Said, told, WITH_META } from "./script_scene.ts";
 import { type ServeScene, serveScene } from "./serve_scene.ts";
 
 const OLDER = "2025-11-25";
@@ -23,7 +23,7 @@ interface Session extends ServeScene {
   begin(said: Said, more?: object): Promise<Reading>;
 }
 
-/** A session whose calls run at once. */
+/** A session that called the tool before. */
 async function sessionScene(options: object = {}): Promise<Session> {
   const all = await serveScene();
   const session = await all.open({ era: OLDER, ...options });
@@ -39,7 +39,7 @@ async function read(begun: Promise<Reading>): Promise<Reading> {
   return reading;
 }
 
-Deno.test("A quick call in a session is answered in one piece, as the gates answer it", async () => {
+Deno.test("A short call in a session is answered in one piece, alike with a _meta and without", async () => {
   await using all = await sessionScene();
   const large = `"content":[{"type":"text","text":"${"x".repeat(300_000)}"}]`;
   const said = [
@@ -48,13 +48,11 @@ Deno.test("A quick call in a session is answered in one piece, as the gates answ
   ];
   let pieces = 0;
   for (const members of said) {
-    const before = await all.ways();
-    const quick = await read(all.begin(answers(members)));
-    assert.equal((await all.ways()).slice(before.length), "+", members.slice(0, 80));
-    assert.equal(quick.status, 200);
-    if (quick.headers.get("content-type") === JSON_TYPE) pieces++;
-    const gated = await read(all.begin(answers(members), GATES));
-    const [one, other] = [quick, gated].map(({ messages: [first] }) => first && bare(first));
+    const plain = await read(all.begin(answers(members)));
+    assert.equal(plain.status, 200);
+    if (plain.headers.get("content-type") === JSON_TYPE) pieces++;
+    const marked = await read(all.begin(answers(members), WITH_META));
+    const [one, other] = [plain, marked].map(({ messages: [first] }) => first && bare(first));
     assert.ok(one !== undefined);
     assert.deepEqual(one, other);
   }
@@ -83,7 +81,7 @@ Deno.test("A call in a session that takes longer can be asked for again, and run
 
 Deno.test("What a server tells during a call in a session comes before the answer, on its stream", async () => {
   await using all = await sessionScene();
-  for (const more of [{}, GATES._meta]) {
+  for (const more of [{}, WITH_META._meta]) {
     const _meta = { progressToken: "p", ...more };
     const { headers, messages } = await read(all.begin({ steps: [told(1), told(2)] }, { _meta }));
     assert.equal(headers.get("content-type"), EVENTS_TYPE);

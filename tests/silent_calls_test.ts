@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { textOf } from "./attacks/oracles.ts";
 import { ERAS, type Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
-import { quickScene, told } from "./quick_scene.ts";
+import { scriptScene, told } from "./script_scene.ts";
 import { serveScene } from "./serve_scene.ts";
 
 const RUNS = /^s:run has been running for \d+ s$/;
@@ -17,7 +17,7 @@ function progressIn(messages: readonly Message[]): readonly Record<string, unkno
 
 for (const era of ERAS) {
   Deno.test(`a client with a token gets reports of a silent call, with rising values, on ${era}`, async () => {
-    await using scene = await quickScene(era);
+    await using scene = await scriptScene(era);
     const { ws, pml } = scene;
     const [first, second] = [ws.file("first"), ws.file("second")];
     const steps = [{ until: first }, told(0), { until: second }];
@@ -47,7 +47,7 @@ for (const era of ERAS) {
 
 Deno.test("plans, code and batches report silent calls", async () => {
   const config = { gateway: { meta_tools: ["batch", "execute_code", "execute_workflow"] } };
-  await using scene = await quickScene("2025-11-25", { config: { ...config } });
+  await using scene = await scriptScene("2025-11-25", { config: { ...config } });
   const { ws, pml } = scene;
   const end = ws.file("end");
   const args = { steps: [{ until: end }] };

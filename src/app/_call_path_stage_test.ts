@@ -12,7 +12,8 @@ import { Metrics } from "../audit/metrics.ts";
 import { Redactor } from "../audit/redact.ts";
 import { environmentOf } from "../config/env.ts";
 import { Keys } from "../config/keys.ts";
-import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { type Call, NO_CLIENT, type Outcome, textResult } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { KnownServer, type KnownServerOptions, type Listing } from "../core/known_server.ts";
 import type { ListItem } from "../core/lists.ts";
 import type { Server } from "../core/server.ts";
@@ -171,7 +172,8 @@ export class CallPathStage implements AsyncDisposable {
       arguments: {},
       via: "call",
       actor: "local",
-      signal: AbortSignal.timeout(60_000),
+      cancellation: Cancellation.of(AbortSignal.timeout(60_000)),
+      client: NO_CLIENT,
       callId: crypto.randomUUID(),
       ...change,
     });

@@ -5,16 +5,19 @@
  * @module
  */
 
-import type { Answer, Call, Question } from "../core/call.ts";
+import { type Answer, type Call, changedCall, type Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { CallContext } from "../calls/context.ts";
 import { defined, type JsonObject, listOf, objectOf, quoted, visible } from "../core/json.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { badArguments, type Schemas } from "../gateway/schemas.ts";
 import { type AskAllOptions, askForAll } from "../permissions/ask_all.ts";
 
 /** The options of `Ahead`. */
-export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits"> {
+export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {
+  /** Resolves a call. Throws if a rule denies it. */
+  readonly look: (call: Call) => Promise<CallContext>;
   readonly schemas: Schemas;
   /** Leaves a question for `pml approve`, and gives the error that says so. */
   readonly leave: (question: Question) => Promise<PmlError>;
@@ -36,9 +39,9 @@ export class Ahead {
       ...this.#options,
       assertFits: (call) => this.#assertFits(call),
       ask: async (question) => {
-        const { onQuestion, signal } = calls[0] ?? {};
-        if (onQuestion === undefined || signal === undefined) throw await leave(question);
-        return await onQuestion(question, signal);
+        const { client: { onQuestion } = {}, cancellation } = calls[0] ?? {};
+        if (onQuestion === undefined || cancellation === undefined) throw await leave(question);
+        return await onQuestion(question, cancellation.signal);
       },
     });
   }
@@ -51,9 +54,9 @@ export class Ahead {
     const { look } = this.#options;
     if (open.size > 0) return await this.#checkOpen(call, open);
     const looked = await look(call);
-    if (await looked.pass.server.unapproved(looked) !== undefined) return false;
+    if (await looked.server.unapproved(looked) !== undefined) return false;
     // What is new by looking is looked at again before it is asked about, and when it runs.
-    if (!this.#options.isCurrent(looked)) return false;
+    if (!looked.isCurrent()) return false;
     await this.#assertFits(looked);
     return true;
   }
@@ -63,7 +66,7 @@ export class Ahead {
    * value has a slash, which no `*` of a rule crosses.
    */
   async #checkOpen(call: Call, open: ReadonlySet<string>): Promise<boolean> {
-    const { look, isCurrent, schemas } = this.#options;
+    const { look, schemas } = this.#options;
     const withValues = (value: string): JsonObject => ({
       ...call.arguments,
       ...Object.fromEntries([...open].map((name) => [name, value])),
@@ -71,7 +74,7 @@ export class Ahead {
     const name = crypto.randomUUID();
     const denied = await Promise.allSettled(
       [name, `${name}/${name}/${name}`].map((value) =>
-        look({ ...call, arguments: withValues(value) })
+        look(changedCall(call, { arguments: withValues(value) }))
       ),
     );
     const [first] = denied.filter(({ status }) => status === "fulfilled");
@@ -79,20 +82,21 @@ export class Ahead {
       throw denied.find((one) => one.status === "rejected")?.reason;
     }
     const { value: looked } = first;
-    const { pass } = looked;
     // No rule can allow a first use by values that are not the real ones.
-    const unapproved = await pass.server.unapproved({ ...looked, verdict: undefined });
-    if (unapproved !== undefined || !isCurrent(looked)) return false;
-    const { inputSchema, ...definition } = await pass.definition();
+    looked.verdict = undefined;
+    const { server } = looked;
+    const unapproved = await server.unapproved(looked);
+    if (unapproved !== undefined || !looked.isCurrent()) return false;
+    const { inputSchema, ...definition } = await looked.definition();
     assertNames(looked, { ...definition, inputSchema });
     const known = { ...definition, inputSchema: openSchema(inputSchema, open) };
-    await schemas.arguments(looked, { definition: known, server: pass.server });
+    await schemas.arguments(looked, { definition: known, server });
     return true;
   }
 
-  async #assertFits(call: PassCall): Promise<void> {
-    const { pass: { server } } = call;
-    const definition = await call.pass.definition();
+  async #assertFits(call: ResolvedCall): Promise<void> {
+    const { server } = call;
+    const definition = await call.definition();
     assertNames(call, definition);
     await this.#options.schemas.arguments(call, { definition, server });
   }
@@ -102,7 +106,10 @@ export class Ahead {
  * Throws BAD_ARGUMENTS for a missing or an unknown argument, so that no other call of a plan or a
  * batch runs before the server refuses this one.
  */
-function assertNames({ id, arguments: args }: PassCall, definition: ToolDefinition): void {
+function assertNames(
+  { id, arguments: args }: Pick<Call, "id" | "arguments">,
+  definition: ToolDefinition,
+): void {
   const { required, properties, patternProperties, additionalProperties } = definition.inputSchema;
   const wrong = (why: string) => badArguments(id, definition, why);
   const missing = listOf(required).find((one) => !Object.hasOwn(args, String(one)));

@@ -5,6 +5,7 @@
  */
 
 import type { Call } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -99,7 +100,8 @@ async function definitionOf(
 }
 
 /** Asks the person whether a capability is saved. Throws for a no, or if nobody can be asked. */
-async function ask(app: App, review: Review, { onQuestion, signal, actor }: Asking): Promise<void> {
+async function ask(app: App, review: Review, { client, signal, actor }: Asking): Promise<void> {
+  const { onQuestion } = client;
   const { id, hash, facts } = review;
   const path = await app.callPath();
   const { approvals } = path;
@@ -110,7 +112,8 @@ async function ask(app: App, review: Review, { onQuestion, signal, actor }: Aski
   const { workspace } = app.config();
   const given = { arguments: {}, actor };
   const subject = { ...given, tool: id, definition: hash, rules: "save", workspace, facts };
-  const call: Call = { ...given, id, via: "save", signal, callId: hash };
+  using cancellation = Cancellation.of(signal);
+  const call: Call = { ...given, id, via: "save", cancellation, client, callId: hash };
   await askPerson([{ call, subject: { ...subject, isSaved: true } }], {
     approvals,
     record: ({ event }) => record(event),

@@ -6,6 +6,7 @@
 
 import { gatewaySettings } from "../config/gateway_options.ts";
 import { Gateway } from "../gateway/gateway.ts";
+import type { Call } from "../core/call.ts";
 import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
 
@@ -13,13 +14,13 @@ import type { CallPath } from "./call_path.ts";
 export async function gatewayOf(app: App): Promise<Gateway> {
   const { servers, catalog, metrics, policy, log } = app;
   let path: CallPath | undefined;
+  const callFirst = async (call: Call) => await (path = await app.callPath()).callTool(call);
   return new Gateway({
     servers,
     catalog,
     metrics,
     schemas: await app.schemas(),
-    callTool: async (call) => await (path = await app.callPath()).callTool(call),
-    begin: (call) => app.closing.aborted ? undefined : path?.begin(call),
+    callTool: (call) => path === undefined ? callFirst(call) : path.callTool(call),
     askForAll: async (calls) => await (await app.callPath()).ahead.askForAll(calls),
     workflow: () => app.workflow(),
     observed: async () => await (await import("./app_memory.ts")).observedBy(app),

@@ -6,6 +6,7 @@
 
 import type { Call } from "../core/call.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { missingIn } from "../core/toolset.ts";
 import type { IntentsOptions } from "../workflow/intents.ts";
 import type { App } from "./app.ts";
@@ -18,7 +19,7 @@ export function intentsOf(app: App, check: CheckCall): IntentsOptions {
   const { policy, catalog, servers } = app;
   return {
     confidence: () => app.config().confidence,
-    open: async ({ actor, toolset }) => {
+    open: async ({ actor, client: { toolset } }) => {
       const allowed = (id: ToolId) =>
         (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny";
       const isThere = (id: ToolId) => catalog.get(id) !== undefined && allowed(id);
@@ -41,12 +42,14 @@ export function intentsOf(app: App, check: CheckCall): IntentsOptions {
         onFound: (query, found) => memory.searched(actor, { query, found }),
       };
     },
-    runs: async ({ tool, arguments: args, ...call }, open) => {
+    runs: async ({ tool, arguments: args, signal, ...call }, open) => {
       const id = servers.idOf(tool);
       if (id === undefined) return false;
       const verdict = policy.now.judge(id, open.size > 0 ? undefined : args);
       if (verdict.kind !== "allow" || verdict.depends !== undefined) return false;
-      const asked = { id, arguments: args, via: "plan", callId: crypto.randomUUID(), ...call };
+      using cancellation = Cancellation.of(signal);
+      const about = { id, arguments: args, via: "plan", callId: crypto.randomUUID() };
+      const asked = { ...about, cancellation, ...call };
       // What is wrong with a call is no error: the model sees the plan.
       return await check(asked, open).catch(() => false);
     },

@@ -12,7 +12,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Approval } from "../core/known_server.ts";
 import { instructionsIn } from "../core/lists.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isFreeName, splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -35,7 +35,7 @@ export interface ApprovalSources {
 export const NOTHING_TO_APPROVE: Approval = {
   text: () => "a module that ships with PML, in the sandbox",
   identity: () => Promise.resolve(undefined),
-  unapproved: () => Promise.resolve(undefined),
+  unapproved: () => undefined,
 };
 
 /** The person approved the content of each capability that was saved. */
@@ -64,8 +64,10 @@ export function actionApproval(sources: ApprovalSources): Approval {
 /** Makes the approval of a server that a file defines. */
 export function ownApproval(
   own: ServerDefinition,
-  { policy, pins, identity }: Pick<ApprovalSources, "policy" | "pins"> & {
+  { policy, pins, identity, instructions }: Pick<ApprovalSources, "policy" | "pins"> & {
     readonly identity: () => ServerIdentity;
+    /** Returns the instructions of the server as it sent them last. */
+    readonly instructions: () => ToolDefinition | undefined;
   },
 ): Approval {
   return {
@@ -78,13 +80,28 @@ export function ownApproval(
       }),
     identity: () => Promise.resolve(identity()),
     approvedDefinitions: (tools) => pins.approvedDefinitions(identity(), tools),
-    unapproved: async (call) => {
+    unapproved: (call) => {
       assertTrusted(own, policy);
-      return await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity });
+      return isCompared(call) ? undefined : looked(call);
     },
-    // What the policy asks about blocks the server.
-    isGiven: (definition) => pins.isPassed(identity(), definition),
   };
+
+  /** Returns whether the server, the tool and the instructions were compared with their pins. */
+  function isCompared(call: ResolvedCall): boolean {
+    // The policy blocks a server that it asks about.
+    if (call.method !== undefined || policy.blocked(own.name) !== undefined) return false;
+    // To load the definition may start the server, so the server must be approved before.
+    // guard: definition-first
+    if (!pins.isPassed(identity())) return false;
+    const definition = call.definition();
+    if (definition instanceof Promise || !pins.isPassed(definition)) return false;
+    const text = instructions();
+    return text === undefined || pins.isPassed(text);
+  }
+
+  async function looked(call: ResolvedCall): Promise<Unapproved | undefined> {
+    return await policy.unapproved(own.name) ?? await unpinned(call, { pins, identity });
+  }
 }
 
 /** Makes the approval of a server that a registry has. */
@@ -100,7 +117,7 @@ export function registryApproval(
     unapproved: async (call) => {
       const unapproved = await lookedUp(call, sources);
       // What was approved by that is another server.
-      if (unapproved !== undefined || policy.now.version !== call.pass.version) return unapproved;
+      if (unapproved !== undefined || policy.now.version !== call.version) return unapproved;
       return await unpinned(call, { pins, identity });
     },
   };
@@ -119,7 +136,7 @@ export function namedApproval(
 
 /** Looks a server up at the registries, and returns what nobody approved of what they have. */
 async function lookedUp(
-  { id, isTyped, verdict, signal, pass: { server, version } }: PassCall,
+  { id, isTyped, verdict, cancellation: { signal }, server, version }: ResolvedCall,
   { policy, pins, registries, isCloud = false }: ApprovalSources & { readonly isCloud?: boolean },
 ): Promise<Unapproved | undefined> {
   let { name } = server;
@@ -157,9 +174,10 @@ async function lookedUp(
 
 /** Returns in what a server or tool is not the pinned one. */
 async function unpinned(
-  { id, method, pass }: PassCall,
+  call: ResolvedCall,
   { pins, identity }: { readonly pins: Pins; readonly identity: () => ServerIdentity },
 ): Promise<Unapproved | undefined> {
+  const { id, method } = call;
   await pins.state();
   const before = identity();
   const first = await pins.unapproved(before);
@@ -167,12 +185,12 @@ async function unpinned(
   // guard: definition-of-unapproved
   if (first !== undefined || isKnown) return first;
   try {
-    const definition = await pass.definition();
+    const definition = await call.definition();
     // It may have been installed for that, and so be known by its version now.
     const tool = await pins.unapprovedTool(identity(), definition);
     // Modules have no instructions.
     if (identity().pinned.kind === "deno") return tool;
-    const all = await pass.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    const all = await call.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
     const own = instructionsIn(all);
     const instructions = own && await pins.unapprovedTool(identity(), own);
     return instructions === undefined ? tool : withInstructions(instructions, tool);

@@ -6,67 +6,57 @@
  * @module
  */
 
-import { auditGate } from "../audit/gate.ts";
 import type { EventRecord } from "../audit/journal.ts";
+import { Journal } from "../audit/journal.ts";
 import type { Metrics } from "../audit/metrics.ts";
-import type { Records } from "../audit/records.ts";
+import { Records } from "../audit/records.ts";
+import { Capacity } from "../calls/capacity.ts";
+import { approved } from "../calls/checks/approval.ts";
+import { argumentsAreAcceptable } from "../calls/checks/arguments.ts";
+import { completionNeedsNoQuestion } from "../calls/checks/completion.ts";
+import { configIsValid } from "../calls/checks/config.ts";
+import { withinRate } from "../calls/checks/rate.ts";
+import { notDenied } from "../calls/checks/rules.ts";
+import { serverIsTrusted, type TrustOptions } from "../calls/checks/trust.ts";
+import type { CallContext, CallServices } from "../calls/context.ts";
+import { Deadlines } from "../calls/deadline.ts";
+import { CallPipeline } from "../calls/pipeline.ts";
 import type { Config } from "../config/config.ts";
 import {
   type Call,
+  type CallClient,
   type CallTool,
-  type Gate,
-  type ProgressReport,
   type Question,
   shownArguments,
-  through,
-  type Verdict,
 } from "../core/call.ts";
-import { Capacity } from "../core/capacity.ts";
 import { type Check, check } from "../core/check.ts";
-import { asPmlError, PmlError } from "../core/errors.ts";
+import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
 import type { Listing } from "../core/known_server.ts";
-import { pageOf } from "../core/lists.ts";
-import type { Cancel } from "../core/quick_tool.ts";
-import {
-  methodDefinition,
-  type PassCall,
-  type PassGate,
-  type PassOutcome,
-  type Server,
-} from "../core/server.ts";
+import type { Maybe } from "../core/maybe.ts";
+import { methodDefinition, type ResolvedCall, type Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId, toolId } from "../core/tool_id.ts";
-import type { BegunCall } from "../gateway/options.ts";
-import { schemaGate, type Schemas } from "../gateway/schemas.ts";
+import { splitToolId } from "../core/tool_id.ts";
+import type { Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../modules/builtin_names.ts";
 import { Approvals } from "../permissions/approvals.ts";
-import { askGate, type AskGateOptions, judged, refuse, unasked } from "../permissions/gate.ts";
 import { definitionLines } from "../permissions/definition_texts.ts";
+import type { AskGateOptions } from "../permissions/gate.ts";
 import { approvalRequired } from "../permissions/left.ts";
-import {
-  completionGate,
-  isAboutAll,
-  isOfOffer,
-  offerFacts,
-  offerVerdict,
-} from "../permissions/offer_access.ts";
-import type { Judge } from "../permissions/rules.ts";
+import { isAboutAll, offerFacts } from "../permissions/offer_access.ts";
 import type { Subject } from "../permissions/subject.ts";
-import { MOST_PASSES, restless, trustGate } from "../permissions/trust_gate.ts";
 import { type Always, alwaysIn } from "../policy/always_rule.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
-import { hidingDenied, rateGate } from "./_identity_limits.ts";
-import { deadlinesOf, openRecords, used } from "./_call_ends.ts";
+import { errorForIdentity } from "./_hidden_tools.ts";
 import { Ahead } from "./ahead.ts";
-import { deadlineGate, type Deadlines } from "./deadline.ts";
+import { ServerResolver } from "./call_resolver.ts";
+import { ServerRunner } from "./call_runner.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Logins } from "./logins.ts";
 import type { Machine } from "./machine.ts";
-import { QuickCalls } from "./quick_calls.ts";
 import type { Sampler } from "./sampler.ts";
-import { askedOfClient, factsOf, withSampler } from "./server_asks.ts";
+import { factsOf, samplingClient } from "./server_asks.ts";
 
 /** What the call path stands in. */
 export interface CallPathOptions extends KindsOptions {
@@ -100,7 +90,7 @@ export class CallPath implements AsyncDisposable {
   );
   readonly #records: Records;
   readonly #deadlines: Deadlines;
-  readonly #quick: QuickCalls;
+  readonly #pipeline: CallPipeline;
   #sampling: Promise<Sampler> | undefined;
   #remark: string | undefined;
   #isRemarkKnown = false;
@@ -111,12 +101,6 @@ export class CallPath implements AsyncDisposable {
     this.#options = options;
     this.#records = openRecords(options);
     this.#deadlines = deadlinesOf(options);
-    this.#quick = new QuickCalls({
-      ...{ policy, schemas, redactor: options.redactor, onUse: options.onUse },
-      ...{ capacity: this.#capacity, records: this.#records, deadlines: this.#deadlines },
-      isDraft: (id) => this.draft?.name === splitToolId(id).server,
-      sampled: (call) => this.#sampled(call),
-    });
     this.approvals = new Approvals(policy.now.loaded.environment.home, {
       warn: (message) => log.warn(message),
       ttl: policy.now.config.limits.approvalMs,
@@ -126,19 +110,37 @@ export class CallPath implements AsyncDisposable {
     this.#kinds = new Kinds(options);
     this.machine = this.#kinds.machine;
     this.logins = this.#kinds.logins;
-    this.callTool = this.#quick.before(hidingDenied(this.#gated(), options));
+    const asking = this.#asking();
+    this.#pipeline = new CallPipeline({
+      capacity: this.#capacity,
+      resolver: new ServerResolver({ ...options, draft: () => this.draft }),
+      records: this.#records,
+      // The order is part of the security model (docs/security-model.md).
+      checks: [
+        configIsValid(policy),
+        withinRate(policy),
+        notDenied,
+        completionNeedsNoQuestion,
+        serverIsTrusted(asking),
+        argumentsAreAcceptable(schemas),
+        approved(asking),
+      ],
+      deadlines: this.#deadlines,
+      runner: new ServerRunner(this.logins, schemas, options.onUse),
+      services: this.#services(),
+      redactor: options.redactor,
+      mayRunUnrecorded: (call) => this.#mayRunUnrecorded(call),
+      errorFor: (call, error) => errorForIdentity(options, call, error),
+    });
+    this.callTool = this.#pipeline.call;
     const { leave } = this;
-    this.ahead = new Ahead({ ...this.#asking(), ...this.#looking(), schemas, leave });
+    const look = (call: Call) => this.#pipeline.preflight(call);
+    this.ahead = new Ahead({ ...asking, look, schemas, leave });
   }
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
     return this.#kinds.open(listing);
-  }
-
-  /** Begins a call that can run at once; undefined if it has to pass the gates. */
-  begin(request: BegunCall): Cancel | undefined {
-    return this.#quick.begin(request);
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */
@@ -177,118 +179,28 @@ export class CallPath implements AsyncDisposable {
     this.#records[Symbol.dispose]();
   }
 
-  /** The order of the house, readable aloud. */
-  #gated(): CallTool {
-    const { policy, schemas } = this.#options;
-    const asking = this.#asking();
-    const pass = through<PassCall, PassOutcome>([
-      problemGate(() => this.#config()),
-      rateGate(() => policy.now.config.narrowing?.identity),
-      (next) => async (call) => await next(admitted(call)),
-      completionGate,
-      trustGate({ ...asking, ...this.#looking(), again: this.#looking().look }),
-      schemaGate(schemas),
-      askGate(asking),
-      deadlineGate(this.#deadlines),
-    ], (call) => this.logins.during(call, () => this.#run(call)));
-    const recorded = auditGate<PassCall>(this.#records, (call) => this.#mayGoOn(call))(
-      async (call) => {
-        let now = call;
-        for (let count = 0; count < MOST_PASSES; count++) {
-          const outcome = await pass(now);
-          if (outcome.kind !== "changed") return outcome;
-          now = await this.#passOf({ ...call, ...defined({ answer: outcome.answer }) });
-        }
-        throw restless(call);
-      },
-    );
-    return through<Call, Awaited<ReturnType<CallTool>>>(
-      [this.#capacity.gate, cleanProgress(this.#options.redactor)],
-      async (call) => await recorded(await this.#passOf(call)),
-    );
-  }
-
-  /**
-   * Begins a pass: finds the server once, gives the call what the person fixed for its tool, and
-   * judges it by what holds now.
-   */
-  async #passOf(given: Call): Promise<PassCall> {
-    // What may run without a record was looked at in its first pass alone.
-    if (given.isLost) throw restless(given);
-    const { policy, directory, servers } = this.#options;
-    if (!policy.isCurrent()) await policy.refresh();
-    const { version } = policy.now;
-    const name = splitToolId(given.id).server;
-    const server = this.draft?.name === name ? this.draft : directory.at(name);
-    const judge = server === this.draft ? unasked(policy.now.judge) : policy.now.judge;
-    const isBlocked = (server.settings && server.blocked()) !== undefined;
-    const settled = await servers.settled(given, { source: server, isBlocked }).catch(asPmlError);
-    const unsettled = settled instanceof PmlError ? settled : undefined;
-    const call = settled instanceof PmlError ? given : settled;
-    let definition: Promise<ToolDefinition> | undefined;
-    const pass = {
-      server,
-      version,
-      isBlocked,
-      unsettled,
-      definition: () => definition ??= this.#definitionFor(server, call),
+  #services(): CallServices {
+    const { redactor } = this.#options;
+    return {
+      isCurrent: (version) => this.#isCurrent(version),
+      loadDefinition: (call) => this.#loadDefinition(call),
+      withSampling: (call, client) => this.#withSampling(call, client),
+      redactor,
     };
-    const ruled = judged(judge, call);
-    if (!isOfOffer(call)) return { ...call, verdict: ruled, pass };
-    const tools = await this.#pageVerdicts(call, { server, judge });
-    return { ...call, verdict: offerVerdict(call, { ruled, tools }), pass };
   }
 
-  /** Returns the decisions about the pinned tools that name the address of a request as their page. */
-  async #pageVerdicts(
-    { arguments: { uri }, toolset }: Call,
-    { server, judge }: { readonly server: Server; readonly judge: Judge },
-  ): Promise<readonly Verdict[]> {
-    if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
-    const { servers, pins } = this.#options;
-    const identity = await server.identity();
-    const { items = [] } = servers.listed("tools").find((one) => one.server === server.name) ?? {};
-    // What loads tools looked at them.
-    const tools = items as readonly ToolDefinition[];
-    const named = tools.filter((tool) => pageOf(tool) === uri);
-    const pinned = await Promise.all(named.map(async (tool) => ({
-      tool,
-      isPinned: identity === undefined || await pins.isPinned(identity, tool),
-    })));
-    return pinned.filter(({ isPinned }) => isPinned).map(({ tool }) =>
-      judged(judge, { id: toolId(server.name, tool.name), arguments: {}, toolset })
-    );
-  }
-
-  /**
-   * Tells whether what was judged still holds; the directory changes with the policy alone. What was
-   * blocked was judged without what is fixed for it, and code changes without the policy.
-   */
-  #isCurrent({ pass: { version, isBlocked } }: PassCall): boolean {
+  /** Returns whether a decision of this version is current; the directory changes with the policy. */
+  #isCurrent(version: number): boolean {
     const { policy } = this.#options;
     // guard: second-judge
-    return policy.now.version === version && !isBlocked && policy.isCurrent();
+    return policy.now.version === version && policy.isCurrent();
   }
 
-  /** Runs what passed, where nothing changed since it was judged. */
-  async #run(call: PassCall): Promise<PassOutcome> {
-    // guard: run-version
-    if (!this.#isCurrent(call)) return { kind: "changed" };
-    // guard: asked-by-server
-    if (call.via === "server") return await askedOfClient(call);
-    if (call.method === "tools/list") {
-      await call.pass.server.list("tools");
-      return { kind: "result", result: { content: [] } };
-    }
-    const isCurrent = () => this.#isCurrent(call);
-    const outcome = await used(this.#sampled(call), { isCurrent, onUse: this.#options.onUse });
-    this.#quick.passed(call).catch(() => {}); // the next call passes the gates, too
-    return outcome;
-  }
-
-  /** Has a provider answer what the server of a call asks a model, if the person chose one. */
-  #sampled(call: PassCall): PassCall {
-    return this.#config().sampling === undefined ? call : withSampler(call, this.#sampler);
+  /** Has a provider answer what the server of a call asks a model, if the user chose one. */
+  #withSampling(call: CallContext, client: CallClient): CallClient {
+    // The client itself answers a request that a server sends during a call.
+    const isDirect = call.via === "server" || this.#config().sampling === undefined;
+    return isDirect ? client : samplingClient(call, client, this.#sampler);
   }
 
   readonly #sampler = (): Promise<Sampler> => {
@@ -298,13 +210,25 @@ export class CallPath implements AsyncDisposable {
     return this.#sampling;
   };
 
-  async #definitionFor(server: Server, call: Call): Promise<ToolDefinition> {
-    const work = () => this.logins.during(call, () => server.definitionFor(call));
-    // To know a tool, its server may have to be installed.
-    return await this.machine.starts.during(server.name, { onProgress: call.onProgress, work });
+  #loadDefinition(call: CallContext): Maybe<ToolDefinition> {
+    const definition = call.server.definitionFor(call);
+    return definition instanceof Promise ? this.#loaded(call, definition) : definition;
   }
 
-  #asking(): AskGateOptions {
+  /** Waits for a definition. To know a tool, its server may have to be installed. */
+  async #loaded(call: CallContext, first: Promise<ToolDefinition>): Promise<ToolDefinition> {
+    let loading: Promise<ToolDefinition> | undefined = first;
+    const next = async () => {
+      const definition = loading ?? call.server.definitionFor(call);
+      loading = undefined;
+      return await definition;
+    };
+    const work = () => this.logins.during(call, next);
+    const { onProgress } = call.client;
+    return await this.machine.starts.during(call.server.name, { onProgress, work });
+  }
+
+  #asking(): AskGateOptions & TrustOptions {
     return {
       approvals: this.approvals,
       subjectOf: (call) => this.#subjectOf(call),
@@ -314,14 +238,6 @@ export class CallPath implements AsyncDisposable {
         const about = { tool: call.id, callId: call.callId, ...detail } as JsonObject;
         return this.#records.write({ kind: "event", event, actor: call.actor, about });
       },
-    };
-  }
-
-  #looking() {
-    // guard: trust-version
-    return {
-      look: hidingDenied(async (call) => admitted(await this.#passOf(call)), this.#options),
-      isCurrent: (call: PassCall) => this.#isCurrent(call),
       read: () => this.#options.policy.now.loaded,
       workspace: () => this.#config().workspace,
     };
@@ -332,10 +248,10 @@ export class CallPath implements AsyncDisposable {
     this.#records.note({ kind: "event", event, ...of });
   }
 
-  async #subjectOf(call: PassCall): Promise<Subject> {
+  async #subjectOf(call: ResolvedCall): Promise<Subject> {
     const { rules, config } = this.#options.policy.now;
-    const { server } = call.pass;
-    const definition = await call.pass.definition();
+    const { server } = call;
+    const definition = await call.definition();
     if (!this.#isRemarkKnown) {
       this.#remark = await this.machine.layerRemark();
       this.#isRemarkKnown = true;
@@ -370,12 +286,12 @@ export class CallPath implements AsyncDisposable {
     return this.#options.policy.now.config;
   }
 
-  /** Tells whether a call may run without a record, where the person wants that. */
-  async #mayGoOn({ id, verdict, answer, method, pass }: PassCall): Promise<boolean> {
+  /** Returns whether a call may run without a record, where the user wants that. */
+  async #mayRunUnrecorded({ id, verdict, answer, method, server }: CallContext): Promise<boolean> {
     const isWanted = this.#config().journal === "best_effort";
     const isPlain = verdict?.kind === "allow" && answer === undefined && method === undefined;
-    const tool = splitToolId(id).tool;
-    return isWanted && isPlain && await pass.server.onlyReads(tool).catch(() => false) === true;
+    const { tool } = splitToolId(id);
+    return isWanted && isPlain && await server.onlyReads(tool).catch(() => false) === true;
   }
 }
 
@@ -385,28 +301,26 @@ const BY_CLIENTS: Check = {
   said: "by clients whose model can be asked; `sampling` in config.yaml names another model",
 };
 
-/** Refuses everything while the configuration is broken. */
-function problemGate(config: () => Config): PassGate {
-  return (next) => async (call) => {
-    const { problem } = config();
-    if (problem !== undefined) throw problem;
-    return await next(call);
-  };
+/** Returns what writes records. The first record opens the journal. */
+function openRecords({ policy, redactor, log, metrics }: CallPathOptions): Records {
+  return new Records({
+    open: (onFailure) => {
+      const { home, limits } = policy.now.config;
+      const { journalBytes: fileBytes, journalFiles: filesKept } = limits;
+      return Journal.open(home, { redactor, fileBytes, filesKept, onFailure });
+    },
+    log,
+    onNote: (record) => metrics.recorded(record),
+  });
 }
 
-/** Takes keys out of the progress of calls, which no gate of results sees. */
-function cleanProgress(redactor: CallPathOptions["redactor"]): Gate {
-  return (next) => async ({ onProgress, ...call }) => {
-    const tell = onProgress &&
-      ((progress: ProgressReport) => onProgress(redactor.clean(progress)));
-    return await next({ ...call, ...defined({ onProgress: tell }) });
-  };
-}
-
-/** Throws for a call that a deny rule matches, or that cannot be given what is fixed for its tool. */
-function admitted(call: PassCall): PassCall {
-  refuse(call);
-  // guard: unsettled
-  if (call.pass.unsettled !== undefined) throw call.pass.unsettled;
-  return call;
+/** Returns the deadlines of calls, by the limits of each moment and of each server. */
+function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
+  return new Deadlines((id) => {
+    const { callMs, callMaxMs } = policy.now.config.limits;
+    const own = policy.definitionOf(splitToolId(id).server);
+    const { timeoutMs = callMs } = own?.kind === "deno" ? {} : own ?? {};
+    const capMs = Math.max(callMaxMs, timeoutMs);
+    return { callMs: timeoutMs, capMs, heldMs: backlog?.fullMs ?? 0 };
+  });
 }

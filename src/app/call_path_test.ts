@@ -115,7 +115,9 @@ Deno.test("An undisturbed call asks the directory, the rules and for its definit
     of: ({ policy, pins }, { definition }) => {
       const own = definition as ServerDefinition;
       const identity = () => pins.identityOf(own);
-      return { approval: ownApproval(own, { policy, pins, identity }) };
+      return {
+        approval: ownApproval(own, { policy, pins, identity, instructions: () => undefined }),
+      };
     },
   });
   const counts = () => [at.stage.directory.asked, at.stage.judged, at.made[0]?.looks ?? 0];
@@ -139,7 +141,12 @@ Deno.test("a server that is not the pinned one is asked about before its definit
     of: ({ policy, pins }, { definition }) => {
       const own = definition as ServerDefinition;
       return {
-        approval: ownApproval(own, { policy, pins, identity: () => pins.identityOf(own) }),
+        approval: ownApproval(own, {
+          policy,
+          pins,
+          identity: () => pins.identityOf(own),
+          instructions: () => undefined,
+        }),
       };
     },
   });
@@ -304,7 +311,7 @@ Deno.test("A tool that is another one after a change within the call is asked ab
       const own = definition as ServerDefinition;
       const identity = () => pins.identityOf(own);
       return {
-        approval: ownApproval(own, { policy, pins, identity }),
+        approval: ownApproval(own, { policy, pins, identity, instructions: () => undefined }),
         tools: () => [tool(description)],
         onLook: () => onLook?.(),
       };
@@ -339,6 +346,26 @@ Deno.test("A call whose configuration never rests fails in the end, and runs not
   }
 });
 
+Deno.test("a draft is called in the place of the server with its name, while there is one", async () => {
+  await using at = await openOracle({ pml: FILE });
+  const { stage } = at;
+  const draft = new OracleServer(knownDouble("far", { kind: "deno" }));
+  const { yes } = questionOf(await stage.call("far", "ask"));
+  for (let turn = 0; turn < 2; turn++) {
+    stage.path.draft = draft;
+    // Nothing is granted to a draft, so it is not asked about.
+    assert.equal((await stage.call("far", "ask")).kind, "result");
+    assert.deepEqual([at.ran(), draft.ran.length], [[], turn + 1]);
+    stage.path.draft = undefined;
+    assert.equal((await stage.call("far", "ask")).kind, "ask");
+  }
+  assert.equal((await stage.call("far", "ask", { answer: yes })).kind, "result");
+  assert.deepEqual([at.ran(), draft.ran.length], [["far:ask"], 2]);
+  stage.path.draft = draft;
+  await stage.change(DENIED);
+  await assert.rejects(stage.call("far", "ask"), { code: "PERMISSION_DENIED" });
+});
+
 Deno.test("A kind that nobody knows is one class: it is called, asked about, listed and found", async () => {
   const manifest = { kind: "oracle", name: "delphi" };
   await using at = await openOracle({
@@ -361,6 +388,8 @@ Deno.test("A kind that nobody knows is one class: it is called, asked about, lis
   const { hits } = await new Search(stage.catalog).search("foretell the weather", { limit: 5 });
   assert.deepEqual(hits.map(({ id }) => id), ["delphi:ask"]);
   await assert.rejects(stage.call("delphi", "dark"), { code: "PERMISSION_DENIED" });
+  // It checks its arguments itself, unlike a module.
+  questionOf(await stage.call("delphi", "ask", { arguments: { unknown: 1 } }));
   const { text, yes } = questionOf(await stage.call("delphi", "ask"));
   assert.match(text, /the delphi of a test/);
   assert.match(text, /It may foretell anything/);

@@ -6,7 +6,7 @@
 
 import { quoted } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
-export { unhidden } from "../permissions/trust_gate.ts";
+export { unhidden } from "../permissions/trust_subject.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { Capability } from "../workflow/capability.ts";
 export { exportForm } from "../workflow/capability_saving.ts";

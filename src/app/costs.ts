@@ -6,6 +6,8 @@
  */
 
 import type { GatewayOptions } from "../config/gateway_options.ts";
+import { NO_CLIENT } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -80,11 +82,11 @@ export class Costs {
     most: number,
     argumentsOf: (asked: Asked) => JsonObject,
   ): Promise<AnswerCost> {
-    const { signal } = new AbortController();
+    const working = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
     const tokens: number[] = [];
     for (const asked of await this.#asked(most)) {
       const metaCalls = await (await this.#app.gateway()).metaCalls();
-      const request = { arguments: argumentsOf(asked), signal, answer: undefined };
+      const request = { arguments: argumentsOf(asked), working };
       const outcome = await metaCalls.call(name, request);
       if (outcome.kind !== "result") continue;
       const texts = outcome.result.content.map(({ text }) => tokensOf(textOf(text)));

@@ -10,8 +10,8 @@ import type { ServerDefinition } from "../config/servers.ts";
 import type { Call, Outcome } from "../core/call.ts";
 import type { Listing } from "../core/known_server.ts";
 import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
-import type { QuickTool } from "../core/quick_tool.ts";
-import type { PassCall, Server } from "../core/server.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { CheckedCall, ResolvedCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -165,12 +165,14 @@ class Entry implements Server {
     return this.#by((server) => server.identity());
   }
 
-  unapproved(call: PassCall): Promise<Unapproved | undefined> {
-    return this.#by((server) => server.unapproved(call));
+  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
+    if (this.#server === undefined) return this.#by((server) => server.unapproved(call));
+    return this.#now(this.#server, (server) => server.unapproved(call));
   }
 
-  definitionFor(call: Call): Promise<ToolDefinition> {
-    return this.#by((server) => server.definitionFor(call));
+  definitionFor(call: Call): Maybe<ToolDefinition> {
+    if (this.#server === undefined) return this.#by((server) => server.definitionFor(call));
+    return this.#now(this.#server, (server) => server.definitionFor(call));
   }
 
   wrongArguments(...of: Parameters<NonNullable<Server["wrongArguments"]>>) {
@@ -213,19 +215,30 @@ class Entry implements Server {
     return this.#by(async (server) => await server.approvedDefinitions?.(tools) ?? new Map());
   }
 
-  call(call: Call): Promise<Outcome> {
-    return this.#by((server) => server.call(call));
-  }
-
-  quick(definition: ToolDefinition): QuickTool | undefined {
-    return this.#server?.quick?.(definition);
+  /** Runs a call. The pipeline removes secrets from its error. */
+  call(call: CheckedCall): Promise<Outcome> {
+    return this.#server?.call(call) ?? this.#opened().then((server) => server.call(call));
   }
 
   forget(lists?: readonly ListName[]): void {
     this.#opened().then((server) => server.forget(lists), () => {});
   }
 
-  async #by<T>(act: (server: Server) => Promise<T>): Promise<T> {
+  /** Uses an open server, without a promise if it needs none. */
+  #now<T>(server: Server, act: (server: Server) => Maybe<T>): Maybe<T> {
+    try {
+      const result = act(server);
+      return result instanceof Promise ? result.catch(this.#cleaned) : result;
+    } catch (error) {
+      return this.#cleaned(error);
+    }
+  }
+
+  readonly #cleaned = (error: unknown): never => {
+    throw this.#options.redactor.cleaned(error);
+  };
+
+  async #by<T>(act: (server: Server) => Maybe<T>): Promise<T> {
     try {
       return await act(this.#server = await this.#opened());
     } catch (error) {

@@ -186,7 +186,8 @@ export class Kinds {
     if (origin === "private") {
       const own = listing.definition as ServerDefinition; // the directory took it from a file
       const identity = () => this.machine.packages.identityOf(own);
-      const approval = ownApproval(own, { policy, pins, identity });
+      const instructions = () => this.#options.servers.saidBy(own.name);
+      const approval = ownApproval(own, { policy, pins, identity, instructions });
       return { approval, make: this.#defined(own) };
     }
     const { servers: found, values } = this.#registered ?? {};

@@ -118,23 +118,32 @@ export class Logins {
     return done;
   }
 
-  /**
-   * Runs `work`. If its server wants a sign-in and the client of the call can open a page: has the
-   * person sign in, and runs it once more.
-   */
+  /** Runs `work`, and again each time that the user signed in because its server wants that. */
   async during<T>(call: Call, work: () => Promise<T>): Promise<T> {
-    // It ends: a server may ask for more scopes only a few times, and see FRESH_MS.
     for (;;) {
       const since = performance.now();
       try {
         return await work();
-      } catch (cause) {
-        const error = asPmlError(cause);
-        const server = serverToSignInAt(error);
-        if (server === undefined || call.onOpen === undefined) throw cause;
-        await this.#signIn(server, { call, since, error });
+      } catch (error) {
+        if (!await this.signedIn(call, { error, since })) throw error;
       }
     }
+  }
+
+  /**
+   * Has the user sign in, if that is what an error of a call asks for and its client can open a page.
+   * Returns whether the call can be tried again. `since` is when it was sent. A server may ask for
+   * more scopes only a few times, and for the same ones not soon after a sign-in.
+   */
+  async signedIn(
+    call: Call,
+    { error: cause, since }: { readonly error: unknown; readonly since: number },
+  ): Promise<boolean> {
+    const error = asPmlError(cause);
+    const server = serverToSignInAt(error);
+    if (server === undefined || call.client.onOpen === undefined) return false;
+    await this.#signIn(server, { call, since, error });
+    return true;
   }
 
   /** Follows what other processes do, until PML ends. */
@@ -164,7 +173,7 @@ export class Logins {
       readonly error: PmlError;
     },
   ): Promise<void> {
-    const { signal } = call;
+    const { signal } = call.cancellation;
     const failed = (why: string) => new PmlError("LOGIN_REQUIRED", `${message}; ${why}`, error);
     const last = this.#since.get(server) ?? -Infinity;
     // Another call had the person sign in meanwhile.
@@ -183,7 +192,10 @@ export class Logins {
   }
 
   /** Asks the person, once for all calls that wait. Returns why there is nothing to wait for. */
-  async #refusal(open: Open, { id, onOpen, signal }: Call): Promise<string | undefined> {
+  async #refusal(
+    open: Open,
+    { id, client: { onOpen }, cancellation: { signal } }: Call,
+  ): Promise<string | undefined> {
     const { server: { name, url: at }, host, ...page } = open.login;
     const text = `PML asks: sign in at ${host} for the server ${quoted(name)} (${
       new URL(at).host
@@ -247,7 +259,7 @@ export function receiversText({ issuer, codeHost, sharedClient, server: { url } 
 }
 
 /** Tells a call what it waits for, again and again. That also extends its deadline. */
-function telling({ onProgress }: Call, { host }: Login): Disposable {
+function telling({ client: { onProgress } }: Call, { host }: Login): Disposable {
   const message = `waiting for the sign-in at ${host}`;
   const tell = () => onProgress?.(ownProgress("working", message));
   tell();

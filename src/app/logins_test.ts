@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Call, Page } from "../core/call.ts";
+import type { Call, CallClient, Page } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { SignIn, SignIns } from "../oauth/sign_ins.ts";
@@ -69,9 +70,12 @@ function wants(scopes?: readonly string[]): PmlError {
   });
 }
 
-function callWith(onOpen?: Call["onOpen"], signal = new AbortController().signal): Call {
+type Open = CallClient["onOpen"];
+
+function callWith(onOpen?: Open, cancellation = new Cancellation()): Call {
   const id = toolId("far", "look");
-  return { id, arguments: {}, via: "test", actor: "local", signal, callId: "1", onOpen };
+  const client: CallClient = { onOpen };
+  return { id, arguments: {}, via: "test", actor: "local", callId: "1", cancellation, client };
 }
 
 /** Work that wants a sign-in the first time. */
@@ -84,7 +88,7 @@ function onceSignedIn(error = wants()) {
 Deno.test("A call goes on when the person has signed in at the page that the client opened", async () => {
   await using at = new Stage();
   const pages: Page[] = [];
-  const open: Call["onOpen"] = (page) => Promise.resolve(pages.push(page) > 0);
+  const open: Open = (page) => Promise.resolve(pages.push(page) > 0);
   const { work, runs } = onceSignedIn();
   const going = at.logins.during(callWith(open), work);
   await until(() => at.begun.length > 0 && pages.length > 0);
@@ -104,7 +108,7 @@ Deno.test("Two calls that need the same sign-in ask once, and both go on", async
   await using at = new Stage();
   const agreed = Promise.withResolvers<boolean>();
   let asked = 0;
-  const open: Call["onOpen"] = () => {
+  const open: Open = () => {
     asked++;
     return agreed.promise;
   };
@@ -124,7 +128,7 @@ Deno.test("A call that was refused before another had the person sign in goes on
     callWith(() => assert.fail("it asks")),
     () => runs++ === 0 ? signed.promise.then(() => Promise.reject(wants())) : Promise.resolve(runs),
   );
-  const open: Call["onOpen"] = () => {
+  const open: Open = () => {
     for (const one of at.begun) one.resolve();
     return Promise.resolve(true);
   };
@@ -135,7 +139,7 @@ Deno.test("A call that was refused before another had the person sign in goes on
 
 Deno.test("A call whose question came of another call asks anew when that call ends", async () => {
   await using at = new Stage();
-  const stop = new AbortController();
+  const stop = new Cancellation();
   const first = Promise.withResolvers<boolean>();
   const asked: number[] = [];
   const one = at.logins.during(
@@ -143,7 +147,7 @@ Deno.test("A call whose question came of another call asks anew when that call e
       asked.push(1);
       signal.addEventListener("abort", () => first.reject(signal.reason));
       return first.promise;
-    }, stop.signal),
+    }, stop),
     onceSignedIn().work,
   );
   while (asked.length === 0) await new Promise((resolve) => setTimeout(resolve));
@@ -151,7 +155,7 @@ Deno.test("A call whose question came of another call asks anew when that call e
     callWith(() => Promise.resolve(asked.push(2) > 0)),
     onceSignedIn().work,
   );
-  stop.abort(new PmlError("CANCELLED", "the client cancelled it"));
+  stop.cancel(new PmlError("CANCELLED", "the client cancelled it"));
   await assert.rejects(one, { code: "CANCELLED" });
   while (asked.length === 1) await new Promise((resolve) => setTimeout(resolve));
   at.begun[0]?.resolve();
@@ -161,12 +165,12 @@ Deno.test("A call whose question came of another call asks anew when that call e
 
 Deno.test("A sign-in outlives the call that asked for it, until it is done or late", async () => {
   await using at = new Stage();
-  const stop = new AbortController();
+  const stop = new Cancellation();
   const told = Promise.withResolvers<void>();
-  const open: Call["onOpen"] = () => Promise.resolve(true).finally(told.resolve);
-  const going = at.logins.during(callWith(open, stop.signal), onceSignedIn().work);
+  const open: Open = () => Promise.resolve(true).finally(told.resolve);
+  const going = at.logins.during(callWith(open, stop), onceSignedIn().work);
   await told.promise;
-  stop.abort(new PmlError("CANCELLED", "the client cancelled it"));
+  stop.cancel(new PmlError("CANCELLED", "the client cancelled it"));
   await assert.rejects(going, { code: "CANCELLED" });
   assert.equal(at.ended.size, 0);
   at.begun[0]?.resolve();
@@ -176,7 +180,7 @@ Deno.test("A sign-in outlives the call that asked for it, until it is done or la
 
 Deno.test("A declined, unanswered, refused or late sign-in is LOGIN_REQUIRED, and what to run", async () => {
   await using at = new Stage();
-  const failing = async (open: Call["onOpen"], message: RegExp) => {
+  const failing = async (open: Open, message: RegExp) => {
     const { work, runs } = onceSignedIn();
     await assert.rejects(at.logins.during(callWith(open), work), (error: PmlError) => {
       assert.deepEqual([error.code, error.hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
@@ -204,7 +208,7 @@ Deno.test("Nobody is asked where the client opens no pages, or an error wants no
   await using at = new Stage();
   const error = wants();
   await assert.rejects(at.logins.during(callWith(), onceSignedIn(error).work), error);
-  const open: Call["onOpen"] = () => assert.fail("it asked");
+  const open: Open = () => assert.fail("it asked");
   const key = new PmlError("LOGIN_REQUIRED", "its key is wrong");
   await assert.rejects(at.logins.during(callWith(open), onceSignedIn(key).work), key);
   assert.equal(at.begun.length, 0);
@@ -212,7 +216,7 @@ Deno.test("Nobody is asked where the client opens no pages, or an error wants no
 
 Deno.test("A server that refuses what was just given to it is not asked about again, unless for more", async () => {
   await using at = new Stage();
-  const open: Call["onOpen"] = () => {
+  const open: Open = () => {
     at.begun.at(-1)?.resolve();
     return Promise.resolve(true);
   };

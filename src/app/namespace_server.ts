@@ -8,7 +8,7 @@
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, type Listing } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { PassCall, Server } from "../core/server.ts";
+import type { CheckedCall, ResolvedCall, Server } from "../core/server.ts";
 import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
@@ -40,7 +40,7 @@ export class NamespaceServer extends KnownServer {
   }
 
   /** Returns what nobody has approved of the part of a call. */
-  override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
+  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     return await (await this.#for(call)).unapproved(call);
   }
 
@@ -112,7 +112,7 @@ export class NamespaceServer extends KnownServer {
   }
 
   /** Runs a call. */
-  override async call(call: Call): Promise<Outcome> {
+  override async call(call: CheckedCall): Promise<Outcome> {
     return await (await this.#for(call)).call(call);
   }
 

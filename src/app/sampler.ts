@@ -7,7 +7,8 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import { type Call, type ServerRequest, waysBack } from "../core/call.ts";
+import { type Call, type CallClient, changedClient, type ServerRequest } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { type Check, check } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
@@ -15,7 +16,7 @@ import { showsWork } from "../core/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
-import { restless } from "../permissions/trust_gate.ts";
+import { keepsChanging } from "../permissions/restart.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 
@@ -30,6 +31,8 @@ export interface SamplerOptions
 /** The call during which a server asks, and the way to tell its client how that comes along. */
 interface During {
   readonly call: Call;
+  /** The client of the call, without this sampler. */
+  readonly client: CallClient;
   readonly onSampled: (message: string) => void;
 }
 
@@ -63,7 +66,7 @@ export class Sampler {
 
   /** Answers a request, after it passed all gates. */
   async answer(asked: ServerRequest, during: During): Promise<JsonObject> {
-    const { call } = during;
+    const { call, client } = during;
     const { server, method, params, signal } = asked;
     const settings = this.#settings();
     const prompt = this.#sampling.prompt(params);
@@ -73,36 +76,40 @@ export class Sampler {
     this.#key(server, settings); // nobody is asked where it is missing
     const facts = this.#sampling.lines(prompt, settings);
     const run = this.#run(signal, during);
+    using cancellation = Cancellation.of(signal);
     const own: Call = {
       id: toolId(server, "@sampling"),
       method,
       arguments: params,
-      signal,
+      cancellation,
       via: "server",
       isNested: true,
       run: run.options.id,
       actor: call.actor,
       callId: crypto.randomUUID(),
       facts,
-      onProgress: (progress) => {
-        if (showsWork(progress)) during.onSampled(progress.message ?? "");
-      },
-      ...defined({ request: call.request, onQuestion: call.onQuestion }),
-      onAsk: ({ signal }) => {
-        const settings = this.#settings();
-        return this.#sampling.answer(prompt, {
-          assertCurrent: () => {
-            // The person may have chosen another model, or none, since this was shown.
-            const now = this.#sampling.lines(prompt, this.#settings());
-            // guard: late-provider
-            if (`${now}` !== `${facts}`) throw restless(own);
-          },
-          ...{ settings, key: this.#key(server, settings), signal },
-          tools: (patterns) => this.#tools(patterns, { ...settings, toolset: call.toolset }),
-          run: (id, args) => run.call({ id, arguments: args, signal }),
-          onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
-          onAsked: (event) => this.#record({ server, run: run.options.id, ...event }),
-        });
+      client: {
+        request: client.request,
+        onQuestion: client.onQuestion,
+        onProgress: (progress) => {
+          if (showsWork(progress)) during.onSampled(progress.message ?? "");
+        },
+        onAsk: ({ signal }) => {
+          const settings = this.#settings();
+          return this.#sampling.answer(prompt, {
+            assertCurrent: () => {
+              // The person may have chosen another model, or none, since this was shown.
+              const now = this.#sampling.lines(prompt, this.#settings());
+              // guard: late-provider
+              if (`${now}` !== `${facts}`) throw keepsChanging(own);
+            },
+            ...{ settings, key: this.#key(server, settings), signal },
+            tools: (patterns) => this.#tools(patterns, { ...settings, toolset: client.toolset }),
+            run: (id, args) => run.call({ id, arguments: args, signal }),
+            onProgress: (message) => during.onSampled(`${server} samples at ${message}`),
+            onAsked: (event) => this.#record({ server, run: run.options.id, ...event }),
+          });
+        },
       },
     };
     const result = await answeredResult(own, this.#options.path);
@@ -125,11 +132,10 @@ export class Sampler {
   }
 
   /** The run of one request: what its model calls passes all gates, and can ask the person. */
-  #run(signal: AbortSignal, { call, onSampled }: During): Run {
+  #run(signal: AbortSignal, { call, client, onSampled }: During): Run {
     const { path: { callTool }, policy } = this.#options;
     const { depth = 0, actor } = call;
     return new Run({
-      ...waysBack(call),
       id: crypto.randomUUID(),
       via: "sampling",
       actor,
@@ -137,17 +143,19 @@ export class Sampler {
       calls: policy.now.config.limits.codeCalls,
       callTool,
       signal,
-      onProgress: (progress) => {
-        const { message } = progress;
-        if (message !== undefined && showsWork(progress)) onSampled(message);
-      },
+      client: changedClient(client, {
+        onProgress: (progress) => {
+          const { message } = progress;
+          if (message !== undefined && showsWork(progress)) onSampled(message);
+        },
+      }),
     });
   }
 
   /** Returns the tools that the server wants, the person allows, and no rule denies. */
   async #tools(
     patterns: readonly string[],
-    { tools: allowed, toolset }: Pick<SamplingSettings, "tools"> & Pick<Call, "toolset">,
+    { tools: allowed, toolset }: Pick<SamplingSettings, "tools"> & Pick<CallClient, "toolset">,
   ): Promise<readonly RunnableTool[]> {
     const { servers, policy, log } = this.#options;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);

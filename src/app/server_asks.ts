@@ -5,7 +5,13 @@
  * @module
  */
 
-import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import {
+  type Call,
+  type CallClient,
+  changedClient,
+  type Outcome,
+  type ToolResult,
+} from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
 import { ownProgress } from "../core/progress.ts";
@@ -27,7 +33,7 @@ export function factsOf({ facts, method }: Call): readonly string[] {
 
 /** Puts to the client what a server asks, and returns its answer as it is. */
 export async function askedOfClient(
-  { id, method, arguments: params, signal, onAsk }: Call,
+  { id, method, arguments: params, cancellation: { signal }, client: { onAsk } }: Call,
 ): Promise<Outcome> {
   if (onAsk === undefined || method !== "elicitation/create" && method !== SAMPLING) {
     throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
@@ -36,24 +42,30 @@ export async function askedOfClient(
   return { kind: "result", result: result as unknown as ToolResult };
 }
 
-/** Has a provider answer what the server of a call asks a model, unless the client is to do so. */
-export function withSampler<C extends Call>(call: C, opened: () => Promise<Sampler>): C {
-  const { onAsk, onProgress } = call;
+/**
+ * Returns the client of a call with a provider that answers what the server asks a model, unless the
+ * client is to do so.
+ */
+export function samplingClient(
+  call: Call,
+  client: CallClient,
+  open: () => Promise<Sampler>,
+): CallClient {
+  const { onAsk, onProgress, sampling } = client;
   const onSampled = (message: string) => onProgress?.(ownProgress("working", message));
-  return {
-    ...call,
+  return changedClient(client, {
     onAsk: async (asked) => {
       if (asked.method !== SAMPLING) {
         if (onAsk !== undefined) return await onAsk(asked);
         const what = `Cannot ask the person for ${quoted(asked.server)}: no client is there`;
         throw new PmlError("BAD_REQUEST", what, { hint: "Call the tool from a client that asks" });
       }
-      const sampler = await opened();
-      const client = isObject(call.sampling) ? onAsk : undefined;
-      if (client !== undefined && sampler.isForClient(asked.params, call.sampling)) {
-        return await client(asked);
+      const sampler = await open();
+      const ownModel = isObject(sampling) ? onAsk : undefined;
+      if (ownModel !== undefined && sampler.isForClient(asked.params, sampling)) {
+        return await ownModel(asked);
       }
-      return await sampler.answer(asked, { call, onSampled });
+      return await sampler.answer(asked, { call, client, onSampled });
     },
-  };
+  });
 }

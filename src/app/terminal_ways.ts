@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Meanwhile, ServerRequest } from "../core/call.ts";
+import type { CallClient, ServerRequest } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { relay } from "../gateway/asking.ts";
 import type { App } from "./app.ts";
@@ -21,7 +21,7 @@ export async function terminalWays(
       asked: Pick<ServerRequest, "params" | "signal">,
     ) => Promise<JsonObject>;
   },
-): Promise<Pick<Meanwhile, "able" | "onAsk">> {
+): Promise<Pick<CallClient, "able" | "onAsk">> {
   // The questions of PML itself have their own way to the terminal.
   const { callTool, leave } = await app.callPath();
   app.servers.serve(able);

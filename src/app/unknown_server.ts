@@ -9,7 +9,7 @@ import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem } from "../core/lists.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -34,7 +34,7 @@ export class UnknownServer extends KnownServer {
   }
 
   /** Returns what is to be approved before a registry may be asked. */
-  override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
+  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const near = nearServer(call.id, this.#servers);
     try {
       const unapproved = await super.unapproved(call);

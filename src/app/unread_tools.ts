@@ -6,7 +6,7 @@
 
 import { visible } from "../core/json.ts";
 import { definitionLines } from "../permissions/definition_texts.ts";
-import { unhidden } from "../permissions/trust_gate.ts";
+import { unhidden } from "../permissions/trust_subject.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import type { App } from "./app.ts";
 

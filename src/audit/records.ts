@@ -6,7 +6,7 @@
  */
 
 import { setImmediate } from "node:timers";
-import type { PmlError } from "../core/errors.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
 import type { EndRecord, Journal, JournalRecord } from "./journal.ts";
 import type { Log } from "./log.ts";
 
@@ -34,13 +34,7 @@ export class Records implements Disposable {
   /** Writes a record; rejects with AUDIT_UNAVAILABLE. */
   async write(record: JournalRecord): Promise<void> {
     await this.#opened().write(record);
-    if (this.#isBroken) this.#options.log.info("The journal is written again");
-    this.#isBroken = false;
-  }
-
-  /** Whether the journal is open, and its last record could be written. */
-  get isSound(): boolean {
-    return this.#journal !== undefined && !this.#isBroken;
+    this.#written();
   }
 
   /** Does what is left of a call when its answer was sent: the client waits for nothing of it. */
@@ -54,9 +48,18 @@ export class Records implements Disposable {
     this.#opened().end(record);
   }
 
-  /** Writes a record to a sound journal. Calls `done` when it is written, or with the error. */
-  begin(record: JournalRecord, done: (error?: PmlError) => void): void {
-    this.#opened().append(record, done);
+  /** Writes the start of a call. Resolves when it is written, or with AUDIT_UNAVAILABLE. */
+  start(record: JournalRecord): Promise<PmlError | undefined> {
+    return new Promise((resolve) => {
+      try {
+        this.#opened().append(record, (error) => {
+          if (error === undefined) this.#written();
+          resolve(error);
+        });
+      } catch (error) {
+        resolve(asPmlError(error));
+      }
+    });
   }
 
   /**
@@ -77,6 +80,12 @@ export class Records implements Disposable {
   [Symbol.dispose](): void {
     this.#catchUp();
     this.#journal?.[Symbol.dispose]();
+  }
+
+  /** Logs that the journal works again, if it did not. */
+  #written(): void {
+    if (this.#isBroken) this.#options.log.info("The journal is written again");
+    this.#isBroken = false;
   }
 
   #catchUp(): void {

@@ -4,9 +4,10 @@
  * @module
  */
 
-import type { Answer, Call, Question, ToolResult } from "../core/call.ts";
+import type { Answer, Call, CallClient, Question, ToolResult } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
-import { type JsonObject, quoted, visible } from "../core/json.ts";
+import { defined, type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
@@ -58,19 +59,18 @@ async function schemaOf(id: ToolId, { app, signal }: CommandContext): Promise<Js
 /** Calls a tool, and calls it again with each answer of the person, until there is a result. */
 export async function answered(asked: RequestedCall, at: CommandContext): Promise<ToolResult> {
   let answer: Answer | undefined;
-  const onProgress = progressTeller();
-  const onQuestion: Call["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
-  const ways = isTerminal() ? { onProgress, isTyped: true, ...await formsOf(at) } : {};
+  const onQuestion: CallClient["onQuestion"] = (question) => ask(question, { ...at, id: asked.id });
+  const isTyped = isTerminal();
+  const client: CallClient = isTyped
+    ? { onProgress: progressTeller(), onQuestion, ...await formsOf(at) }
+    : { onQuestion };
+  using cancellation = Cancellation.of(at.signal);
   for (;;) {
     const outcome = await (await at.app.callPath()).callTool({
       ...asked,
-      answer,
-      via: "cli",
-      actor: "local",
-      signal: at.signal,
+      ...defined({ answer }),
+      ...{ via: "cli", actor: "local", isTyped, cancellation, client },
       callId: crypto.randomUUID(),
-      onQuestion,
-      ...ways,
     });
     if (outcome.kind === "result") return outcome.result;
     // The approvals ignore a "No" that comes very fast. Here a person typed it, so it counts.
@@ -86,7 +86,7 @@ async function formsOf(at: CommandContext) {
 }
 
 /** Returns a function that shows the progress of a call, a few times a second at most. */
-function progressTeller(): NonNullable<Call["onProgress"]> {
+function progressTeller(): NonNullable<CallClient["onProgress"]> {
   let told = 0;
   return ({ progress, total, message }) => {
     if (Date.now() - told < PROGRESS_MS) return;

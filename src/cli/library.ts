@@ -7,6 +7,7 @@
 
 import type { App } from "../app/app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
@@ -33,14 +34,15 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     });
   }
   const path = await app.callPath();
+  using cancellation = Cancellation.of(signal);
   const outcome = await path.callTool({
     id,
     arguments: args,
     via: "library",
     actor: "local",
-    signal,
+    cancellation,
     callId: crypto.randomUUID(),
-    onProgress: onProgress && withRisingValues(onProgress),
+    client: { onProgress: onProgress && withRisingValues(onProgress) },
   });
   if (outcome.kind === "result") return outcome.result;
   throw await path.leave(outcome.question);

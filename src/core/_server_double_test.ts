@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import type { Call } from "./call.ts";
 import type { KnownServerOptions, Listing } from "./known_server.ts";
-import type { Pass, PassCall, Server } from "./server.ts";
+import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
 
 /** Returns a server of the person without tools, except for what a test sets. */
 export function serverDouble(name: string, change: Partial<Server> = {}): Server {
@@ -33,11 +33,25 @@ export function serverDouble(name: string, change: Partial<Server> = {}): Server
   };
 }
 
-/** Returns a call of a pass, with a test server unless the test has its own. */
-export function passCall<C extends Call>(call: C, change: Partial<Pass> = {}): C & PassCall {
+/** Returns a call that was resolved to a test server, unless the test has its own. */
+export function resolvedCall(
+  call: Call,
+  change: Partial<Pick<ResolvedCall, "server" | "version" | "isCurrent" | "definition">> = {},
+): ResolvedCall {
   const definition = { name: "t", inputSchema: {} };
-  const pass = { version: 1, definition: () => Promise.resolve(definition), ...change };
-  return { ...call, pass: { server: serverDouble("double"), ...pass } };
+  return {
+    ...call,
+    server: serverDouble("double"),
+    version: 1,
+    isCurrent: () => true,
+    definition: () => definition,
+    ...change,
+  };
+}
+
+/** Returns a call that passed all checks. Nothing has changed since then. */
+export function checkedCall(call: Call): CheckedCall {
+  return { ...call, assertCurrent: () => {}, assertListed: () => {} };
 }
 
 /** Returns the options of a server, except for what a test sets. */

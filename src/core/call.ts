@@ -1,9 +1,10 @@
 /**
- * A call, its outcome, and the type of everything that wraps a call.
+ * A call, its client and its outcome.
  *
  * @module
  */
 
+import type { Cancellation } from "./cancellation.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { JsonObject } from "./json.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -103,8 +104,12 @@ export interface Page {
   readonly done: Promise<unknown>;
 }
 
-/** The way back to the client that made a request, while its server works on it. */
-export interface Meanwhile {
+/**
+ * The client that waits for a call: its capabilities, and how it is notified and asked while the
+ * call runs. Members may be getters that create what they return, so an object of this type is not
+ * spread: use `changedClient()`.
+ */
+export interface CallClient {
   /** The id of the client's request, as JSON. Several calls may belong to one request. */
   readonly request?: string | undefined;
   readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
@@ -133,25 +138,34 @@ export interface Meanwhile {
   readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
-/** Returns the ways back to the client, and nothing else of a request. */
-export function waysBack(
-  { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling, toolset }: Meanwhile,
-): Meanwhile {
-  return { request, onProgress, onMessage, onAsk, onQuestion, onOpen, able, sampling, toolset };
+/** The client of calls that nobody waits for: it cannot be asked or notified. */
+export const NO_CLIENT: CallClient = {};
+
+/** Returns a client with some members changed. */
+export function changedClient(
+  client: CallClient,
+  changes: Pick<CallClient, keyof CallClient>,
+): CallClient {
+  const { request, onProgress, onMessage, onAsk, able, sampling, toolset, onQuestion, onOpen } =
+    client;
+  return {
+    ...{ request, onProgress, onMessage, onAsk, able, sampling, toolset, onQuestion, onOpen },
+    ...changes,
+  };
 }
 
-/** The ways to ask the person. */
-export type Asking = Pick<Meanwhile, "onAsk" | "onQuestion" | "onOpen">;
+/** The members of a client that ask the user. */
+export type ClientQuestions = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
 
-/** Returns the ways to ask the person, with `held` around each question. */
-export function heldAsking(
-  { onAsk, onQuestion, onOpen }: Asking,
-  held: <T>(ask: () => Promise<T>) => Promise<T>,
-): Asking {
+/** Returns the members of a client that ask the user, with `around` around each question. */
+export function wrappedQuestions(
+  { onAsk, onQuestion, onOpen }: ClientQuestions,
+  around: <T>(ask: () => Promise<T>) => Promise<T>,
+): ClientQuestions {
   return {
-    onAsk: onAsk && ((...asked) => held(() => onAsk(...asked))),
-    onQuestion: onQuestion && ((...asked) => held(() => onQuestion(...asked))),
-    onOpen: onOpen && ((...asked) => held(() => onOpen(...asked))),
+    onAsk: onAsk && ((...asked) => around(() => onAsk(...asked))),
+    onQuestion: onQuestion && ((...asked) => around(() => onQuestion(...asked))),
+    onOpen: onOpen && ((...asked) => around(() => onOpen(...asked))),
   };
 }
 
@@ -160,30 +174,30 @@ export type Task =
   | { readonly isModern: true }
   | { readonly isModern: false; readonly wanted: JsonObject };
 
-/** A request to run one tool, or another request to a server, on its way through the gates. */
-export interface Call extends Meanwhile {
+/** A request to run one tool, or another request to a server. Use `changedCall()` to copy it. */
+export interface Call {
   /** The tool, or the part of MCP that another request belongs to, such as `server:@resources`. */
   readonly id: ToolId;
   /** The arguments of the tool, or the params of another request. */
   readonly arguments: JsonObject;
   /** The MCP method, such as `resources/read`, if the call is not for a tool. */
-  readonly method?: string;
+  readonly method?: string | undefined;
   /**
    * Whether the server listed or linked the address that the request reads, or a template that it
    * listed covers it.
    */
-  readonly isOffered?: boolean;
+  readonly isOffered?: boolean | undefined;
   /** The keys of the client's `_meta` that pass to the server without being shown. */
-  readonly meta?: JsonObject;
+  readonly meta?: JsonObject | undefined;
   /**
    * The other members of the client's params besides `name` and `arguments`, with those of `_meta`.
    * The user sees and approves them, and the server receives them.
    */
-  readonly members?: JsonObject;
+  readonly members?: JsonObject | undefined;
   /** Throws if the client's request does not agree with the definition of its tool. */
-  readonly agrees?: (definition: ToolDefinition) => void;
+  readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
   /** Set if the call may become a task, with the revision of the client that wants it. */
-  readonly task?: Task;
+  readonly task?: Task | undefined;
   /**
    * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`, `sampling`,
    * `cli`, `library`, another method of MCP, or `server` for a request that a server sends to the
@@ -191,33 +205,55 @@ export interface Call extends Meanwhile {
    */
   readonly via: string;
   /** Whether a person typed the name of the tool in a terminal. */
-  readonly isTyped?: boolean;
+  readonly isTyped?: boolean | undefined;
   /** Whether another call waits for this one. Such a call needs no capacity of its own. */
-  readonly isNested?: boolean;
+  readonly isNested?: boolean | undefined;
   /** The id of the run that makes the call: of a plan, of code or of a capability. */
-  readonly run?: string;
+  readonly run?: string | undefined;
   /** How many capabilities wait for this call, one inside the other; 0 if it is not set. */
-  readonly depth?: number;
+  readonly depth?: number | undefined;
   /** The name of the caller; `local` if there is only one person. */
   readonly actor: string;
-  readonly signal: AbortSignal;
+  /** Cancels it. */
+  readonly cancellation: Cancellation;
+  /** The client that waits for it. */
+  readonly client: CallClient;
   /** The id that connects the records and frames of one call. It is unique in this process. */
   readonly callId: string;
-  readonly answer?: Answer;
+  readonly answer?: Answer | undefined;
   /** What the person must know before this call, beside what its server says, one line each. */
-  readonly facts?: readonly string[];
-  /** Whether its start could not be recorded: it runs as it was looked at, or not at all. */
-  readonly isLost?: boolean;
-  /** Throws if what let it pass has changed. Whatever waited asks this before the call runs. */
-  readonly assertCurrent?: (() => void) | undefined;
-  /**
-   * Throws if the definition that let a call of a tool pass is not the one that its server lists
-   * now. A tool that the server does not list is undefined.
-   */
-  readonly assertListed?: ((listed: unknown) => void) | undefined;
-  readonly verdict?: Verdict;
+  readonly facts?: readonly string[] | undefined;
+  /** The decision of the rules. */
+  readonly verdict?: Verdict | undefined;
   /** Set if the definition of the server adds arguments. */
   readonly fixed?: FixedArguments | undefined;
+}
+
+/**
+ * Returns a call with some members changed. A call in the pipeline has getters, which a spread would
+ * lose, so members are copied by name.
+ */
+export function changedCall(call: Call, changes: Partial<Call>): Call {
+  const { id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped } =
+    call;
+  const {
+    isNested,
+    run,
+    depth,
+    actor,
+    cancellation,
+    client,
+    callId,
+    answer,
+    facts,
+    verdict,
+    fixed,
+  } = call;
+  return {
+    ...{ id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped },
+    ...{ isNested, run, depth, actor, cancellation, client, callId, answer, facts, verdict, fixed },
+    ...changes,
+  };
 }
 
 /** The arguments of a call to which the definition of its server adds some. */
@@ -263,19 +299,6 @@ export type Outcome =
 
 /** Runs a call. */
 export type CallTool = (call: Call) => Promise<Outcome>;
-
-/** Wraps a call with one concern. `O` may hold more than the outcome that the client gets. */
-export type Gate<C extends Call = Call, O = Outcome> = (
-  next: (call: C) => Promise<O>,
-) => (call: C) => Promise<O>;
-
-/** Puts gates around a call, the first one outermost. */
-export function through<C extends Call, O>(
-  gates: readonly Gate<C, O>[],
-  inner: (call: C) => Promise<O>,
-): (call: C) => Promise<O> {
-  return gates.reduceRight((next, gate) => gate(next), inner);
-}
 
 /** Returns a result of one text block. */
 export function textResult(text: string): ToolResult {

@@ -8,8 +8,8 @@ import type { Call, Outcome } from "./call.ts";
 import { PmlError } from "./errors.ts";
 import { quoted } from "./json.ts";
 import type { ListItem, ListName } from "./lists.ts";
-import type { QuickTool } from "./quick_tool.ts";
-import { methodDefinition, type PassCall, type Server } from "./server.ts";
+import type { Maybe } from "./maybe.ts";
+import { type CheckedCall, methodDefinition, type ResolvedCall, type Server } from "./server.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { splitToolId, type ToolId } from "./tool_id.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -32,17 +32,12 @@ export type Listing = Pick<
 export interface Approval extends Pick<Server, "identity" | "unapproved" | "approvedDefinitions"> {
   /** Returns one line that says what the server is, for the question to the person. */
   text(): string;
-  /**
-   * Returns whether calls of a tool need no approval, as far as that is known without asking;
-   * undefined if it never is.
-   */
-  readonly isGiven?: (definition: ToolDefinition) => boolean;
 }
 
 /**
  * Finds a tool in the lists of its server. Throws UNKNOWN_TOOL, or the error of reading the lists.
  */
-export type FindTool = (id: ToolId) => Promise<ToolDefinition>;
+export type FindTool = (id: ToolId) => Maybe<ToolDefinition>;
 
 /** The origin of the calls that a saved capability makes. They alone reach internal tools. */
 export const OF_CAPABILITY = "capability";
@@ -75,15 +70,17 @@ export abstract class KnownServer implements Server {
   }
 
   /** Returns what a call needs and nobody has approved yet. */
-  unapproved(call: PassCall): Promise<Unapproved | undefined> {
+  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
     return this.#options.approval.unapproved(call);
   }
 
   /** Returns the definition of the tool or method of a call. */
-  async definitionFor({ id, method, via }: Call): Promise<ToolDefinition> {
+  definitionFor({ id, method, via }: Call): Maybe<ToolDefinition> {
     if (method !== undefined) return methodDefinition(method);
+    const { find } = this.#options;
     // guard: internal-tools
-    return via === OF_CAPABILITY && await this.#internal(id) || await this.#options.find(id);
+    if (via === OF_CAPABILITY) return this.#internal(id).then((tool) => tool ?? find(id));
+    return find(id);
   }
 
   /** Returns the definition of a tool that no list has. */
@@ -123,25 +120,6 @@ export abstract class KnownServer implements Server {
     return await this.#options.approval.approvedDefinitions?.(tools) ?? new Map();
   }
 
-  /** Returns the tool with this definition, if it can be called at once. */
-  quick(definition: ToolDefinition): QuickTool | undefined {
-    const { isGiven = () => false } = this.#options.approval;
-    const tool = isGiven(definition) ? this.quickTool(definition) : undefined;
-    const { instructions } = tool ?? {};
-    const isApproved = () =>
-      isGiven(definition) && (instructions === undefined || isGiven(instructions));
-    if (tool === undefined || !isApproved()) return undefined;
-    return {
-      holds: () => isApproved() && tool.holds(),
-      call: (...of) => tool.call(...of),
-    };
-  }
-
-  /** Returns nothing: by default calls are not sent at once. */
-  protected quickTool(_definition: ToolDefinition): QuickTool | undefined {
-    return undefined;
-  }
-
   /** Clears cached lists. */
   forget(_lists?: readonly ListName[]): void {}
 
@@ -149,7 +127,7 @@ export abstract class KnownServer implements Server {
   abstract list(list: ListName): Promise<readonly ListItem[]>;
 
   /** Runs a call. */
-  abstract call(call: Call): Promise<Outcome>;
+  abstract call(call: CheckedCall): Promise<Outcome>;
 }
 
 /** Returns the error of a request that a server with tools only cannot answer. */

@@ -4,11 +4,9 @@
  * @module
  */
 
-import type { Answer, Call, Gate, Outcome } from "./call.ts";
-import type { PmlError } from "./errors.ts";
+import type { Call, Outcome } from "./call.ts";
 import type { ListItem, ListName } from "./lists.ts";
 import type { Maybe } from "./maybe.ts";
-import type { FindQuickTool } from "./quick_tool.ts";
 import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolSettings } from "./tool_settings.ts";
@@ -42,18 +40,18 @@ export interface Server {
   /** Returns the reason why the server may not run now; undefined if it may. Starts nothing. */
   blocked(): string | undefined;
   /** Returns what a call needs and nobody has approved yet. */
-  unapproved(call: PassCall): Promise<Unapproved | undefined>;
+  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined>;
   /**
    * Returns the definition of the tool or method of a call. Throws if the call lacks something,
    * such as a key.
    */
-  definitionFor(call: Call): Promise<ToolDefinition>;
+  definitionFor(call: Call): Maybe<ToolDefinition>;
   /**
    * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. If
    * it is missing, the server checks them itself.
    */
   readonly wrongArguments?: (
-    call: Pick<Call, "id" | "method" | "arguments" | "signal">,
+    call: Pick<Call, "id" | "method" | "arguments" | "cancellation">,
     definition: ToolDefinition,
   ) => Maybe<string | undefined>;
   /** Returns what a person must know before a call, one line each. */
@@ -78,44 +76,34 @@ export interface Server {
   readonly approvedDefinitions?: (
     tools: readonly ToolDefinition[],
   ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
-  /** Runs a call that passed all gates. */
-  call(call: Call): Promise<Outcome>;
-  /**
-   * Returns the tool with this definition, if it can be called at once: its server runs, and is
-   * approved. Asks nobody.
-   */
-  readonly quick?: FindQuickTool;
+  /** Runs a call that passed all checks. */
+  call(call: CheckedCall): Promise<Outcome>;
   /** Clears the given cached lists, by default all, so that the server is asked again. */
   forget(lists?: readonly ListName[]): void;
 }
 
-/** The state of one pass of a call through the gates. It is never kept with an answer. */
-export interface Pass {
-  /** The server that the name stands for. */
+/** A call whose server was found. It is resolved again when the configuration changes. */
+export interface ResolvedCall extends Call {
+  /** The server that its name stands for. */
   readonly server: Server;
-  /** The version of the rules and the configuration that judged the call. */
+  /** The version of the rules and the configuration that the decision is of. */
   readonly version: number;
-  /** Whether the server was blocked when the call was judged. Its settings did not count then. */
-  readonly isBlocked?: boolean;
-  /** The error if the arguments that the person fixed for this tool cannot be added. */
-  readonly unsettled?: PmlError | undefined;
-  /** Returns the definition of the tool or method. It is loaded once. */
-  readonly definition: () => Promise<ToolDefinition>;
+  /** Returns whether the rules and the configuration are still those. */
+  readonly isCurrent: () => boolean;
+  /** Returns the definition of its tool or method. It is loaded once. */
+  readonly definition: () => Maybe<ToolDefinition>;
 }
 
-/** A call on its way through the gates. */
-export interface PassCall extends Call {
-  readonly pass: Pass;
+/** A call that passed all checks, and what its server must compare before it sends the call. */
+export interface CheckedCall extends Call {
+  /** Throws if the rules or the configuration have changed since the checks. */
+  readonly assertCurrent: () => void;
+  /**
+   * Throws if the definition that was checked is not the one that the server lists now. A tool that
+   * the server does not list is undefined. Calls that are not for a tool always pass.
+   */
+  readonly assertListed: (listed: unknown) => void;
 }
-
-/**
- * The outcome of a pass. `changed` means that the configuration or the definition changed, so the
- * pass begins again, with the person's answer if there was one.
- */
-export type PassOutcome = Outcome | { readonly kind: "changed"; readonly answer?: Answer };
-
-/** Wraps a pass with one concern. */
-export type PassGate = Gate<PassCall, PassOutcome>;
 
 /** Returns a definition that stands for a method that is not a tool. */
 export function methodDefinition(method: string): ToolDefinition {

@@ -24,30 +24,46 @@ const KNOWN: Readonly<Record<string, string>> = Object.assign(
 /** The members of `params` that PML itself reads. */
 const OWN_PARAMS = ["name", "arguments", "_meta", "inputResponses", "requestState"];
 
+const NONE: CallMembers = {};
+
 /** The members of a call that its server receives besides its name and arguments. */
 export type CallMembers = Pick<Call, "meta" | "members">;
 
 /** Splits the `_meta` of a request. `listed` are the keys that the user added to the known ones. */
 export function metaOf(meta: unknown, listed: readonly string[]): CallMembers {
-  const sent = Object.entries(objectOf(meta)).filter(([key]) => !keys.dropped.includes(key));
-  const { known = [], other = [] } = Object.groupBy(
-    sent,
-    ([key, value]) => listed.includes(key) || isKnown(key, value) ? "known" : "other",
-  );
-  return {
-    ...known.length > 0 && { meta: Object.fromEntries(known) },
-    ...other.length > 0 && { members: { _meta: Object.fromEntries(other) } },
-  };
+  let known: Record<string, Json> | undefined;
+  let other: Record<string, Json> | undefined;
+  const sent = objectOf(meta);
+  for (const key of Object.keys(sent)) {
+    if (keys.dropped.includes(key)) continue;
+    const value = sent[key] as Json;
+    const isPassed = listed.includes(key) || isKnown(key, value);
+    setOwn(isPassed ? known ??= {} : other ??= {}, key, value);
+  }
+  return { ...known && { meta: known }, ...other && { members: { _meta: other } } };
 }
 
 /** Splits the members of the params of a `tools/call` request. */
 export function membersOf(params: JsonObject, listed: readonly string[]): CallMembers {
-  const { meta, members } = metaOf(params._meta, listed);
-  const others = Object.entries(params).filter(([name, value]) =>
-    !OWN_PARAMS.includes(name) && !(name === "task" && isTask(value))
-  );
-  const all = { ...Object.fromEntries(others), ...members };
-  return { ...meta && { meta }, ...Object.keys(all).length > 0 && { members: all } };
+  const { meta, members } = params._meta === undefined ? NONE : metaOf(params._meta, listed);
+  let all = members;
+  for (const name of Object.keys(params)) {
+    const value = params[name] as Json;
+    if (OWN_PARAMS.includes(name) || name === "task" && isTask(value)) continue;
+    all = { ...all, [name]: value };
+  }
+  return { ...meta && { meta }, ...all && { members: all } };
+}
+
+/** Sets a member of any name: assigning to `__proto__` would set the prototype. */
+function setOwn(object: Record<string, Json>, name: string, value: Json): void {
+  if (name !== "__proto__") object[name] = value;
+  else {Object.defineProperty(object, name, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });}
 }
 
 function isKnown(key: string, value: Json): boolean {

@@ -5,15 +5,14 @@
  * @module
  */
 
-import type { Answer, CallTool, Meanwhile, Outcome, Question } from "../core/call.ts";
+import type { Answer, Call, CallClient, CallTool, Outcome, Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Toolset } from "../core/toolset.ts";
-import { isObject, type JsonObject, sorted } from "../core/json.ts";
+import { type JsonObject, sorted } from "../core/json.ts";
 import type { Client, Party } from "./_clients.ts";
 import type { FaceSettings } from "./options.ts";
-import type { Cancel } from "../core/quick_tool.ts";
-import { onAbort } from "../io/waiting.ts";
-import { type AskClient, type Begun, type Pause, Runs, type Work } from "./_runs.ts";
+import { type ClientAsking, RequestWork } from "./_request_work.ts";
+import { type AskClient, type Pause, Runs } from "./_runs.ts";
 import {
   answerOf,
   ask,
@@ -27,8 +26,6 @@ import {
 } from "./asking.ts";
 import { SharedQuestions } from "./_shared_questions.ts";
 import type { RequestContext } from "./connection.ts";
-import { isAtLeast } from "../core/levels.ts";
-import { type ProgressListener, withRisingValues } from "../core/progress.ts";
 import { dropOldest } from "../core/memo.ts";
 
 /** A request of a client. */
@@ -42,11 +39,11 @@ export interface ClientRequest {
   readonly toolset: () => Toolset | undefined;
 }
 
-/** How the work on a request is given up, told of and asked for, and what the person answered. */
-export interface Working extends Meanwhile {
-  readonly signal: AbortSignal;
+/** The work on a request, as the calls that it makes see it. */
+export type Working = Pick<Call, "cancellation" | "client"> & {
+  /** The answer that the request brought. */
   readonly answer: Answer | undefined;
-}
+};
 
 /** Has questions kept by clients, so that their answers can come to any process. */
 export interface Replica {
@@ -72,14 +69,13 @@ export interface ExchangeOptions {
 const MOST_ROUNDS = 4;
 /** How many questions are remembered. More cannot wait. */
 const MOST_ASKED = 1_000;
-const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
 /** Works on the requests of clients. */
-export class Exchange implements Disposable {
+export class Exchange implements ClientAsking, Disposable {
   readonly #options: ExchangeOptions;
   readonly #runs: Runs<RequestContext>;
   /** The parties that were asked, by the handles of their questions. */
-  readonly #asked = new Map<string, Party>();
+  readonly #parties = new Map<string, Party>();
   readonly #shared = new SharedQuestions();
 
   /** Makes an exchange without any request. */
@@ -92,31 +88,23 @@ export class Exchange implements Disposable {
   }
 
   /** Works on a request; one that has to ask goes on when its client comes again. */
-  async serve(
+  serve(
     request: ClientRequest,
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject> {
-    return await this.#visit(request, (begun) => this.#answered({ ...begun, request }, run));
-  }
-
-  /**
-   * Returns the ways to the client of a request whose work goes on already, and what is to be
-   * answered: what comes of it, or what the client is asked before.
-   */
-  later(
-    request: ClientRequest,
-    { over, cancel }: { readonly over: Promise<JsonObject>; readonly cancel: Cancel },
-  ): { readonly ways: Meanwhile; readonly answer: Promise<JsonObject> } {
-    const began = Promise.withResolvers<Begun<RequestContext>>();
-    let latest: () => RequestContext | undefined = () => request.context;
-    const answer = this.#visit(request, (begun) => {
-      latest = begun.latest;
-      began.resolve(begun);
-      if (request.client.isModern) onAbort(begun.signal, () => cancel(begun.signal.reason));
-      return over;
-    });
-    const ask: AskClient = async (asked) => await (await began.promise).ask(asked);
-    return { ways: this.#waysOf(request, { ask, latest: () => latest() }), answer };
+    const { client, context } = request;
+    const { cancellation, inputResponses = {}, requestState } = context;
+    if (!client.isModern) {
+      // Less than the question lives: what nobody answered can still be left for the terminal.
+      const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
+      const reach = { ask, cancellation, latest: () => context };
+      return this.#answered(new RequestWork(request, reach, this), run);
+    }
+    return this.#runs.visit({
+      ...{ party: client.party, context, cancellation, responses: inputResponses },
+      of: () => sameOf(request),
+      state: typeof requestState === "string" ? requestState : undefined,
+    }, (begun) => this.#answered(new RequestWork(request, begun, this), run));
   }
 
   /** Gives up what waits for clients. */
@@ -125,33 +113,28 @@ export class Exchange implements Disposable {
     this.#shared[Symbol.dispose]();
   }
 
-  async #visit<T>(
-    request: ClientRequest,
-    work: Work<RequestContext, T>,
-  ): Promise<T | Pause> {
-    const { client, context } = request;
-    const { signal, inputResponses = {}, requestState } = context.mcpReq;
-    if (!client.isModern) {
-      // Less than the question lives: what nobody answered can still be left for the terminal.
-      const ask = askNow(context, () => this.#options.settings().approvalMs - 500);
-      return await work({ ask, signal, latest: () => context });
-    }
-    const state = requestState<unknown>();
-    return await this.#runs.visit({
-      of: () => sameOf(request),
-      party: client.party,
-      context,
-      signal,
-      state: typeof state === "string" ? state : undefined,
-      responses: inputResponses,
-    }, work);
+  /** Returns the functions that ask the client of a request. */
+  questions(
+    { capabilities }: Pick<ClientRequest, "capabilities">,
+    askClient: AskClient,
+  ): ReturnType<Exchange["asking"]> {
+    return this.asking({ askClient, capabilities });
+  }
+
+  /** Returns the function that has a client open a page; undefined if it cannot. */
+  opening(
+    { capabilities, client }: Pick<ClientRequest, "capabilities" | "client">,
+    askClient: AskClient,
+  ): CallClient["onOpen"] {
+    if (!canOpen(capabilities) || !this.#options.settings().asksClient) return undefined;
+    return (page, signal) => openPage(page, { client, askClient, signal });
   }
 
   /** Returns the functions that ask a client: questions of servers, and PML's own. */
   asking(
     { askClient, capabilities }: Pick<RelayOptions, "askClient" | "capabilities">,
-  ): Required<Pick<Meanwhile, "onAsk" | "onQuestion">> {
-    const onQuestion: Meanwhile["onQuestion"] = async (question, until) => {
+  ): Required<Pick<CallClient, "onAsk" | "onQuestion">> {
+    const onQuestion: CallClient["onQuestion"] = async (question, until) => {
       const asks = () => this.#asks(question, capabilities);
       const said = asks() && await askMeanwhile(question, { askClient, signal: until });
       // The client may be nobody to ask any more.
@@ -161,70 +144,77 @@ export class Exchange implements Disposable {
     return { onQuestion, onAsk: relay({ ...this.#options, askClient, capabilities, onQuestion }) };
   }
 
-  /** Returns how the client of a request is asked and told while it is worked on. */
-  #waysOf(
-    { context, client, capabilities, toolset }: ClientRequest,
-    { ask: askClient, latest }: Pick<Begun<RequestContext>, "ask" | "latest">,
-  ): Meanwhile {
-    const { settings } = this.#options;
-    const { onAsk, onQuestion } = this.asking({ askClient, capabilities });
-    const request = JSON.stringify(context.mcpReq.id);
-    const sampling = isObject(capabilities.sampling) ? capabilities.sampling : undefined;
-    const onOpen: Meanwhile["onOpen"] = canOpen(capabilities) && settings().asksClient
-      ? (page, signal) => openPage(page, { client, askClient, signal })
-      : undefined;
-    const ways = { request, onAsk, onQuestion, onOpen, able: capabilities, sampling, toolset };
-    return { ...ways, ...told(context, latest) };
-  }
-
   /** Tells whether a question is put to the client. */
   #asks({ terminalOnly }: Question, capabilities: JsonObject): boolean {
     return this.#options.settings().asksClient && !terminalOnly && canAsk(capabilities);
   }
 
-  async #answered(
-    from: Begun<RequestContext> & { readonly request: ClientRequest },
+  #answered(
+    work: RequestWork,
     run: (working: Working) => Promise<Outcome>,
   ): Promise<JsonObject | Pause> {
-    const { signal, request } = from;
-    const { context, client, capabilities } = request;
-    const { isModern, party } = client;
-    const ways = this.#waysOf(request, from);
-    const { onQuestion } = ways;
-    const of = () => sameOf(request);
-    const working = { signal, ...ways };
-    const replica = isModern ? this.#options.replica() : undefined;
-    const said = answerOf(context);
-    if (said !== undefined && this.#isOf(said.handle, party)) {
-      this.#shared.end(said.handle, said.reply);
-    }
-    let answer = said && replica
-      ? { ...said, handle: await replica.open(said.handle, of()) }
-      : this.#own(said, party);
-    // guard: late-channel
-    if (!this.#options.settings().asksClient) answer = undefined;
-    for (let round = 1;; round++) {
-      const outcome = await run({ ...working, answer });
+    const answer = answerOf(work.of.context);
+    if (answer !== undefined) return this.#continued(work, { run, answer });
+    return run(work).then((outcome) => {
       // A result is plain JSON.
       if (outcome.kind === "result") return outcome.result as unknown as JsonObject;
-      const { question } = outcome;
+      return this.#asked(work, { run, question: outcome.question });
+    });
+  }
+
+  /** Works on a request that brought an answer. */
+  async #continued(
+    work: RequestWork,
+    { run, answer }: {
+      readonly run: (working: Working) => Promise<Outcome>;
+      readonly answer: Answer;
+    },
+  ): Promise<JsonObject | Pause> {
+    const { isModern, party } = work.of.client;
+    const replica = isModern ? this.#options.replica() : undefined;
+    if (this.#isOf(answer.handle, party)) this.#shared.end(answer.handle, answer.reply);
+    const own = replica
+      ? { ...answer, handle: await replica.open(answer.handle, sameOf(work.of)) }
+      : this.#own(answer, party);
+    // guard: late-channel
+    work.answer = this.#options.settings().asksClient ? own : undefined;
+    const outcome = await run(work);
+    if (outcome.kind === "result") return outcome.result as unknown as JsonObject; // plain JSON
+    return await this.#asked(work, { run, question: outcome.question });
+  }
+
+  /** Asks what has to be asked, and continues with the answer. */
+  async #asked(
+    work: RequestWork,
+    { run, question: first }: {
+      readonly run: (working: Working) => Promise<Outcome>;
+      readonly question: Question;
+    },
+  ): Promise<JsonObject | Pause> {
+    const { client: { isModern, party }, capabilities } = work.of;
+    const { signal } = work.cancellation;
+    const replica = isModern ? this.#options.replica() : undefined;
+    let question = first;
+    for (let round = 1;; round++) {
       if (round > MOST_ROUNDS) throw await this.#options.leave(question);
+      const { handle } = question;
       const isAsked = this.#asks(question, capabilities);
       // The client brings the answer to any process of a replicated PML.
       const isShared = isAsked && replica === undefined;
       const reply = isShared ? await this.#shared.replyTo(question, { party, signal }) : undefined;
-      if (reply !== undefined) {
-        answer = { handle: question.handle, reply };
-        continue;
-      }
-      if (isModern && isAsked) {
+      if (reply === undefined && isModern && isAsked) {
         if (replica !== undefined) {
-          return ask({ ...question, handle: await replica.seal(question.handle, of()) });
+          return ask({ ...question, handle: await replica.seal(handle, sameOf(work.of)) });
         }
-        this.#note(question.handle, party);
+        this.#note(handle, party);
         return ask(question);
       }
-      answer = await this.#askedNow(question, async () => await onQuestion?.(question, signal));
+      work.answer = reply === undefined
+        ? await this.#askedNow(question, () => work.onQuestion(question, signal))
+        : { handle, reply };
+      const outcome = await run(work);
+      if (outcome.kind === "result") return outcome.result as unknown as JsonObject; // plain JSON
+      question = outcome.question;
     }
   }
 
@@ -243,18 +233,18 @@ export class Exchange implements Disposable {
 
   /** Remembers which party was asked. */
   #note(handle: string, party: Party): void {
-    this.#asked.set(handle, party);
-    dropOldest(this.#asked, MOST_ASKED);
+    this.#parties.set(handle, party);
+    dropOldest(this.#parties, MOST_ASKED);
   }
 
   /** Returns whether a party was asked a question, as far as that is remembered. */
   #isOf(handle: string, party: Party): boolean {
-    return this.#asked.get(handle) === party;
+    return this.#parties.get(handle) === party;
   }
 
   /** Returns an answer. If another party was asked, its handle becomes one that nobody knows. */
   #own(answer: Answer | undefined, party: Party): Answer | undefined {
-    const asked = answer && this.#asked.get(answer.handle);
+    const asked = answer && this.#parties.get(answer.handle);
     if (answer === undefined || asked === undefined || asked === party) return answer;
     return { ...answer, handle: crypto.randomUUID() };
   }
@@ -262,36 +252,5 @@ export class Exchange implements Disposable {
 
 /** Returns what must be the same when a request comes again. */
 function sameOf({ context, params: { _meta: _, ...same } }: ClientRequest): string {
-  return sorted([context.mcpReq.method, same]);
-}
-
-/** Tells a client of progress and log messages, as far as it asked for them. */
-function told(first: RequestContext, latest: () => RequestContext | undefined): Meanwhile {
-  const { _meta, envelope } = first.mcpReq;
-  const level: unknown = (envelope as JsonObject | undefined)?.[LOG_LEVEL];
-  const notify = (method: string, params: object) => {
-    // A client that is gone, or has gone to ask its person, misses nothing.
-    latest()?.mcpReq.notify({ method, params: params as never }).catch(() => {});
-  };
-  const send: ProgressListener = (progress) => {
-    // A request that comes again may have another token.
-    const { progressToken } = latest()?.mcpReq._meta ?? {};
-    if (isToken(progressToken)) notify("notifications/progress", { ...progress, progressToken });
-  };
-  // Few calls report anything.
-  let rising: ProgressListener | undefined;
-  return {
-    ...(isToken(_meta?.progressToken) && {
-      onProgress: (progress) => (rising ??= withRisingValues(send))(progress),
-    }),
-    ...(typeof level === "string" && {
-      onMessage: (message) => {
-        if (isAtLeast(message.level, level)) notify("notifications/message", message);
-      },
-    }),
-  };
-}
-
-function isToken(value: unknown): boolean {
-  return typeof value === "string" || typeof value === "number";
+  return sorted([context.method, same]);
 }

@@ -6,6 +6,7 @@
  */
 
 import type { ServerRequest } from "../core/call.ts";
+import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { ending, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, memberOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
@@ -26,46 +27,142 @@ export type AskClient = (
   asked: Pick<ServerRequest, "key" | "method" | "params" | "signal">,
 ) => Promise<JsonObject>;
 
-/** What the work on a request has; it is begun once, whatever is asked meanwhile. */
-export interface Begun<C> {
-  readonly signal: AbortSignal;
-  readonly ask: AskClient;
-  /** Gives the context of the request that waits now, if one does. */
-  readonly latest: () => C | undefined;
-}
-
-/** The work on a request. */
-export type Work<C, T> = (begun: Begun<C>) => Promise<T>;
+/** The work on a request. It is begun once, whatever is asked meanwhile. */
+export type Work<C, T> = (run: Run<C>) => Promise<T>;
 
 /** A request, each time that it comes. */
 export interface Visit<C> {
   readonly context: C;
   /** The party of the client. Another party cannot go on with what waits. */
   readonly party: Party;
-  /** Gives what must be the same when it comes again; few do. */
+  /** Returns what must be the same when it comes again; few do. */
   readonly of: () => string;
-  readonly signal: AbortSignal;
+  /** Cancels the request that waits now. */
+  readonly cancellation: Cancellation;
   /** The state that the client brought along. */
   readonly state: string | undefined;
   readonly responses: Readonly<Record<string, unknown>>;
-}
-
-interface Run<C> {
-  readonly of: () => string;
-  readonly party: Party;
-  /** The request as it came last; nothing while none waits. */
-  context: C | undefined;
-  readonly abort: AbortController;
-  readonly outcome: Promise<unknown>;
-  readonly open: Map<string, Open>;
-  asked: PromiseWithResolvers<"asked">;
-  timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 interface Open {
   readonly asked: JsonObject;
   readonly answer: PromiseWithResolvers<JsonObject>;
   isShown: boolean;
+}
+
+/** Who waits for the result of the work: the request, as it came last. */
+interface Visitor {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The work on a request, however often that comes. Few ask anything. */
+export class Run<C> implements CancelListener {
+  /** Cancels the work. */
+  readonly cancellation: Cancellation = new Cancellation();
+  readonly of: () => string;
+  readonly party: Party;
+  /** Ends what nobody comes back to. */
+  timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #pause: (run: Run<C>) => Pause;
+  /** The request as it came last; undefined while none waits. */
+  #visit: Visit<C> | undefined;
+  #visitor: Visitor | undefined;
+  #open: Map<string, Open> | undefined;
+  #end: { readonly result: unknown } | { readonly error: unknown } | undefined;
+  #isLooking = false;
+
+  /** Begins with the first request. `pause` returns what the client is asked. */
+  constructor({ of, party }: Visit<C>, pause: (run: Run<C>) => Pause) {
+    this.of = of;
+    this.party = party;
+    this.#pause = pause;
+  }
+
+  /** The questions without an answer, by their keys. */
+  get open(): Map<string, Open> {
+    return this.#open ??= new Map();
+  }
+
+  /** Returns the request that waits now, if one does. */
+  readonly latest = (): C | undefined => this.#visit?.context;
+
+  /** Asks the client. */
+  readonly ask: AskClient = async ({ key: named = "", method, params, signal }) => {
+    const { open } = this;
+    const isFree = KEY.test(named) && named !== APPROVAL_KEY && !open.has(named);
+    const key = isFree ? named : `asked-${crypto.randomUUID()}`;
+    const answer = Promise.withResolvers<JsonObject>();
+    using _ = onAbort(signal, () => answer.reject(signal.reason));
+    open.set(key, { asked: { method, params }, answer, isShown: false });
+    this.#look();
+    try {
+      return await answer.promise;
+    } finally {
+      open.delete(key);
+    }
+  };
+
+  /** Waits for the result of the work, or for a pause. */
+  visit(visit: Visit<C>): Promise<unknown> {
+    this.#visit = visit;
+    visit.cancellation.add(this);
+    return new Promise((resolve, reject) => {
+      this.#visitor = { resolve, reject };
+      if (this.#end !== undefined) this.#tell();
+      else if ((this.#open?.size ?? 0) > 0) this.#look();
+    });
+  }
+
+  /** Takes the result of the work. Nobody waits for it while the client is away. */
+  follow(work: Promise<unknown>): void {
+    work.then((result) => {
+      this.#end = { result };
+      this.#tell();
+    }, (error) => {
+      this.#end = { error };
+      this.#tell();
+    });
+  }
+
+  /** Cancels the work with the request that waits for it. */
+  onCancel(reason: unknown): void {
+    this.cancellation.cancel(reason);
+  }
+
+  /** Pauses soon, if something is asked by then: it may be withdrawn, or more may be asked. */
+  #look(): void {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    queueMicrotask(() => {
+      this.#isLooking = false;
+      const isAsking = this.#visitor !== undefined && this.#end === undefined &&
+        [...this.open.values()].some(({ isShown }) => !isShown);
+      if (!isAsking) return;
+      const visitor = this.#leave();
+      try {
+        visitor?.resolve(this.#pause(this));
+      } catch (error) {
+        visitor?.reject(error);
+      }
+    });
+  }
+
+  #tell(): void {
+    const visitor = this.#leave();
+    const end = this.#end;
+    if (visitor === undefined || end === undefined) return;
+    if ("error" in end) visitor.reject(end.error);
+    else visitor.resolve(end.result);
+  }
+
+  /** Ends the wait of the request that came last. */
+  #leave(): Visitor | undefined {
+    const visitor = this.#visitor;
+    this.#visit?.cancellation.remove(this);
+    this.#visit = this.#visitor = undefined;
+    return visitor;
+  }
 }
 
 /** A name that a server may give to its request. */
@@ -89,31 +186,20 @@ export class Runs<C> implements Disposable {
     this.#here = here;
   }
 
-  /** Begins the work on a request, or goes on with it; gives what comes of it, or a pause. */
+  /** Begins the work on a request, or goes on with it; returns its result, or a pause. */
   async visit<T>(visit: Visit<C>, work: Work<C, T>): Promise<T | Pause> {
     const known = this.#take(visit);
-    const run = known ?? begin(visit, work);
-    run.context = visit.context;
-    using _ = onAbort(visit.signal, () => run.abort.abort(visit.signal.reason));
-    try {
-      const over = run.outcome.then((value) => ({ value: value as T }));
-      for (;;) {
-        const came = await Promise.race([over, run.asked.promise]);
-        if (came !== "asked") return came.value;
-        if (run.open.size > 0) return this.#pause(run);
-        // What was asked was taken back.
-        run.asked = Promise.withResolvers();
-      }
-    } finally {
-      run.context = undefined;
-    }
+    const run = known ?? new Run<C>(visit, (run) => this.#pause(run));
+    const result = run.visit(visit);
+    if (known === undefined) run.follow(work(run));
+    return await result as T | Pause;
   }
 
   /** Gives up everything that waits. */
   [Symbol.dispose](): void {
-    for (const { abort, timer } of this.#waiting.values()) {
-      clearTimeout(timer);
-      abort.abort(ending("go on"));
+    for (const run of this.#waiting.values()) {
+      clearTimeout(run.timer);
+      run.cancellation.cancel(ending("go on"));
     }
     this.#waiting.clear();
   }
@@ -129,16 +215,12 @@ export class Runs<C> implements Disposable {
     clearTimeout(run.timer);
     if (run.of() !== of()) {
       const error = otherRequest();
-      run.abort.abort(error);
+      run.cancellation.cancel(error);
       throw error;
     }
-    run.asked = Promise.withResolvers();
     for (const [key, open] of run.open) {
       // What came meanwhile was not shown yet.
-      if (!open.isShown) {
-        run.asked.resolve("asked");
-        continue;
-      }
+      if (!open.isShown) continue;
       const said = memberOf(responses, key);
       // The transport took what is no object out.
       if (said === undefined) open.answer.reject(unanswered());
@@ -152,54 +234,22 @@ export class Runs<C> implements Disposable {
     if (this.#waiting.size >= WAITING_MAX) {
       const message = `Cannot ask: ${WAITING_MAX} requests wait for answers already`;
       const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
-      run.abort.abort(error);
+      run.cancellation.cancel(error);
       throw error;
     }
     const requestState = `${RUN}${this.#here()}${crypto.randomUUID()}`;
     this.#waiting.set(requestState, run);
     run.timer = setTimeout(() => {
       this.#waiting.delete(requestState);
-      run.abort.abort(new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"));
+      run.cancellation.cancel(
+        new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"),
+      );
     }, this.#waitMs());
     Deno.unrefTimer(run.timer);
     for (const open of run.open.values()) open.isShown = true;
     const inputRequests = Object.fromEntries([...run.open].map(([key, { asked }]) => [key, asked]));
     return { resultType: "input_required", inputRequests, requestState };
   }
-}
-
-function begin<C, T>({ of, party, context }: Visit<C>, work: Work<C, T>): Run<C> {
-  const abort = new AbortController();
-  const open = new Map<string, Open>();
-  const ask: AskClient = async ({ key: named = "", method, params, signal }) => {
-    const isFree = KEY.test(named) && named !== APPROVAL_KEY && !open.has(named);
-    const key = isFree ? named : `asked-${crypto.randomUUID()}`;
-    const answer = Promise.withResolvers<JsonObject>();
-    using _ = onAbort(signal, () => answer.reject(signal.reason));
-    open.set(key, { asked: { method, params }, answer, isShown: false });
-    run.asked.resolve("asked");
-    try {
-      return await answer.promise;
-    } finally {
-      open.delete(key);
-    }
-  };
-  const outcome = Promise.resolve().then(() =>
-    work({ signal: abort.signal, ask, latest: () => run.context })
-  );
-  // Nobody waits for it while the client is away.
-  outcome.catch(() => {});
-  const run: Run<C> = {
-    of,
-    party,
-    context,
-    abort,
-    outcome,
-    open,
-    asked: Promise.withResolvers(),
-    timer: undefined,
-  };
-  return run;
 }
 
 /** Makes the error for an answer to nobody. What it was for had begun. */

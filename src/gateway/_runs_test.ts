@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
+import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
-import { type Begun, type Pause, Runs, type Visit } from "./_runs.ts";
+import { type Pause, type Run, Runs, type Visit } from "./_runs.ts";
 
 const PARTY = {};
 
 function visit(more: Partial<Visit<string>> = {}): Visit<string> {
-  const signal = new AbortController().signal;
   return {
     of: () => "it",
     party: PARTY,
     context: "first",
-    signal,
+    cancellation: new Cancellation(),
     state: undefined,
     responses: {},
     ...more,
@@ -18,7 +18,8 @@ function visit(more: Partial<Visit<string>> = {}): Visit<string> {
 }
 
 /** Asks once, and gives what came with the context that it came in. */
-async function work({ ask, latest, signal }: Begun<string>): Promise<unknown> {
+async function work({ ask, latest, cancellation }: Run<string>): Promise<unknown> {
+  const { signal } = cancellation;
   const said = await ask({ method: "elicitation/create", params: { message: "?" }, signal });
   return { said, in: latest() };
 }
@@ -33,7 +34,7 @@ function asPause(value: unknown): Pause & { readonly key: string } {
 Deno.test("Runs goes on with the work when the client comes again with an answer", async () => {
   using runs = new Runs<string>(() => 1_000);
   let begun = 0;
-  const counted = (run: Begun<string>) => (begun++, work(run));
+  const counted = (run: Run<string>) => (begun++, work(run));
   const { requestState, key } = asPause(await runs.visit(visit(), counted));
   const again = visit({
     context: "second",
@@ -72,7 +73,7 @@ Deno.test("Runs tells the work that the client came without an answer", async ()
 
 Deno.test("Runs asks several things at once, and again where one leads to another", async () => {
   using runs = new Runs<string>(() => 1_000);
-  const both = async ({ ask, signal }: Begun<string>) => {
+  const both = async ({ ask, cancellation: { signal } }: Run<string>) => {
     const one = (message: string) =>
       ask({ method: "elicitation/create", params: { message }, signal });
     return [...await Promise.all([one("a"), one("b")]), await one("c")];
@@ -96,9 +97,10 @@ Deno.test("Runs asks several things at once, and again where one leads to anothe
 Deno.test("Runs gives up what nobody comes back to, and everything at the end", async () => {
   const ended: unknown[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
-  const noting = async (run: Begun<string>) => {
-    run.signal.addEventListener("abort", () => {
-      ended.push(run.signal.reason.code);
+  const noting = async (run: Run<string>) => {
+    const { signal } = run.cancellation;
+    signal.addEventListener("abort", () => {
+      ended.push(signal.reason.code);
       resolve();
     });
     return await work(run);
@@ -119,23 +121,23 @@ Deno.test("Runs gives up what nobody comes back to, and everything at the end", 
 
 Deno.test("Runs ends the work when the request that waits for it is cancelled", async () => {
   using runs = new Runs<string>(() => 1_000);
-  const abort = new AbortController();
-  const hanging = ({ signal }: Begun<string>) =>
+  const cancellation = new Cancellation();
+  const hanging = ({ cancellation: { signal } }: Run<string>) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const begun = Promise.withResolvers<void>();
-  const waiting = runs.visit(visit({ signal: abort.signal }), (run) => {
+  const waiting = runs.visit(visit({ cancellation }), (run) => {
     begun.resolve();
     return hanging(run);
   });
   await begun.promise;
-  abort.abort(new Error("cancelled"));
+  cancellation.cancel(new Error("cancelled"));
   await assert.rejects(waiting, /cancelled/);
 });
 
 Deno.test("Runs shows what was asked while the client was away, before it counts as answered", async () => {
   using runs = new Runs<string>(() => 1_000);
   const later = Promise.withResolvers<void>();
-  const both = async ({ ask, signal }: Begun<string>) => {
+  const both = async ({ ask, cancellation: { signal } }: Run<string>) => {
     const one = (message: string) =>
       ask({ method: "elicitation/create", params: { message }, signal });
     const first = one("a");

@@ -6,8 +6,10 @@
  */
 
 import { Server, type ServerContext } from "@modelcontextprotocol/server";
-import { ANY } from "./asking.ts";
-import type { Connection } from "./connection.ts";
+import { Cancellation } from "../core/cancellation.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import { ANY } from "./any_schema.ts";
+import type { Connection, RequestContext } from "./connection.ts";
 import type { Hello } from "./hello.ts";
 
 /** What the SDK takes for the tasks of an older revision, unless it is told how to read it. */
@@ -31,9 +33,32 @@ export function sdkServer(
   server.onclose = () => connection.close();
   server.removeRequestHandler("logging/setLevel");
   // What is registered by its method loses the fields that the SDK does not know.
-  const serve = (params: unknown, context: ServerContext) => connection.serve(params, context);
+  const serve = async (params: unknown, context: ServerContext) => {
+    using cancellation = Cancellation.of(context.mcpReq.signal);
+    return await connection.serve(params, contextOf(context, cancellation));
+  };
   server.fallbackRequestHandler = ({ params }, context) => serve(params, context);
   if (!connection.isModern) return server;
   for (const method of REUSED) server.setRequestHandler(method, { params: ANY }, serve);
   return server;
+}
+
+/** Returns a request as the gateway reads it. */
+function contextOf({ mcpReq, http }: ServerContext, cancellation: Cancellation): RequestContext {
+  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
+  return {
+    ...{ id, idText: JSON.stringify(id), method, cancellation },
+    meta: _meta as JsonObject | undefined,
+    envelope: envelope as JsonObject | undefined,
+    inputResponses: inputResponses && objectOf(inputResponses),
+    requestState: requestState<unknown>(),
+    headers: http?.req?.headers,
+    ask: async (method, params, { signal, ms }) => {
+      const options = { signal, timeout: ms };
+      return await mcpReq.send({ method, params }, ANY, options) as JsonObject;
+    },
+    notify: async ({ method, params }) => {
+      await mcpReq.notify({ method, params: params as never });
+    },
+  };
 }

@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { CallTool, Outcome, Question } from "../core/call.ts";
+import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -30,7 +31,7 @@ export interface ServerRequestsOptions {
   readonly callTool: CallTool;
   readonly exchange: Exchange;
   readonly offers: Offers;
-  readonly settings: () => Pick<FaceSettings, "clientMeta">;
+  readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
   /** Why nothing can be asked at all, if so. */
   readonly problem: () => PmlError | undefined;
   /** Leaves a question for the terminal, and gives the error that says so. */
@@ -38,7 +39,11 @@ export interface ServerRequestsOptions {
 }
 
 /** For what no request waits for. */
-const NOBODY: Working = { signal: new AbortController().signal, answer: undefined };
+const NOBODY: Working = {
+  cancellation: new Cancellation(),
+  client: NO_CLIENT,
+  answer: undefined,
+};
 
 /** Asks servers what clients want of them, each request as a call through every gate. */
 export class ServerRequests {
@@ -56,7 +61,7 @@ export class ServerRequests {
 
   /** Asks what a client asks of a resource or a prompt. */
   async askAbout(request: ClientRequest): Promise<JsonObject> {
-    const { context: { mcpReq: { method } }, params } = request;
+    const { context: { method }, params } = request;
     return await this.ask(request, await wantedBy(this.#options.offers, { method, params }));
   }
 
@@ -72,16 +77,16 @@ export class ServerRequests {
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
-    const { answer, ...meanwhile } = working;
+    const { answer, cancellation, client } = working;
     return await this.#options.callTool({
       id: toolId(server, door),
       method,
       isOffered,
       arguments: rest,
       via: method,
-      actor: "local",
+      actor: this.#options.settings().actor,
       callId: crypto.randomUUID(),
-      ...meanwhile,
+      ...{ cancellation, client },
       ...metaOf(_meta, this.#options.settings().clientMeta),
       ...defined({ answer }),
     });

@@ -145,7 +145,7 @@ export class Tasks {
         requiredCapabilities: { extensions: { [TASKS]: {} } },
       });
     }
-    const { context: { mcpReq: { method, inputResponses } }, params } = request;
+    const { context: { method, inputResponses }, params } = request;
     if (method === "tasks/list") return await this.#list(request);
     const own = text(params, "taskId");
     const begun = this.#all.get(own);
@@ -208,13 +208,13 @@ export class Tasks {
   ): Promise<JsonObject> {
     const { server, tool } = splitToolId(begun.tool);
     const wanted = { door: tool, server, method, params: { ...params, taskId: begun.there } };
-    const { client, context: { mcpReq: { signal, id } } } = request;
+    const { client, context: { cancellation, idText } } = request;
     const { requests } = this.#options;
     // A client without a session cannot be asked meanwhile.
     const result = client.isModern
       ? await requests.askAlone(wanted, {
-        signal,
-        request: JSON.stringify(id),
+        cancellation,
+        client: { request: idText },
         answer: undefined,
       })
       : await requests.ask(request, wanted);
@@ -260,7 +260,7 @@ export class Tasks {
     const { method, params } = objectOf(one);
     if (method !== "elicitation/create" && method !== "sampling/createMessage") return;
     const { server } = splitToolId(tool);
-    const { signal } = request.context.mcpReq;
+    const { signal } = request.context.cancellation;
     const put = relay({
       ...this.#options,
       capabilities: request.capabilities,

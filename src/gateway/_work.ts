@@ -14,10 +14,10 @@ export class Work {
   #isEnding = false;
 
   /** Works on a request. When the work is to end, the client is told that this was not begun. */
-  async on<T>({ mcpReq }: RequestContext, work: () => Promise<T>): Promise<T> {
+  async on<T>(context: RequestContext, work: () => Promise<T>): Promise<T> {
     if (this.#isEnding) {
       // guard: window-not-begun
-      await mcpReq.notify({ method: NOT_BEGUN, params: { requestId: mcpReq.id } });
+      await context.notify({ method: NOT_BEGUN, params: { requestId: context.id } });
       return await new Promise(() => {}); // whoever takes over answers it
     }
     this.#count++;

@@ -6,13 +6,14 @@
 
 import type {
   Answer,
+  CallClient,
   CallTool,
-  Meanwhile,
   Page,
   Question,
   Reply,
   ServerRequest,
 } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import {
   defined,
@@ -39,15 +40,6 @@ const BLANK_LINES = /(?:\n\p{Zs}*){3,}/gu;
 const FORM_MAX = 64_000;
 /** What answers in place of a client that has no model. */
 const MODEL = "name a model in `sampling` of config.yaml";
-/** Takes anything as it is. */
-export const ANY = {
-  "~standard": {
-    version: 1 as const,
-    vendor: "pml",
-    validate: (value: unknown) => ({ value }),
-  },
-};
-
 /** Puts a question to the person; the handle travels as the state that the answer must carry. */
 export function ask(question: Question): Pause {
   const approval = { method: "elicitation/create", params: formOf(question) };
@@ -59,9 +51,8 @@ export function ask(question: Question): Pause {
 }
 
 /** Asks a client of the older protocol, whose request waits meanwhile. */
-export function askNow({ mcpReq }: RequestContext, ms: () => number): AskClient {
-  return ({ method, params, signal }) =>
-    mcpReq.send({ method, params }, ANY, { signal, timeout: ms() }) as Promise<JsonObject>;
+export function askNow(context: RequestContext, ms: () => number): AskClient {
+  return ({ method, params, signal }) => context.ask(method, params, { signal, ms: ms() });
 }
 
 /** Asks the person while a request waits; gives nothing where the client fails to ask. */
@@ -81,27 +72,27 @@ export async function askMeanwhile(
 }
 
 /** Reads the answer that a request carries; undefined for a first request. */
-export function answerOf({ mcpReq }: RequestContext): Answer | undefined {
-  const handle = mcpReq.requestState<unknown>();
+export function answerOf(
+  { requestState: handle, inputResponses }: RequestContext,
+): Answer | undefined {
   if (typeof handle !== "string") return undefined;
-  const said: unknown = mcpReq.inputResponses?.[APPROVAL_KEY];
+  const said: unknown = inputResponses?.[APPROVAL_KEY];
   return { handle, reply: isObject(said) ? replyOf(objectOf(said)) : "cancelled" };
 }
 
-/** What a request of the newest revision says of its client. */
-interface Said {
-  readonly mcpReq: { readonly envelope?: object | undefined };
-}
-
 /** Gives what the client that sent a request can do. */
-export function capabilitiesOf({ mcpReq }: Said, declared: unknown): JsonObject {
-  const envelope = mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
+export function capabilitiesOf(
+  { envelope }: Pick<RequestContext, "envelope">,
+  declared: unknown,
+): JsonObject {
   return objectOf(envelope?.[CAPABILITIES] ?? declared);
 }
 
 /** Returns the name that the client which sent a request says it has. */
-export function clientNameOf({ mcpReq }: Said, peer: Peer): string {
-  const envelope = mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
+export function clientNameOf(
+  { envelope }: Pick<RequestContext, "envelope">,
+  peer: Peer,
+): string {
   return textOf(objectOf(envelope?.[CLIENT] ?? peer.getClientVersion()).name);
 }
 
@@ -143,7 +134,7 @@ export interface RelayOptions {
   readonly askClient: AskClient;
   readonly capabilities: JsonObject;
   /** Asks PML's own questions about it. */
-  readonly onQuestion?: Meanwhile["onQuestion"];
+  readonly onQuestion?: CallClient["onQuestion"];
   /** Leaves a question that nobody can be asked, and gives the error that says so. */
   readonly leave: (question: Question) => Promise<PmlError>;
 }
@@ -158,7 +149,9 @@ export function relay(options: RelayOptions): (asked: ServerRequest) => Promise<
     refuseUnable(asked, capabilities);
     refuseAddress(asked);
     const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
-    const call = { id, method, arguments: params, signal, onAsk, onQuestion };
+    using cancellation = Cancellation.of(signal);
+    const client = { onAsk, onQuestion };
+    const call = { id, method, arguments: params, cancellation, client };
     const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
     const { answeredResult } = await import("../workflow/run.ts");
     // What the client said, as it is.

@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { McpServerFactory, Server, ServerContext } from "@modelcontextprotocol/server";
+import type { McpServerFactory, Server } from "@modelcontextprotocol/server";
+import type { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import type { Cancel } from "../core/quick_tool.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
 import type { Hello } from "./hello.ts";
 
@@ -17,45 +17,40 @@ export type Peer = Pick<
   "notification" | "getClientCapabilities" | "getClientVersion" | "getNegotiatedProtocolVersion"
 >;
 
-/** What came with a request. The context that the SDK makes is one. */
+/** A request of a client, without its params. */
 export interface RequestContext {
-  readonly mcpReq: Pick<
-    ServerContext["mcpReq"],
-    | "id"
-    | "method"
-    | "_meta"
-    | "envelope"
-    | "inputResponses"
-    | "requestState"
-    | "signal"
-    | "send"
-    | "notify"
-  >;
-  readonly http?: ServerContext["http"];
+  readonly id: string | number;
+  /** The id as JSON. */
+  readonly idText: string;
+  readonly method: string;
+  /** The `_meta` of its params. */
+  readonly meta: JsonObject | undefined;
+  /** The reserved keys of its `_meta`, in the newest revision. */
+  readonly envelope: JsonObject | undefined;
+  /** The answers that the client brings to what it was asked before. */
+  readonly inputResponses: JsonObject | undefined;
+  /** The state that the client brings back. */
+  readonly requestState: unknown;
+  /** Cancels the request. */
+  readonly cancellation: Cancellation;
+  /** The headers that came with it over HTTP, which repeat arguments. */
+  readonly headers: Pick<Headers, "get"> | undefined;
+  /** Sends a request to the client while this one waits, and returns its result. */
+  ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject>;
+  /** Sends a notification to the client. */
+  notify(notification: { readonly method: string; readonly params: object }): Promise<void>;
 }
 
-/** A request that may be served at once: what came with it, and where its answer goes. */
-export interface QuickContext {
-  /** The id of the request, as JSON. */
-  readonly id: string;
-  readonly envelope: JsonObject | undefined;
-  /** The headers that came with it over HTTP, which repeat arguments. */
-  readonly headers?: Pick<Headers, "get"> | undefined;
-  /** Makes the context of the request, which it needs if it is not served at once. */
-  readonly context: () => RequestContext;
-  readonly answered: (result: JsonObject) => void;
-  /** Receives the JSON-RPC error that the client is told. */
-  readonly failed: (error: unknown) => void;
+/** The options of a request to the client. */
+export interface AskOptions {
+  readonly signal: AbortSignal;
+  /** How long the client may take, in milliseconds. */
+  readonly ms: number;
 }
 
 /** The connection of one client, until it is closed. */
 export interface Connection {
   readonly isModern: boolean;
-  /**
-   * Begins to serve a call of a tool that can run at once, and returns a function that cancels it.
-   * Returns undefined, and has done nothing, if it is to be served in the usual way.
-   */
-  begin(params: JsonObject, from: QuickContext): Cancel | undefined;
   /** Returns the result of a request. Throws the JSON-RPC error that the client is told. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
   close(): void;
@@ -84,13 +79,6 @@ export interface FaceOptions {
       readonly params: JsonObject;
     },
   ) => Promise<JsonObject>;
-  readonly begin: (
-    request: {
-      readonly client: Client;
-      readonly params: JsonObject;
-      readonly from: QuickContext;
-    },
-  ) => Cancel | undefined;
   /** Is called with a client that has gone. */
   readonly onLeft: (client: Client) => void;
   readonly onError: (error: Error) => void;
@@ -98,13 +86,12 @@ export interface FaceOptions {
 
 /** Makes what serves the connections of a party. */
 export function faceOf(options: FaceOptions): Face {
-  const { clients, serve, begin, onLeft } = options;
+  const { clients, serve, onLeft } = options;
   const connect = (peer: Peer, isModern: boolean, party = options.party): Connection => {
     const client = clients.add(peer, isModern, party);
     return {
       isModern,
       serve: (params, context) => serve({ client, context, params: objectOf(params) }),
-      begin: (params, from) => begin({ client, params, from }),
       close: () => {
         clients.remove(client);
         onLeft(client);

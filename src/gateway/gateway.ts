@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, CallTool, ContentBlock, Meanwhile, Outcome } from "../core/call.ts";
+import type { Call, CallClient, CallTool, ContentBlock, Outcome } from "../core/call.ts";
 import { listedMetaTools } from "../core/exposure.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
@@ -20,17 +20,16 @@ import { Offers } from "./_offers.ts";
 import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
 import { Pages } from "./_pages.ts";
-import type { QuickParts } from "./_quick.ts";
 import { countedAs, invalid, optionalText, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
-import { type Face, faceOf, type FaceOptions } from "./connection.ts";
+import { type Face, faceOf } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings, listsServers } from "./exposure.ts";
 import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
-import type { MetaCalls } from "./meta_calls.ts";
+import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
 import { failed, METHOD_NOT_FOUND, refusal, RpcError } from "./results.ts";
@@ -64,14 +63,13 @@ export class Gateway implements Face, Disposable {
   /** The party of all requests without a session. */
   readonly #here: Party = {};
   #meta: Promise<typeof import("./meta_calls.ts")> | undefined;
-  /** Begins calls that can be served at once; loaded by the first call. */
-  #begin: FaceOptions["begin"] | undefined;
+  #metaCalls: MetaCalls | undefined;
 
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
     const { servers, settings, onError } = options;
-    const callTool: CallTool = async (call) =>
-      this.#linked(call, await options.callTool({ ...call, actor: settings().actor }));
+    const callTool: CallTool = (call) =>
+      options.callTool(call).then((outcome) => this.#linked(call, outcome));
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
@@ -113,7 +111,6 @@ export class Gateway implements Face, Disposable {
         const answered = () => this.#serve(request);
         return party?.on(request.context, answered) ?? answered();
       },
-      begin: (request) => party === undefined ? this.#begin?.(request) : undefined,
       onLeft: (client) => this.#following.leave(client),
       onError,
     });
@@ -159,7 +156,7 @@ export class Gateway implements Face, Disposable {
     settings: Partial<ExposureSettings> = {},
     { query, toolset }: {
       readonly query?: string | undefined;
-      readonly toolset?: Meanwhile["toolset"];
+      readonly toolset?: CallClient["toolset"];
     } = {},
   ): Promise<readonly JsonObject[]> {
     const options = within(this.#options, toolset);
@@ -182,9 +179,16 @@ export class Gateway implements Face, Disposable {
     const name = clientNameOf(context, client.peer);
     const toolset = () => this.#options.settings().toolsetFor?.(name);
     client.capabilities = capabilities;
+    const asked: ClientRequest = { client, context, params, capabilities, toolset };
     try {
-      const answer = await this.#answer({ ...request, capabilities, toolset });
-      const what = countedAs(context.mcpReq.method, { params, ...this.#options.settings() });
+      let answer: JsonObject;
+      if (context.method !== "tools/call") answer = await this.#answer(asked);
+      else {
+        const result = await this.#call(asked).catch(failed);
+        answer = toolResultFor({ client, name }, result);
+      }
+      const { exposure } = this.#options.settings();
+      const what = countedAs(context.method, { params, exposure });
       if (what !== undefined) this.#options.metrics.answered(what, answer);
       return answer;
     } catch (error) {
@@ -193,7 +197,7 @@ export class Gateway implements Face, Disposable {
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
-    const { client, context: { mcpReq: { method } }, params } = request;
+    const { client, context: { method }, params } = request;
     switch (method) {
       case "tools/list":
         return await this.#tools(request);
@@ -203,8 +207,6 @@ export class Gateway implements Face, Disposable {
         return await this.#listed("resourceTemplates", request);
       case "prompts/list":
         return await this.#listed("prompts", request);
-      case "tools/call":
-        return await this.#call(request);
       case "resources/read":
         if (isOwn(params.uri)) return await readOwn(params.uri, this.#options);
         if (isKept(params.uri)) return await readKept(params.uri, this.#options);
@@ -252,27 +254,43 @@ export class Gateway implements Face, Disposable {
     return this.#pages.of({ name: list, items, about: about(client, isComplete) }, params);
   }
 
-  async #call(request: ClientRequest): Promise<JsonObject> {
-    const { params, client, context } = request;
-    const { arguments: args = {} } = params;
-    const by = { client, name: clientNameOf(context, client.peer) };
-    try {
+  #call(request: ClientRequest): Promise<JsonObject> {
+    return this.#exchange.serve(request, (working) => {
+      const { params } = request;
+      const { arguments: args = {} } = params;
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
-      const members = membersOf(params, this.#options.settings().clientMeta);
-      const asked = { arguments: args as JsonObject, ...members };
-      const result = await this.#exchange.serve(request, async (working) => {
-        const call = { ...asked, ...working };
-        const meta = await this.metaCalls(request.toolset);
-        if (isMetaTool(name)) return await meta.call(name, call);
-        const headers = client.isModern ? context.http?.req?.headers : undefined;
-        const own = { ...call, ...this.tasks.wantedBy(request), headers, via: "tools/call" };
-        return await meta.callTool(await this.#idOf(name), own);
-      });
-      return toolResultFor(by, result);
-    } catch (error) {
-      return toolResultFor(by, failed(error));
-    }
+      const { meta, members } = membersOf(params, this.#options.settings().clientMeta);
+      return this.#callNamed(
+        name,
+        { arguments: args as JsonObject, working, meta, members },
+        request,
+      );
+    });
+  }
+
+  /** Calls a tool by its name in a list: without waiting, if nothing has to be loaded for that. */
+  #callNamed(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
+    const meta = this.#loadedMetaCalls(request.toolset);
+    if (meta === undefined) return this.#callLater(name, call, request);
+    if (isMetaTool(name)) return meta.call(name, call);
+    const id = knownId(name, this.#options);
+    return id === undefined
+      ? this.#callLater(name, call, request)
+      : meta.callTool(id, this.#ownCall(call, request));
+  }
+
+  async #callLater(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
+    const meta = await this.metaCalls(request.toolset);
+    if (isMetaTool(name)) return await meta.call(name, call);
+    return await meta.callTool(await this.#idOf(name), this.#ownCall(call, request));
+  }
+
+  #ownCall(call: MetaCall, request: ClientRequest): MetaCall & { readonly via: string } {
+    const { arguments: args, working, meta, members } = call;
+    const headers = request.client.isModern ? request.context.headers : undefined;
+    const { task } = this.tasks.wantedBy(request);
+    return { arguments: args, working, meta, members, task, headers, via: "tools/call" };
   }
 
   /** Remembers what a result links, which may then be read. */
@@ -288,26 +306,16 @@ export class Gateway implements Face, Disposable {
     return outcome;
   }
 
-  /** Gives what answers the meta-tools; what only calls need is loaded by the first of them. */
-  async metaCalls(toolset?: Meanwhile["toolset"]): Promise<MetaCalls> {
+  /** Returns what answers the meta-tools. Its module is loaded by the first call. */
+  async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
     const { MetaCalls } = await (this.#meta ??= import("./meta_calls.ts"));
-    this.#begin ??= await this.#quick();
-    return new MetaCalls(within(this.#options, toolset));
+    this.#metaCalls ??= new MetaCalls(this.#options);
+    return this.#loadedMetaCalls(toolset) ?? new MetaCalls(within(this.#options, toolset));
   }
 
-  async #quick(): Promise<FaceOptions["begin"]> {
-    const { begun } = await import("./_quick.ts");
-    const { servers } = this.#options;
-    const parts: QuickParts = {
-      ...this.#options,
-      exchange: this.#exchange,
-      idOf: (name) => knownId(name, this.#options),
-      namedId: (name) => servers.idOf(name),
-      linked: (call, outcome) => this.#linked(call, outcome),
-      forClient: toolResultFor,
-      serve: (request) => this.#serve(request),
-    };
-    return (request) => begun(parts, request);
+  /** Returns the loaded meta-tools, for clients for which all tools exist. */
+  #loadedMetaCalls(toolset: CallClient["toolset"]): MetaCalls | undefined {
+    return toolset?.() === undefined ? this.#metaCalls : undefined;
   }
 
   async #idOf(name: string): Promise<ToolId> {
@@ -345,7 +353,7 @@ function knownId(name: string, { catalog, settings, servers }: GatewayOptions): 
 }
 
 /** Returns the options for a client with a tool set: its judge denies all other tools. */
-function within(options: GatewayOptions, toolset: Meanwhile["toolset"]): GatewayOptions {
+function within(options: GatewayOptions, toolset: CallClient["toolset"]): GatewayOptions {
   const set = toolset?.();
   if (set === undefined) return options;
   const { judge } = options;

@@ -4,8 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, Meanwhile, Outcome, ToolResult } from "../core/call.ts";
-import { textResult, waysBack } from "../core/call.ts";
+import { type Call, type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import {
@@ -32,6 +31,7 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
+import type { Working } from "./_exchange.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -40,18 +40,18 @@ import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";
 
 /** What a request carries beside the name of its tool. */
-export interface MetaCall extends Meanwhile {
+export interface MetaCall {
   readonly arguments: JsonObject;
-  readonly signal: AbortSignal;
-  readonly answer: Answer | undefined;
+  /** Its client, its cancellation and the answer that came with it. */
+  readonly working: Working;
   /** The keys of its `_meta` that pass without being shown. */
-  readonly meta?: JsonObject;
+  readonly meta?: JsonObject | undefined;
   /** Its other members, which the user sees. Plans and code pass none of both on. */
-  readonly members?: JsonObject;
+  readonly members?: JsonObject | undefined;
   /** What the client wants of tasks. */
   readonly task?: Call["task"];
   /** The headers of its HTTP request, which repeat arguments. */
-  readonly headers?: Headers | undefined;
+  readonly headers?: Pick<Headers, "get"> | undefined;
 }
 
 const DESCRIPTION_MAX = 160;
@@ -75,27 +75,29 @@ export class MetaCalls {
   }
 
   /** Answers one meta-tool; what is wrong with its arguments is told to the model. */
-  async call(name: MetaTool, request: MetaCall): Promise<Outcome> {
-    const problem = this.#options.problem();
-    if (problem !== undefined) throw problem;
-    if (name === "execute_workflow") this.#assertFewTasks(request.arguments);
-    const definition = strictTool(name, this.#options.settings().batchMax);
+  call(name: MetaTool, request: MetaCall): Promise<Outcome> {
+    const { problem, schemas, settings } = this.#options;
+    const broken = problem();
+    if (broken !== undefined) return Promise.reject(broken);
+    const definition = strictTool(name, settings().batchMax);
     const args = withParsedArguments(name, request.arguments);
-    await this.#options.schemas.ownArguments(definition, args, name);
-    return await this.#run(name, { ...request, arguments: args });
+    const checked = { ...request, arguments: args };
+    if (name === "execute_workflow") this.#assertFewTasks(args);
+    const checking = schemas.ownArguments(definition, args, name);
+    if (checking instanceof Promise) return checking.then(() => this.#run(name, checked));
+    return name === "call" ? this.#callForModel(checked) : this.#run(name, checked);
   }
 
   async #run(name: MetaTool, request: MetaCall): Promise<Outcome> {
     const { workflow } = this.#options;
-    if (name === "call") return await forModel(() => this.#call(request));
+    if (name === "call") return await this.#callForModel(request);
     if (name === "batch") return await this.#batch(request);
     if (name === "execute_code") {
       return await (await workflow()).code(this.#workflowRequest(request));
     }
     if (name === "execute_workflow") {
-      return await forModel(async () =>
-        await (await workflow()).plan(this.#workflowRequest(request))
-      );
+      const planned = workflow().then((loaded) => loaded.plan(this.#workflowRequest(request)));
+      return await planned.catch(asErrorOutcome);
     }
     const { arguments: args } = request;
     const result = await (name === "search" ? this.#search(args) : this.#schema(args));
@@ -103,21 +105,33 @@ export class MetaCalls {
   }
 
   /** Runs one tool through the one door. */
-  async callTool(
-    id: ToolId,
-    { headers, ...request }: MetaCall & { readonly via: string },
-  ): Promise<Outcome> {
-    const args = request.arguments;
-    const agrees = headers &&
-      ((tool: ToolDefinition) => assertSameHeaders(tool, { args, headers }));
-    return await this.#called({ ...asCall(id, request), ...defined({ agrees }) });
+  callTool(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
+    return this.#called(this.#callOf(id, request));
+  }
+
+  #callOf(id: ToolId, request: MetaCall & Pick<Call, "via" | "method">): Call {
+    const { working, headers, arguments: args, meta, members, task, via, method } = request;
+    return {
+      ...{ id, arguments: args, meta, members, task, via, method },
+      actor: this.#options.settings().actor,
+      callId: crypto.randomUUID(),
+      cancellation: working.cancellation,
+      client: working.client,
+      answer: working.answer,
+      agrees: headers && ((tool: ToolDefinition) => assertSameHeaders(tool, { args, headers })),
+    };
   }
 
   /** Runs a call. A large result may stay outside of the answer. */
-  async #called(call: Call): Promise<Outcome> {
+  #called(call: Call): Promise<Outcome> {
+    const { callTool, settings } = this.#options;
+    return settings().inlineBytes > 0 ? this.#keepLarge(call) : callTool(call);
+  }
+
+  async #keepLarge(call: Call): Promise<Outcome> {
     const outcome = await this.#options.callTool(call);
     const { inlineBytes, actor } = this.#options.settings();
-    if (!inlineBytes || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(call.id);
@@ -135,10 +149,11 @@ export class MetaCalls {
     if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
-  #workflowRequest({ arguments: args, signal, ...meanwhile }: MetaCall): WorkflowRequest {
+  #workflowRequest({ arguments: args, working }: MetaCall): WorkflowRequest {
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
     const { actor } = this.#options.settings();
-    return { ...waysBack(meanwhile), arguments: args, signal, actor };
+    const { client, cancellation: { signal } } = working;
+    return { arguments: args, client, signal, actor };
   }
 
   async #search(args: JsonObject): Promise<ToolResult> {
@@ -281,19 +296,30 @@ export class MetaCalls {
     };
   }
 
-  async #call(request: MetaCall): Promise<Outcome> {
+  /** Calls a tool. The model gets all errors: it wrote the name and the arguments. */
+  #callForModel(request: MetaCall): Promise<Outcome> {
+    try {
+      return this.#call(request).catch(asErrorOutcome);
+    } catch (error) {
+      return Promise.resolve(asErrorOutcome(error));
+    }
+  }
+
+  #call(request: MetaCall): Promise<Outcome> {
     const { tool, arguments: args } = request.arguments as { tool: string; arguments?: JsonObject };
     const id = this.#idOf(tool);
     const inner = { ...request, arguments: args ?? {}, via: "call" };
-    if (splitToolId(id).tool === WHOLE_SERVER) return await this.#toolsOf(id, inner);
-    return await this.callTool(id, inner);
+    if (splitToolId(id).tool === WHOLE_SERVER) return this.#toolsOf(id, inner);
+    return this.callTool(id, inner);
   }
 
   /** Lists the tools of a server, which is a use of it like any other. */
   async #toolsOf(id: ToolId, request: MetaCall & { readonly via: string }): Promise<Outcome> {
     const { callTool, catalog, judge, servers } = this.#options;
     const { server } = splitToolId(id);
-    const outcome = await callTool({ ...asCall(id, request), arguments: {}, method: "tools/list" });
+    const outcome = await callTool(
+      this.#callOf(id, { ...request, arguments: {}, method: "tools/list" }),
+    );
     if (outcome.kind === "ask") return outcome;
     await servers.prepare("tools", { only: server });
     const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
@@ -316,11 +342,11 @@ export class MetaCalls {
     return { kind: "result", result: batchResult(items) };
   }
 
-  #batchCall(one: BatchRequest, { answer: _, ...request }: MetaCall): Call | PmlError {
+  #batchCall(one: BatchRequest, request: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
-    const args = { arguments: one.arguments ?? {}, via: "batch", answer: undefined };
-    return asCall(id, { ...request, ...args });
+    const working = { ...workingOf(request), answer: undefined };
+    return this.#callOf(id, { ...request, arguments: one.arguments ?? {}, via: "batch", working });
   }
 
   /** Returns whether a tool has another definition by now, which is not approved. */
@@ -383,13 +409,9 @@ function parsedArguments({ arguments: text }: JsonObject): JsonObject {
   }
 }
 
-/** Has the model told what is wrong: it wrote the name, the arguments or the plan, and mends them. */
-async function forModel(work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work();
-  } catch (error) {
-    return { kind: "result", result: errorResult(error) };
-  }
+/** Returns an error as a result: the model wrote the plan or the call, and corrects it. */
+function asErrorOutcome(error: unknown): Outcome {
+  return { kind: "result", result: errorResult(error) };
 }
 
 /** Returns the texts to search for. */
@@ -431,9 +453,9 @@ interface BatchRequest {
   readonly arguments?: JsonObject;
 }
 
-function asCall(id: ToolId, request: MetaCall & { readonly via: string }): Call {
-  const { answer, ...rest } = request;
-  return { ...rest, id, actor: "local", callId: crypto.randomUUID(), ...defined({ answer }) };
+/** Returns the members of a work, which may be a class. */
+function workingOf({ working: { cancellation, client, answer } }: MetaCall): Working {
+  return { cancellation, client, answer };
 }
 
 function batchResult(items: readonly BatchItem[]): ToolResult {

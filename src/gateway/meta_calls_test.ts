@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Call } from "../core/call.ts";
+import { type Call, NO_CLIENT } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import type { MetaTool } from "../core/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -34,8 +35,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   const shown = async () => {
     const outcome = await calls.call("schema", {
       arguments: { tools: ["far:go"] },
-      signal: AbortSignal.timeout(10_000),
-      answer: undefined,
+      working: newWorking(),
     });
     assert.ok(outcome.kind === "result");
     const [part] = outcome.result.content;
@@ -46,6 +46,11 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   servers.replace([serverDouble("far", { origin: "registry", kind: "http", list })]);
   assert.equal(await shown(), "runs");
 });
+
+function newWorking() {
+  const cancellation = Cancellation.of(AbortSignal.timeout(10_000));
+  return { cancellation, client: NO_CLIENT, answer: undefined };
+}
 
 type Sources = readonly (Partial<Server> & { readonly name: string })[];
 
@@ -88,8 +93,7 @@ async function answered(
   };
   const outcome = await new MetaCalls(options as GatewayOptions).call(name, {
     arguments: args,
-    signal: AbortSignal.timeout(10_000),
-    answer: undefined,
+    working: newWorking(),
   });
   assert.ok(outcome.kind === "result");
   return String(outcome.result.content[0]?.text ?? "");

@@ -5,10 +5,9 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallTool, Meanwhile, Question, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallTool, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { Back, Cancel } from "../core/quick_tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "../core/toolset.ts";
 import type { Catalog } from "../search/catalog.ts";
@@ -42,23 +41,9 @@ export interface FaceSettings extends ExposureSettings {
   readonly toolsetFor?: ((client: string) => Toolset | undefined) | undefined;
 }
 
-/** A call that is to run at once. */
-export interface BegunCall extends
-  Pick<
-    Call,
-    "id" | "arguments" | "via" | "actor" | "request" | "toolset" | "run" | "isNested" | "agrees"
-  > {
-  /** Receives the end of the call; `ways` may be asked for before that. */
-  readonly back: Pick<Back, "answered" | "failed"> & { ways(): Meanwhile };
-  /** Runs the call through the gates. Nothing of it was done. */
-  readonly again: () => void;
-}
-
 /** What the face needs of the house; functions are asked at each request. */
 export interface GatewayOptions {
   readonly callTool: CallTool;
-  /** Begins a call that can run at once; undefined, with nothing done, if it has to pass the gates. */
-  readonly begin: (call: BegunCall) => Cancel | undefined;
   readonly servers: Servers;
   readonly catalog: Catalog;
   readonly schemas: Schemas;

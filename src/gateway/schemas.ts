@@ -5,18 +5,18 @@
  * @module
  */
 
-import type { Call, ToolResult } from "../core/call.ts";
+import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { OwnSchemas } from "../core/own_schemas.ts";
-import type { PassGate, PassOutcome, Server } from "../core/server.ts";
+import type { Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { signatureOf } from "../search/signature.ts";
 
 /** The call whose arguments are checked. */
-export type CheckedCall = Pick<Call, "id" | "arguments" | "signal">;
+export type ArgumentCall = Pick<Call, "id" | "arguments" | "cancellation">;
 
 /** The tool of a call. */
 export interface CheckedTool {
@@ -32,7 +32,7 @@ export class Schemas {
    * Checks the arguments of a call. Throws or rejects with BAD_ARGUMENTS. Returns undefined at once
    * for a server that checks its own arguments.
    */
-  arguments(call: CheckedCall, { definition, server }: CheckedTool): Maybe<void> {
+  arguments(call: ArgumentCall, { definition, server }: CheckedTool): Maybe<undefined> {
     if (server.checksArguments) return undefined;
     // JSON would make null of it.
     if (hasInfinity(call.arguments)) throw badArguments(call.id, definition, TOO_LARGE);
@@ -40,7 +40,7 @@ export class Schemas {
   }
 
   /** Checks arguments against a schema of PML itself. Throws or rejects with BAD_ARGUMENTS. */
-  ownArguments(definition: ToolDefinition, args: JsonObject, name: string): Maybe<void> {
+  ownArguments(definition: ToolDefinition, args: JsonObject, name: string): Maybe<undefined> {
     return refused(name, definition, this.#own.wrong(definition.inputSchema, args));
   }
 
@@ -48,7 +48,7 @@ export class Schemas {
    * Returns an outcome as its client can use it. Rejects with OUTPUT_INVALID for what a module
    * returns that is not a result of MCP.
    */
-  fitting<O extends PassOutcome>(outcome: O, id: ToolId, { server }: CheckedTool): Maybe<O> {
+  fitting(outcome: Outcome, id: ToolId, { server }: CheckedTool): Maybe<Outcome> {
     if (server.checksArguments) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
@@ -59,22 +59,6 @@ export class Schemas {
       return outcome;
     });
   }
-}
-
-/** Refuses a call whose arguments do not match the tool's schema, and a result that does not. */
-export function schemaGate(schemas: Schemas): PassGate {
-  return (next) => async (call) => {
-    // Requests other than tools/call have no schema.
-    if (call.method !== undefined) return await next(call);
-    const { pass: { server } } = call;
-    const definition = await call.pass.definition();
-    // guard: marked-arguments
-    call.agrees?.(definition);
-    const tool = { definition, server };
-    // guard: schema-arguments
-    await schemas.arguments(call, tool);
-    return await schemas.fitting(await next(call), call.id, tool);
-  };
 }
 
 const TOO_LARGE = "there is a number too large for JSON";
@@ -94,9 +78,10 @@ function refused(
   name: string,
   definition: ToolDefinition,
   wrong: Maybe<string | undefined>,
-): Maybe<void> {
+): Maybe<undefined> {
   if (wrong instanceof Promise) return wrong.then((why) => refused(name, definition, why));
   if (wrong !== undefined) throw badArguments(name, definition, wrong);
+  return undefined;
 }
 
 /** Returns whether a result is only text, so that the SDK need not be loaded to look at it. */

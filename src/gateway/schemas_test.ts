@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { isCallToolResult } from "@modelcontextprotocol/server";
 import fc from "fast-check";
 import { assertQuick } from "../../tests/kit/wait.ts";
-import { passCall, serverDouble } from "../core/_server_double_test.ts";
+import { newCall, newPipeline } from "../calls/_context_test.ts";
+import { argumentsAreAcceptable } from "../calls/checks/arguments.ts";
+import { serverDouble } from "../core/_server_double_test.ts";
 import { type Call, type Outcome, textResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { OwnSchemas } from "../core/own_schemas.ts";
 import { toolId } from "../core/tool_id.ts";
-import { isPlain, schemaGate, Schemas } from "./schemas.ts";
+import { isPlain, Schemas } from "./schemas.ts";
 
 const schema: JsonObject = {
   type: "object",
@@ -22,39 +24,37 @@ const schema: JsonObject = {
 };
 
 function call(args: JsonObject): Call {
-  return {
-    id: toolId("s", "t"),
-    arguments: args,
-    via: "test",
-    actor: "local",
-    signal: new AbortController().signal,
-    callId: "1",
-  };
+  return newCall({ id: toolId("s", "t"), arguments: args, via: "test" });
 }
 
 const own = new OwnSchemas();
 
-/** A gate before a tool, of a module if nothing else is given. */
-function gate(outcome: Outcome, { checksArguments = false } = {}) {
+/** A pipeline with a check of arguments before a tool, of a module if nothing else is given. */
+function checked(outcome: Outcome, { checksArguments = false } = {}) {
   const ran: string[] = [];
   const output = { type: "object", required: ["n"] };
   const definition = { name: "t", inputSchema: schema, outputSchema: output };
-  const gated = schemaGate(new Schemas())((passed) => {
-    ran.push(passed.id);
-    return Promise.resolve(outcome);
+  const schemas = new Schemas();
+  const { callTool } = newPipeline({
+    server: serverDouble("s", {
+      checksArguments,
+      wrongArguments: (call, { inputSchema }) => own.wrong(inputSchema, call.arguments),
+    }),
+    definition: () => Promise.resolve(definition),
+    checks: [argumentsAreAcceptable(schemas)],
+    run: ({ id }) => {
+      ran.push(id);
+      return Promise.resolve(outcome);
+    },
+    fit: ({ id, server }, definition, outcome) =>
+      schemas.fitting(outcome, id, { definition, server }),
   });
-  const server = serverDouble("s", {
-    checksArguments,
-    wrongArguments: (call, { inputSchema }) => own.wrong(inputSchema, call.arguments),
-  });
-  const callTool = (given: Call) =>
-    gated(passCall(given, { server, definition: () => Promise.resolve(definition) }));
   return { callTool, ran };
 }
 
 const fine: Outcome = { kind: "result", result: textResult("") };
 
-Deno.test("schemaGate() refuses bad arguments with the place and the reason, and runs nothing", async () => {
+Deno.test("Schemas refuse bad arguments with the place and the reason, and nothing runs", async () => {
   const table: readonly (readonly [JsonObject, RegExp])[] = [
     [{}, /: Missing argument: path$/],
     [{ path: 1 }, /: path: the value is of type number, not string$/],
@@ -63,7 +63,7 @@ Deno.test("schemaGate() refuses bad arguments with the place and the reason, and
     [{ path: "x", edits: [{}] }, /: edits\.0: Missing argument: oldText$/],
   ];
   for (const [args, message] of table) {
-    const { callTool, ran } = gate(fine);
+    const { callTool, ran } = checked(fine);
     await assert.rejects(callTool(call(args)), (error) => {
       assert.ok(error instanceof PmlError && error.code === "BAD_ARGUMENTS");
       assert.match(error.message, message);
@@ -74,10 +74,10 @@ Deno.test("schemaGate() refuses bad arguments with the place and the reason, and
   }
 });
 
-Deno.test("schemaGate() changes nothing for a server that checks its own arguments", async () => {
+Deno.test("Schemas change nothing for a server that checks its own arguments", async () => {
   const result = { content: [{ type: "hologram" }], structuredContent: { m: "1" } };
   const outcome: Outcome = { kind: "result", result };
-  const { callTool, ran } = gate(outcome, { checksArguments: true });
+  const { callTool, ran } = checked(outcome, { checksArguments: true });
   assert.equal(await callTool(call({ path: 1, more: null })), outcome);
   assert.deepEqual(ran, ["s:t"]);
 });
@@ -88,18 +88,18 @@ Deno.test("Schemas.arguments() returns undefined at once where nothing has to be
   assert.equal(new Schemas().arguments(call({}), tool), undefined);
 });
 
-Deno.test("schemaGate() refuses what is no result of MCP, whatever the tool promised", async () => {
+Deno.test("Schemas refuse what is no result of MCP, whatever the tool promised", async () => {
   const bad: Outcome = { kind: "result", result: { content: [{ type: "hologram" }] } };
   await assert.rejects(
-    gate(bad).callTool(call({ path: "x" })),
+    checked(bad).callTool(call({ path: "x" })),
     (error) => error instanceof PmlError && error.code === "OUTPUT_INVALID",
   );
 });
 
-Deno.test("schemaGate() refuses many bad blocks as soon as one", async () => {
+Deno.test("Schemas refuse many bad blocks as soon as one", async () => {
   const content = Array.from({ length: 50_000 }, () => ({ type: "hologram" }));
   const bad: Outcome = { kind: "result", result: { content } };
-  const { callTool } = gate(bad);
+  const { callTool } = checked(bad);
   await assert.rejects(callTool(call({ path: "x" })));
   await assertQuick(
     100,

@@ -7,6 +7,7 @@
 import type { Keys } from "../config/keys.ts";
 import type { Call } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
+import type { Maybe } from "../core/maybe.ts";
 import type { FaceSettings } from "./options.ts";
 import type { Exposure } from "../core/exposure.ts";
 import { defined, type JsonObject, sorted } from "../core/json.ts";
@@ -234,8 +235,9 @@ export class Servers implements Disposable {
     const id = this.#options.catalog.byWireName(name) ?? parseToolId(name);
     if (id === undefined) return undefined;
     const { server, tool } = splitToolId(id);
-    const all = [...this.#sourceOf(id)?.settings?.of ?? []];
-    const own = all.find(([, { rename }]) => rename === tool)?.[0];
+    const settings = this.#sourceOf(id)?.settings;
+    if (settings === undefined) return id;
+    const own = [...settings.of].find(([, { rename }]) => rename === tool)?.[0];
     return own === undefined ? id : toolId(server, own);
   }
 
@@ -294,9 +296,24 @@ export class Servers implements Disposable {
   /**
    * Returns a tool's definition as its server has it now. Throws UNKNOWN_TOOL, or why that failed.
    */
-  async definition(id: ToolId): Promise<ToolDefinition> {
-    await this.#renew(splitToolId(id).server);
+  definition(id: ToolId): Maybe<ToolDefinition> {
+    const { server } = splitToolId(id);
+    const loaded = this.#isLoaded(server) ? this.#options.catalog.get(id) : undefined;
+    return loaded?.own ?? this.#loadDefinition(id, server);
+  }
+
+  async #loadDefinition(id: ToolId, server: string): Promise<ToolDefinition> {
+    await this.#renew(server);
     return (await this.#known(id)).own;
+  }
+
+  /** Returns whether the tools of a server are known, and it reported no change of them. */
+  #isLoaded(server: string): boolean {
+    const entry = this.#entries.get(server);
+    if (entry === undefined || entry.isOutdated || entry.renewing !== undefined) return false;
+    const { source } = entry;
+    return (source.tells || source.origin === "builtin") && this.#lists.isKnown(entry, "tools") &&
+      source.blocked() === undefined;
   }
 
   async #known(id: ToolId): Promise<KnownTool> {

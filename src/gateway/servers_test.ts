@@ -69,7 +69,7 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
   ];
   for (const [server, tool, code] of codes) {
     await assert.rejects(
-      servers.definition(toolId(server, tool)),
+      async () => await servers.definition(toolId(server, tool)),
       (error) => error instanceof PmlError && error.code === code,
     );
   }
@@ -189,7 +189,9 @@ Deno.test("Servers asks one that tells of changes again only when it told of one
   for (const _ of [1, 2, 3]) await servers.definition(toolId("tells", "t"));
   assert.equal(asked, 1);
   why = "not trusted";
-  await assert.rejects(servers.definition(toolId("tells", "t")), { code: "APPROVAL_REQUIRED" });
+  await assert.rejects(async () => await servers.definition(toolId("tells", "t")), {
+    code: "APPROVAL_REQUIRED",
+  });
 });
 
 Deno.test("replace() keeps what is known of a server that is the same, and forgets another", async () => {
@@ -227,7 +229,7 @@ Deno.test("Servers tells of a list that is another one than clients may have bee
   servers.replace([source("first"), source("ill", { list }), source("late", { list })]);
   await servers.definition(toolId("first", "t"));
   await servers.prepare();
-  await assert.rejects(servers.definition(toolId("ill", "t")));
+  await assert.rejects(async () => await servers.definition(toolId("ill", "t")));
   assert.equal(told, 0, "nothing of what is there now was missing before");
   tools = TOOLS;
   await servers.definition(toolId("ill", "t"));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Server } from "@modelcontextprotocol/server";
-import { type Call, textResult } from "../core/call.ts";
+import { type Call, NO_CLIENT, textResult } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { type Client, Clients } from "./_clients.ts";
@@ -24,7 +25,8 @@ function callBy(client: Client, tasks: Tasks): Call {
     arguments: {},
     via: "tools/call",
     actor: "local",
-    signal: new AbortController().signal,
+    cancellation: new Cancellation(),
+    client: NO_CLIENT,
     callId: crypto.randomUUID(),
     // Nothing else of a request says whose it is.
     ...tasks.wantedBy(request as unknown as ClientRequest),
@@ -101,9 +103,8 @@ Deno.test("A list of many tasks has pages, and asks of each task once", async ()
   const ids = Array.from({ length: 1_500 }, (_, at) => `task-${at}`);
   ids.forEach(begin);
   const list = (params: JsonObject) => {
-    const context = {
-      mcpReq: { method: "tasks/list", signal: new AbortController().signal, id: 1 },
-    };
+    const cancellation = new Cancellation();
+    const context = { method: "tasks/list", cancellation, id: 1, idText: "1" };
     return tasks.serve({ client, context, params } as unknown as ClientRequest);
   };
   const { tasks: first, nextCursor = "" } = await list({});

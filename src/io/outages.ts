@@ -41,6 +41,11 @@ export class Outages {
     this.#restMs = restMs;
   }
 
+  /** Whether there is no outage. */
+  get isEmpty(): boolean {
+    return this.#all.size === 0;
+  }
+
   /** Returns the error of an outage; undefined if there is none. */
   of(key: string): PmlError | undefined {
     return this.#all.get(key)?.error;

@@ -57,17 +57,21 @@ export class DeclaredCapabilities implements Disposable {
     return isBusy || entry.restarts === 0 && isOlder(entry) ? declared : this.#current();
   }
 
-  /** Begins a use of a server. An unused server that has other capabilities is closed first. */
-  use(name: string): Disposable {
+  /**
+   * Begins a use of a server, which `end()` ends. An unused server that has other capabilities is
+   * closed first.
+   */
+  begin(name: string): void {
     const entry = this.#of(name);
     if (entry.users === 0 && this.#isStale(entry)) this.#restart(name, entry);
     entry.users++;
-    return {
-      [Symbol.dispose]: () => {
-        entry.users--;
-        this.#report(name, entry);
-      },
-    };
+  }
+
+  /** Ends a use of a server. */
+  end(name: string): void {
+    const entry = this.#of(name);
+    entry.users--;
+    this.#report(name, entry);
   }
 
   /** Sets the connection of a server that has started. */
@@ -115,15 +119,17 @@ export class DeclaredCapabilities implements Disposable {
   }
 
   #of(name: string): Entry {
-    const known = this.#entries.get(name) ?? {
+    const known = this.#entries.get(name);
+    if (known !== undefined) return known;
+    const entry: Entry = {
       declared: this.#current(),
       users: 0,
       connection: undefined,
       restarts: RESTARTS_MAX,
       timer: undefined,
     };
-    this.#entries.set(name, known);
-    return known;
+    this.#entries.set(name, entry);
+    return entry;
   }
 }
 

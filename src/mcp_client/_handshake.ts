@@ -4,13 +4,14 @@
  * @module
  */
 
+import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { isUnsent } from "../io/outages.ts";
 import { after, soon } from "../io/waiting.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
-import { ErrorResponse, type Peer, type RequestOptions } from "./_peer.ts";
+import { ErrorResponse, type Peer, type RequestOptions, withoutClient } from "./_peer.ts";
 import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
 import type { Wire } from "./wire.ts";
 
@@ -49,7 +50,8 @@ export interface Agreement {
 export async function shakeHands(options: Handshake): Promise<Agreement> {
   const { wire: { newestFirst }, signal } = options;
   // Aborting a handshake ends the connection, so no ping is needed after it.
-  const aside = { signal, lasts: true };
+  using cancellation = Cancellation.of(signal);
+  const aside = { ...withoutClient(cancellation), lasts: true };
   const start = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
     if (newestFirst) return await discoverFirst(options, aside);
@@ -65,16 +67,18 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
 /** Tries the newest revision for a limited time, then `initialize`. */
 async function discoverFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
   const silent = new AbortController();
-  const signal = AbortSignal.any([aside.signal, silent.signal]);
   let first: unknown;
   {
+    using cancellation = Cancellation.of(
+      AbortSignal.any([aside.cancellation.signal, silent.signal]),
+    );
     using _ = after(DISCOVER_MS, () => silent.abort(new Error("no answer to server/discover")));
-    const agreed = await discover(options, { ...aside, signal }).catch((error) => {
+    const agreed = await discover(options, { ...aside, cancellation }).catch((error) => {
       first = error;
     });
     if (agreed !== undefined) return agreed;
   }
-  aside.signal.throwIfAborted();
+  aside.cancellation.throwIfCancelled();
   const isSilent = silent.signal.aborted;
   if (knowsNewest(first)) return await discover(options, aside);
   if (!isSilent && !mayTakeInitialize(first)) throw first;
@@ -118,7 +122,7 @@ async function initialize(
 async function settled(peer: Peer): Promise<void> {
   const since = performance.now();
   // A server that does not answer the ping may answer calls, so this is not cancelled.
-  const aside = { signal: new AbortController().signal, lasts: true };
+  const aside = { ...withoutClient(), lasts: true };
   for (let count = -1; count !== peer.requestsOfServer;) {
     const leftMs = SETTLE_MS - (performance.now() - since);
     if (leftMs <= 0) return;

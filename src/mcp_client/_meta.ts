@@ -18,7 +18,8 @@ const META = "io.modelcontextprotocol/";
 /** Adds the client capabilities and the wanted log level to the params of a request. */
 export function withMeta(
   params: JsonObject,
-  { onAsk, onMessage, takesTasks, method = "", capabilities }: RequestOptions & {
+  { client: { onAsk, onMessage }, takesTasks }: Pick<RequestOptions, "client" | "takesTasks">,
+  { method = "", capabilities }: {
     readonly method?: string | undefined;
     readonly capabilities: JsonObject;
   },

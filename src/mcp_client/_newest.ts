@@ -7,7 +7,13 @@
 
 import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { withMeta } from "./_meta.ts";
-import { ErrorResponse, type Peer, type PeerRequest, type RequestOptions } from "./_peer.ts";
+import {
+  ErrorResponse,
+  type Peer,
+  type PeerRequest,
+  type RequestOptions,
+  withoutClient,
+} from "./_peer.ts";
 import { NO_SUCH_METHOD } from "./_revisions.ts";
 
 /** The options of `NewestRequests`. */
@@ -53,13 +59,14 @@ export class NewestRequests {
   /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
   probe(): { readonly method: string; readonly params: JsonObject } {
     const method = "server/discover";
-    return { method, params: this.#withMeta({}, { signal: this.#options.over }, method) };
+    return { method, params: this.#withMeta({}, withoutClient(), method) };
   }
 
   /** Subscribes to notifications. Resolves when the server ends it; rejects on abort. */
   async listen(wanted: JsonObject, options: RequestOptions): Promise<void> {
     const params = this.#withMeta({ notifications: wanted }, options);
-    await this.#peer.request("subscriptions/listen", params, { ...options, lasts: true });
+    const { cancellation, client } = options;
+    await this.#peer.request("subscriptions/listen", params, { cancellation, client, lasts: true });
   }
 
   /** Answers all requests of an `input_required` result. Returns the params for the next try. */
@@ -72,7 +79,7 @@ export class NewestRequests {
     }
     // If one fails, the others are cancelled.
     const failed = new AbortController();
-    const signal = AbortSignal.any([during.signal, over, failed.signal]);
+    const signal = AbortSignal.any([during.cancellation.signal, over, failed.signal]);
     const answers = requests.map(async ([key, one]) => {
       const { method, params } = objectOf(one);
       const request = { key, method: textOf(method), params: objectOf(params), signal, during };
@@ -93,7 +100,7 @@ export class NewestRequests {
   }
 
   #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
-    const capabilities = this.#options.capabilities(options.able);
-    return withMeta(params, { ...options, method, capabilities });
+    const capabilities = this.#options.capabilities(options.client.able);
+    return withMeta(params, options, { method, capabilities });
   }
 }

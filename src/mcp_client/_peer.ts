@@ -6,7 +6,8 @@
  */
 
 import { randomInt } from "node:crypto";
-import type { Meanwhile } from "../core/call.ts";
+import { type CallClient, NO_CLIENT } from "../core/call.ts";
+import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import {
   isObject,
   type Json,
@@ -19,15 +20,24 @@ import {
 import { messageOf, PmlError } from "../core/errors.ts";
 import { dropOldest } from "../core/memo.ts";
 import { ownProgress, progressOf } from "../core/progress.ts";
-import { onAbort } from "../io/waiting.ts";
 import { Responsiveness, type ResponsivenessOptions, TIMES } from "./_responsiveness.ts";
 import type { RequestId } from "./wire.ts";
 
 /** The options of a request. */
-export interface RequestOptions extends Meanwhile {
-  readonly signal: AbortSignal;
+export interface RequestOptions {
+  /** Cancels the request. */
+  readonly cancellation: Cancellation;
+  /** The client that waits for it. */
+  readonly client: CallClient;
   /** Whether the server may return a task. */
-  readonly takesTasks?: boolean;
+  readonly takesTasks?: boolean | undefined;
+  /** Whether it may last as long as the connection. Such a request does not count as pending. */
+  readonly lasts?: boolean | undefined;
+}
+
+/** Returns the options of a request of PML itself, for which no client waits. */
+export function withoutClient(cancellation: Cancellation = new Cancellation()): RequestOptions {
+  return { cancellation, client: NO_CLIENT };
 }
 
 /** The options of `Peer`. */
@@ -66,19 +76,6 @@ export interface PeerRequest {
   readonly during: RequestOptions | undefined;
 }
 
-/** What waits for the answer to a request. One of the two functions is called once. */
-export interface Pending {
-  /** Receives the unchanged result. */
-  answered(result: Json): void;
-  /** Receives `ErrorResponse`, or the reason why no answer comes. */
-  failed(error: unknown): void;
-  options(): RequestOptions;
-  /** Whether it takes progress of the server. */
-  readonly hears: boolean;
-  /** Whether it may last as long as the connection. Such a request does not count as pending. */
-  readonly lasts?: boolean;
-}
-
 /** The code of an error that names pages to open. Nothing ran. */
 export const URL_ELICITATION_REQUIRED = -32042;
 /** The JSON-RPC code for an internal error. */
@@ -94,7 +91,7 @@ const OPEN_MAX = 64;
 
 /** A request without an answer. */
 interface Held {
-  of: Pending | undefined;
+  of: PendingRequest | undefined;
   /** When it began, or when its last progress came, by `performance.now()`. */
   at: number;
 }
@@ -152,36 +149,28 @@ export class Peer {
     return this.#responsiveness.hung;
   }
 
-  /** Sends a request and returns the unchanged result. Throws `ErrorResponse` if it fails. */
-  async request(
-    method: string,
-    params: JsonObject,
-    options: RequestOptions & { readonly lasts?: boolean },
-  ): Promise<Json> {
-    const { signal, onProgress, lasts = false } = options;
-    signal.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<Json>();
-    const id = this.begin(method, params, {
-      answered: resolve,
-      failed: reject,
-      options: () => options,
-      hears: onProgress !== undefined,
-      lasts,
-    });
-    using _ = onAbort(signal, () => this.cancel(id, signal.reason));
-    return await promise;
+  /** Sends a request and returns the unchanged result. Rejects with `ErrorResponse` if it fails. */
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
+    try {
+      options.cancellation.throwIfCancelled();
+      if (this.#dead) throw this.#dead;
+      const pending = new PendingRequest(this, this.#nextId(), options);
+      this.#send(pending, method, params);
+      options.cancellation.add(pending);
+      return pending.result;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
-  /** Sends a request and returns its id. Throws if the connection has ended. */
-  begin(method: string, params: JsonObject, pending: Pending): RequestId {
-    if (this.#dead) throw this.#dead;
-    const id = this.#nextId();
+  #send(pending: PendingRequest, method: string, params: JsonObject): void {
+    const { id, lasts } = pending;
     this.#pending.set(id, { of: pending, at: performance.now() });
-    if (pending.lasts) this.#lasting++;
+    if (lasts) this.#lasting++;
     else this.#responsiveness.began();
-    const all = pending.hears
-      ? { ...params, _meta: { ...objectOf(params._meta), progressToken: id } }
-      : params;
+    const all = pending.client.onProgress === undefined
+      ? params
+      : { ...params, _meta: { ...objectOf(params._meta), progressToken: id } };
     try {
       this.#options.send({ id, method, params: all });
     } catch (error) {
@@ -189,7 +178,6 @@ export class Peer {
       throw error; // for example params that are nested too deep
     }
     if (this.#responsiveness.isUnresponsive) this.#report(pending, true);
-    return id;
   }
 
   /**
@@ -219,8 +207,8 @@ export class Peer {
    * listener.
    */
   latest(listener: "onAsk" | "onMessage", requestId?: RequestId): RequestOptions | undefined {
-    if (requestId !== undefined) return this.#pending.get(requestId)?.of?.options();
-    return [...this.#pending.values()].findLast(({ of }) => of?.options()[listener])?.of?.options();
+    if (requestId !== undefined) return this.#pending.get(requestId)?.of?.options;
+    return [...this.#pending.values()].findLast(({ of }) => of?.client[listener])?.of?.options;
   }
 
   /**
@@ -307,7 +295,7 @@ export class Peer {
     return this.#last;
   }
 
-  #taken(id: RequestId): Pending | undefined {
+  #taken(id: RequestId): PendingRequest | undefined {
     const held = this.#pending.get(id);
     if (held === undefined) return undefined;
     const { of: pending } = held;
@@ -324,10 +312,10 @@ export class Peer {
   }
 
   /** Reports to the client of a request whether the server answers. */
-  #report(pending: Pending | undefined, isUnresponsive: boolean): void {
+  #report(pending: PendingRequest | undefined, isUnresponsive: boolean): void {
     const message = `${this.#options.name} has not answered for ${TIMES.quietMs / 1_000} s`;
     const own = isUnresponsive ? "unresponsive" : "responsive";
-    pending?.options().onProgress?.(ownProgress(own, message));
+    pending?.client.onProgress?.(ownProgress(own, message));
   }
 
   /** Returns the oldest request that waits for its answer. */
@@ -346,7 +334,7 @@ export class Peer {
         const pending = id === undefined ? undefined : this.#pending.get(id);
         if (progress === undefined || pending === undefined) return;
         pending.at = performance.now();
-        pending.of?.options().onProgress?.(progress);
+        pending.of?.client.onProgress?.(progress);
         return;
       }
       case "notifications/cancelled":
@@ -377,6 +365,52 @@ export class Peer {
     } finally {
       if (this.#open.get(key) === abort) this.#open.delete(key);
     }
+  }
+}
+
+/** A request that waits for its answer. */
+class PendingRequest implements CancelListener {
+  readonly id: RequestId;
+  readonly options: RequestOptions;
+  /** The unchanged result of the server. */
+  readonly result: Promise<Json>;
+  readonly #peer: Peer;
+  #resolve!: (result: Json) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(peer: Peer, id: RequestId, options: RequestOptions) {
+    this.#peer = peer;
+    this.id = id;
+    this.options = options;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  get client(): CallClient {
+    return this.options.client;
+  }
+
+  /** Whether it may last as long as the connection. */
+  get lasts(): boolean {
+    return this.options.lasts === true;
+  }
+
+  /** Receives the unchanged result. */
+  answered(result: Json): void {
+    this.options.cancellation.remove(this);
+    this.#resolve(result);
+  }
+
+  /** Receives `ErrorResponse`, or the reason why no answer comes. */
+  failed(error: unknown): void {
+    this.options.cancellation.remove(this);
+    this.#reject(error);
+  }
+
+  onCancel(reason: unknown): void {
+    this.#peer.cancel(this.id, reason);
   }
 }
 

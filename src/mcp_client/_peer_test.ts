@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { NO_CLIENT } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import type { JsonObject } from "../core/json.ts";
-import { Peer, type Pending } from "./_peer.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+import { Peer, type RequestOptions } from "./_peer.ts";
 
 function peerOf(send: (message: JsonObject) => void, last?: number): Peer {
   const options = {
@@ -14,38 +16,57 @@ function peerOf(send: (message: JsonObject) => void, last?: number): Peer {
   return new Peer(options, last);
 }
 
-function pendingOf(more: Partial<Pending>): Pending {
-  const { signal } = new AbortController();
-  return { answered() {}, failed() {}, options: () => ({ signal }), hears: false, ...more };
+function optionsOf(more: Partial<RequestOptions> = {}): RequestOptions {
+  return { cancellation: new Cancellation(), client: NO_CLIENT, ...more };
 }
 
-Deno.test("Peer forgets a request that could not be sent", () => {
+/** The ends of a request: what it is told. */
+interface Ends {
+  answered?(result: Json): void;
+  failed?(error: unknown): void;
+}
+
+/** Begins a request. */
+function begin(peer: Peer, options = optionsOf(), { answered, failed }: Ends = {}): void {
+  peer.request("a", {}, options).then(answered, failed ?? (() => {}));
+}
+
+Deno.test("Peer forgets a request that could not be sent", async () => {
   const peer = peerOf(() => {
     throw new Error("too deep");
   });
-  assert.throws(() => peer.begin("a", {}, pendingOf({})), /too deep/);
+  await assert.rejects(peer.request("a", {}, optionsOf()), /too deep/);
   assert.equal(peer.pending, 0);
 });
 
-Deno.test("Peer tells who waited for a cancelled request that the server may still work on it", () => {
+Deno.test("Peer sends no request that was cancelled before", async () => {
+  const peer = peerOf(() => assert.fail("it was sent"));
+  const cancellation = new Cancellation();
+  cancellation.cancel(new Error("no more"));
+  await assert.rejects(peer.request("a", {}, optionsOf({ cancellation })), /no more/);
+  assert.equal(peer.pending, 0);
+});
+
+Deno.test("Peer tells who waited for a cancelled request that the server may still work on it", async () => {
   const sent: unknown[] = [];
-  const peer = peerOf(({ method }) => sent.push(method));
+  const peer = peerOf(({ method }) => sent.push(method), 6);
   const seen: unknown[] = [];
-  const id = peer.begin("a", {}, pendingOf({ failed: (why) => seen.push(why, peer.pending) }));
-  peer.cancel(id, "no more");
-  peer.cancel(id, "again");
+  const cancellation = new Cancellation();
+  begin(peer, optionsOf({ cancellation }), { failed: (why) => seen.push(why, peer.pending) });
+  cancellation.cancel("no more");
+  peer.cancel(7, "again");
+  await Promise.resolve();
   assert.deepEqual(seen, ["no more", 1]);
   assert.deepEqual(sent, ["a", "notifications/cancelled", "ping"]);
-  peer.receive({ jsonrpc: "2.0", id, result: {} });
+  peer.receive({ jsonrpc: "2.0", id: 7, result: {} });
   assert.equal(peer.pending, 0);
 });
 
 Deno.test("Peer asks by the latest request that can be asked by", () => {
   const peer = peerOf(() => {});
-  const { signal } = new AbortController();
   const onAsk = () => Promise.resolve({});
-  const [first, second] = [{ signal, onAsk }, { signal }];
-  for (const one of [first, second]) peer.begin("a", {}, pendingOf({ options: () => one }));
+  const [first, second] = [optionsOf({ client: { onAsk } }), optionsOf()];
+  for (const one of [first, second]) begin(peer, one);
   assert.equal(peer.latest("onAsk"), first);
   assert.equal(peer.latest("onMessage"), undefined);
 });
@@ -53,19 +74,21 @@ Deno.test("Peer asks by the latest request that can be asked by", () => {
 Deno.test("request ids and progress tokens are integers from 1 to 2^31 - 1 that wrap", () => {
   const sent: JsonObject[] = [];
   const peer = peerOf((message) => void sent.push(message), 2 ** 31 - 2);
-  const begin = () => peer.begin("a", {}, pendingOf({ hears: true }));
-  assert.deepEqual([begin(), begin()], [2 ** 31 - 1, 1]);
+  const hears = () => optionsOf({ client: { onProgress() {} } });
+  begin(peer, hears());
+  begin(peer, hears());
+  assert.deepEqual(sent.map(({ id }) => id), [2 ** 31 - 1, 1]);
   assert.deepEqual(sent.at(-1), { id: 1, method: "a", params: { _meta: { progressToken: 1 } } });
-  const random = peerOf(() => {}).begin("a", {}, pendingOf({}));
+  begin(peerOf((message) => void sent.push(message)));
+  const random = Number(sent.at(-1)?.id);
   assert.ok(Number.isInteger(random) && random >= 1 && random < 2 ** 31, `${random}`);
 });
 
-Deno.test("an answer whose id a server returned as text is taken", () => {
+Deno.test("an answer whose id a server returned as text is taken", async () => {
   const peer = peerOf(() => {}, 4);
-  const results: unknown[] = [];
-  const id = peer.begin("a", {}, pendingOf({ answered: (result) => results.push(result) }));
-  assert.equal(peer.receive({ jsonrpc: "2.0", id: String(id), result: { is: "taken" } }), true);
-  assert.deepEqual(results, [{ is: "taken" }]);
+  const answer = peer.request("a", {}, optionsOf());
+  assert.equal(peer.receive({ jsonrpc: "2.0", id: "5", result: { is: "taken" } }), true);
+  assert.deepEqual(await answer, { is: "taken" });
   assert.equal(peer.receive({ jsonrpc: "2.0", id: "x5", result: {} }), false);
 });
 
@@ -84,7 +107,7 @@ function silentPeer() {
       peer.end(new Error("hung"));
     },
     times: { quietMs: 40, pongMs: 10 },
-  });
+  }, 6);
   return { peer, sent, hung };
 }
 
@@ -94,18 +117,14 @@ async function until(holds: () => boolean): Promise<void> {
 
 Deno.test("requests report once that their server does not answer, also those that begin later", async () => {
   const { peer } = silentPeer();
-  const { signal } = new AbortController();
   const reports: unknown[] = [];
   const listening = (of: string) =>
-    pendingOf({
-      options: () => ({
-        signal,
-        onProgress: ({ own, message }) => void reports.push([of, own, message]),
-      }),
+    optionsOf({
+      client: { onProgress: ({ own, message }) => void reports.push([of, own, message]) },
     });
-  peer.begin("tools/call", {}, listening("first"));
+  begin(peer, listening("first"));
   await until(() => reports.length > 0);
-  peer.begin("tools/call", {}, listening("second"));
+  begin(peer, listening("second"));
   const said = "s has not answered for 10 s";
   assert.deepEqual(reports, [["first", "unresponsive", said], ["second", "unresponsive", said]]);
   peer.receive({ jsonrpc: "2.0", method: "notifications/message", params: {} });
@@ -118,12 +137,13 @@ Deno.test("requests report once that their server does not answer, also those th
 Deno.test("a server that sent nothing until the deadline of a request is hung, with all its requests", async () => {
   const { peer, sent, hung } = silentPeer();
   const failed: unknown[] = [];
-  const waiting = () => pendingOf({ failed: (why) => failed.push((why as Error).message) });
-  const id = peer.begin("tools/call", {}, waiting());
-  peer.begin("tools/call", {}, waiting());
+  const waiting: Ends = { failed: (why) => failed.push((why as Error).message) };
+  begin(peer, optionsOf(), waiting);
+  begin(peer, optionsOf(), waiting);
   await until(() => sent.includes("ping"));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  peer.cancel(id, new PmlError("TIMED_OUT", "late"));
+  peer.cancel(7, new PmlError("TIMED_OUT", "late"));
+  await Promise.resolve();
   assert.deepEqual(failed, ["late", "hung"]);
   assert.ok((hung[0] ?? 0) >= 40);
 });
@@ -131,16 +151,17 @@ Deno.test("a server that sent nothing until the deadline of a request is hung, w
 Deno.test("a deadline ends no server that sent something meanwhile, and no other end does", async () => {
   const { peer, sent, hung } = silentPeer();
   const late = new PmlError("TIMED_OUT", "late");
-  const begin = () => peer.begin("tools/call", {}, pendingOf({}));
-  const [first, second] = [begin(), begin()];
+  begin(peer);
+  begin(peer);
   peer.receive({ jsonrpc: "2.0", method: "notifications/message", params: {} });
   await until(() => sent.includes("ping"));
   await new Promise((resolve) => setTimeout(resolve, 20));
-  peer.cancel(first, late);
-  const third = begin();
-  peer.cancel(third, new PmlError("CANCELLED", "no more"));
+  peer.cancel(7, late);
+  const cancellation = new Cancellation();
+  begin(peer, optionsOf({ cancellation }));
+  cancellation.cancel(new PmlError("CANCELLED", "no more"));
   assert.deepEqual(hung, []);
   assert.equal(peer.hung, true, "the next use starts another");
-  peer.cancel(second, late);
+  peer.cancel(8, late);
   peer.end(new Error("over"));
 });

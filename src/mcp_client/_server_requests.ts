@@ -38,7 +38,7 @@ export async function answerRequest(
       throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
   }
   // A request whose own client cannot be asked has no other that can.
-  const onAsk = during === undefined ? onAskOutside : during.onAsk;
+  const onAsk = during === undefined ? onAskOutside : during.client.onAsk;
   if (onAsk === undefined) {
     const how = method === "sampling/createMessage"
       ? "; `sampling` in config.yaml names a model to ask"
@@ -51,6 +51,6 @@ export async function answerRequest(
     key,
     method,
     params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
-    signal: during === undefined ? signal : AbortSignal.any([signal, during.signal]),
+    signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
   });
 }

@@ -9,7 +9,7 @@ import type { Call } from "../core/call.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
 import { MISSING_CAPABILITY } from "./_answers.ts";
-import { ErrorResponse, INTERNAL_ERROR, type RequestOptions } from "./_peer.ts";
+import { ErrorResponse, INTERNAL_ERROR, type RequestOptions, withoutClient } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */
@@ -23,21 +23,30 @@ const [LIFE_MS, LIFE_MAX_MS] = [3_600_000, 86_400_000];
 /** How many tasks of one server keep it running. */
 const KEPT_MAX = 1_000;
 /** The options of a request whose answer nobody waits for. */
-export const ASIDE = { signal: new AbortController().signal, lasts: true };
+export const ASIDE: RequestOptions = { ...withoutClient(), lasts: true };
 
 /** What a call of a tool has beside its params. */
-type ToolCall = RequestOptions & Pick<Call, "task">;
+type ToolCall = Pick<RequestOptions, "cancellation" | "client"> & Pick<Call, "task">;
 
 /** Calls a tool. `support` is its `taskSupport`, which the revision before the newest uses. */
-export async function callTool(
+export function callTool(
   connection: Connection,
   params: JsonObject,
   { call, support }: { readonly call: ToolCall; readonly support: unknown },
 ): Promise<Json> {
-  if (connection.isModern) return await callNewest(connection, params, call);
+  if (connection.isModern) return callNewest(connection, params, call);
   const wanted = call.task?.isModern === false ? call.task.wanted : undefined;
   const isTask = connection.runsTasks && (wanted !== undefined || support === "required");
-  if (!isTask) return await connection.request(CALL, params, call);
+  return isTask
+    ? callAsTask(connection, params, { call, wanted })
+    : connection.request(CALL, params, call);
+}
+
+async function callAsTask(
+  connection: Connection,
+  params: JsonObject,
+  { call, wanted }: { readonly call: ToolCall; readonly wanted: JsonObject | undefined },
+): Promise<Json> {
   const begun = await connection.request(CALL, { ...params, task: wanted ?? {} }, call);
   const { taskId } = objectOf(objectOf(begun).task);
   if (wanted !== undefined || typeof taskId !== "string") return begun;
@@ -52,7 +61,9 @@ async function callNewest(
   call: ToolCall,
 ): Promise<Json> {
   const takesTasks = call.task?.isModern === true;
-  const ask = (more: boolean) => connection.request(CALL, params, { ...call, takesTasks: more });
+  const { cancellation, client } = call;
+  const ask = (more: boolean) =>
+    connection.request(CALL, params, { cancellation, client, takesTasks: more });
   const result = await ask(takesTasks).catch((error) => {
     // The server ran nothing: the tool can only run as a task.
     if (takesTasks || !wantsTasks(error)) throw error;
@@ -94,7 +105,7 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
       for (const [key] of asked) answered.add(key);
     }
     const wait = typeof pollIntervalMs === "number" ? pollIntervalMs : POLL_MS;
-    await pause(Math.min(Math.max(wait, POLL_MIN_MS), POLL_MAX_MS), call.signal);
+    await pause(Math.min(Math.max(wait, POLL_MIN_MS), POLL_MAX_MS), call.cancellation.signal);
   }
 }
 

@@ -58,8 +58,9 @@ export class FinishedElicitations {
    */
   async open(error: unknown, server: string, call: Call): Promise<boolean> {
     const pages = urlElicitationsOf(error);
-    if (pages.length === 0 || call.onAsk === undefined || call.onOpen === undefined) return false;
-    const { onAsk, signal } = call;
+    if (pages.length === 0) return false;
+    const { client: { onAsk, onOpen }, cancellation: { signal } } = call;
+    if (onAsk === undefined || onOpen === undefined) return false;
     try {
       for (const page of pages) {
         const params = { ...page, mode: "url" };

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
@@ -16,7 +17,13 @@ import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
 import { NewestRequests } from "./_newest.ts";
-import { ErrorResponse, Peer, type PeerRequest, type RequestOptions } from "./_peer.ts";
+import {
+  ErrorResponse,
+  Peer,
+  type PeerRequest,
+  type RequestOptions,
+  withoutClient,
+} from "./_peer.ts";
 import { answerRequest } from "./_server_requests.ts";
 import { logMessage, type ReadList, readList } from "./_read.ts";
 import type { ListedTools } from "./_listed_tools.ts";
@@ -70,8 +77,6 @@ const LISTEN_MS = 5_000;
 
 /** A connection to a server. */
 export class Connection implements Living {
-  /** The requests of a revision before the newest. */
-  readonly older: Pick<Peer, "begin" | "cancel">;
   /** The tools that the server has listed on this connection, by the owner of the list. */
   readonly listed: WeakMap<ListOwner, ListedTools> = new WeakMap();
   /** When the server could not be reached last, by `performance.now()`: it may have changed. */
@@ -113,7 +118,7 @@ export class Connection implements Living {
       tool: options.tool,
     });
     const answer = (request: PeerRequest) => answerRequest(request, options);
-    this.older = this.#peer = new Peer({
+    this.#peer = new Peer({
       name: options.name,
       probe: () => this.isModern ? this.#newest.probe() : { method: "ping" },
       onResponsive: (isResponsive) => this.#responds(isResponsive),
@@ -195,9 +200,9 @@ export class Connection implements Living {
    * Sends a request and returns the unchanged result. Answers what the server asks first. Throws
    * `ErrorResponse` if the server answers with an error.
    */
-  async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
-    if (this.isModern) return await this.#newest.request(method, params, options);
-    return await this.#peer.request(method, params, options);
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
+    if (this.isModern) return this.#newest.request(method, params, options);
+    return this.#peer.request(method, params, options);
   }
 
   /** Answers all requests of an `input_required` result. */
@@ -211,8 +216,10 @@ export class Connection implements Living {
     if (name !== "tools" && !this.can(LISTS[name].capability)) {
       return { items: [], ttlMs: undefined };
     }
+    using cancellation = Cancellation.of(signal);
+    const options = withoutClient(cancellation);
     return await readList(name, {
-      ask: (params) => this.request(LISTS[name].method, params, { signal }),
+      ask: (params) => this.request(LISTS[name].method, params, options),
       broken: this.#broken,
       max: this.#options.limits.catalogTools,
     });
@@ -226,7 +233,9 @@ export class Connection implements Living {
   /** Follows a resource or a task until the signal aborts or the connection is retired. */
   async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
     const { signal: over } = this.#over;
-    const options = { signal: AbortSignal.any([signal, over, this.#retired.signal]) };
+    const ended = AbortSignal.any([signal, over, this.#retired.signal]);
+    using cancellation = Cancellation.of(ended);
+    const options = withoutClient(cancellation);
     if (this.isModern) {
       onAgreed();
       const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
@@ -235,7 +244,7 @@ export class Connection implements Living {
     await this.#peer.request("resources/subscribe", { uri }, options);
     onAgreed();
     this.#followed.add(uri);
-    await aborted(options.signal);
+    await aborted(ended);
     this.#followed.delete(uri);
     if (this.alive && !this.#isLost) {
       this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
@@ -322,7 +331,7 @@ export class Connection implements Living {
     if (method !== "notifications/message") return onNotification(method, params);
     onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
-    this.#peer.latest("onMessage", request)?.onMessage?.(message);
+    this.#peer.latest("onMessage", request)?.client.onMessage?.(message);
     onNotification(method, message);
   }
 

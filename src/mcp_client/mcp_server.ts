@@ -4,11 +4,10 @@
  * @module
  */
 
-import type { Call, Outcome } from "../core/call.ts";
+import type { Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
-import type { QuickTool } from "../core/quick_tool.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { CheckedCall } from "../core/server.ts";
 import type { Upstreams, UpstreamServer } from "./upstreams.ts";
 
 /** The options of `McpServer`. */
@@ -41,13 +40,13 @@ export class McpServer extends KnownServer {
   }
 
   /** Passes a call or another request on. */
-  override async call(call: Call): Promise<Outcome> {
-    return await this.#upstreams.call(this.way(), call);
+  override call(call: CheckedCall): Promise<Outcome> {
+    return this.send(call, true);
   }
 
-  /** Returns a tool that can be called at once, if the server runs. */
-  protected override quickTool(definition: ToolDefinition): QuickTool | undefined {
-    return this.#upstreams.quick.find(this.way, definition);
+  /** Passes a call on. `isCompared`: the server must list the tool that was checked. */
+  protected send(call: CheckedCall, isCompared: boolean): Promise<Outcome> {
+    return this.#upstreams.call(this.way(), call, isCompared && call.method === undefined);
   }
 
   /** Removes cached lists, so that they are loaded again. */

@@ -4,24 +4,21 @@
  * @module
  */
 
-import type { Call } from "../core/call.ts";
-import { ownProgress } from "../core/progress.ts";
-
-type Listener = NonNullable<Call["onProgress"]>;
+import { ownProgress, type ProgressListener } from "../core/progress.ts";
 
 /** The calls that wait, by server. */
 export class StartProgress {
-  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #listeners = new Map<string, Set<ProgressListener>>();
 
   /** Runs `work`. Meanwhile `onProgress` receives the progress of the server's start. */
   async during<T>(
     server: string,
     { onProgress, work }: {
-      readonly onProgress: Call["onProgress"];
+      readonly onProgress: ProgressListener | undefined;
       readonly work: () => Promise<T>;
     },
   ): Promise<T> {
-    const listener: Listener = (progress) => onProgress?.(progress);
+    const listener: ProgressListener = (progress) => onProgress?.(progress);
     const known = this.#listeners.get(server) ?? new Set();
     this.#listeners.set(server, known.add(listener));
     try {

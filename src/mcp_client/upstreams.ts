@@ -5,11 +5,12 @@
  * @module
  */
 
-import type { Call, Outcome } from "../core/call.ts";
+import { type CallClient, NO_CLIENT, type Outcome } from "../core/call.ts";
 import { ending, type ErrorCode, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, withInstructions } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
+import type { CheckedCall } from "../core/server.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
@@ -30,7 +31,6 @@ import { Notices } from "./_notices.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
-import { QuickServerTools } from "./_quick.ts";
 import { ownName } from "./_readable.ts";
 import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
 import { startTimer } from "./_start_timer.ts";
@@ -88,6 +88,20 @@ export interface UpstreamsOptions {
   readonly starts: StartProgress;
 }
 
+/** A call or another request, as its server gets it. */
+interface ServerCall {
+  readonly server: UpstreamServer;
+  readonly call: CheckedCall;
+  /** The owner of the lists, computed once because it takes a hash. */
+  readonly owner: ListOwner;
+  readonly params: JsonObject;
+  /** Whether the server must list the tool that was checked. */
+  readonly isCompared: boolean;
+  /** What is known of the connection that it was sent on last. */
+  tells: boolean;
+  isModern: boolean;
+}
+
 /** The errors of a server that cannot be reached. */
 const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
 /** How often a call asks for a list that its server keeps changing. */
@@ -95,8 +109,6 @@ const LISTS_MAX = 3;
 
 /** The connections of this process. */
 export class Upstreams implements AsyncDisposable {
-  /** Finds tools that can be called at once. */
-  readonly quick: QuickServerTools;
   readonly #options: UpstreamsOptions;
   readonly #pool: Pool<Connection>;
   readonly #closing = new AbortController();
@@ -137,11 +149,6 @@ export class Upstreams implements AsyncDisposable {
     this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);
-    });
-    this.quick = new QuickServerTools({
-      ...{ pool: this.#pool, lists: this.#lists, declared: this.#declared, outages: this.#outages },
-      restarted: this.#restarted,
-      ownerOf: (server) => this.#ownerOf(server),
     });
     this.#notices = new Notices({
       ...options,
@@ -245,41 +252,50 @@ export class Upstreams implements AsyncDisposable {
     for (const connection of this.#running) connection.rootsChanged();
   }
 
-  /** Sends a call, or another request, that has passed the gates. */
-  async call(server: UpstreamServer, call: Call): Promise<Outcome> {
-    const { name } = server;
-    const { method = "tools/call", arguments: args } = call;
-    const isTask = method === "tasks/listen";
-    if (isTask || method === "resources/subscribe") {
-      const uri = textOf(isTask ? args.taskId : args.uri);
-      await this.#subscriptions.add({ server: name, uri, isTask }, call.signal)
-        .catch((error) => {
-          throw error instanceof ErrorResponse ? errorFor(name, error) : error;
-        });
-      return { kind: "result", result: { content: [] } };
+  /**
+   * Sends a call, or another request, that has passed the checks. `isCompared`: the server must list
+   * the tool that was checked.
+   */
+  call(server: UpstreamServer, call: CheckedCall, isCompared: boolean): Promise<Outcome> {
+    const { method } = call;
+    if (method === "tasks/listen" || method === "resources/subscribe") {
+      return this.#addFollower(server, call);
     }
     const owner = this.#ownerOf(server);
-    const nameThere = () => {
-      const { tool } = splitToolId(call.id);
-      const known = this.#tool(owner, tool);
-      const own = known === undefined ? tool : ownName(known);
-      return server.toolName?.(own) ?? own;
+    const request: ServerCall = {
+      ...{ server, call, owner, params: this.#paramsOf(server, call, owner) },
+      ...{ isCompared, tells: true, isModern: false },
     };
-    const { _meta: shown, ...members } = call.members ?? {};
-    const meta = { ...objectOf(shown), ...call.meta };
-    const params = {
-      ...members,
-      ...method === "tools/call" ? { name: nameThere(), arguments: args } : args,
-      ...Object.keys(meta).length > 0 && { _meta: meta },
-    };
-    const { result, isModern } = await this.#request(server, { method, params, call, owner });
-    const task = taskIn(result, call);
-    if (task !== undefined) this.#tasks.note(name, task);
-    const uri = method === "resources/read" ? textOf(args.uri) : undefined;
-    const checked = resultOf(result, { name, method, uri, isModern, able: () => call.able });
-    const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
-    const all = isFirst ? withRestart(name, checked) : checked;
-    return { kind: "result", result: all, ...(task && { task: task.status }) };
+    const use = (connection: Connection) => this.#ask(request, connection);
+    return this.#use(server, use, call.client).then((result) => this.#outcomeOf(request, result));
+  }
+
+  async #addFollower({ name: server }: UpstreamServer, call: CheckedCall): Promise<Outcome> {
+    const { arguments: args, cancellation: { signal } } = call;
+    const isTask = call.method === "tasks/listen";
+    const uri = textOf(isTask ? args.taskId : args.uri);
+    await this.#subscriptions.add({ server, uri, isTask }, signal).catch((error) => {
+      throw error instanceof ErrorResponse ? errorFor(server, error) : error;
+    });
+    return { kind: "result", result: { content: [] } };
+  }
+
+  /** Returns the params of a request, with the server's own name of the tool. */
+  #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListOwner): JsonObject {
+    const { method, arguments: args, meta, members } = call;
+    const own = method === undefined
+      ? { name: this.#ownNameOf(server, splitToolId(call.id).tool, owner), arguments: args }
+      : args;
+    if (meta === undefined && members === undefined) return own;
+    const { _meta: shown, ...others } = members ?? {};
+    const all = { ...objectOf(shown), ...meta };
+    return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
+  }
+
+  #ownNameOf(server: UpstreamServer, tool: string, owner: ListOwner): string {
+    const known = this.#tool(owner, tool);
+    const own = known === undefined ? tool : ownName(known);
+    return server.toolName?.(own) ?? own;
   }
 
   /** Removes one follower of a resource. */
@@ -300,56 +316,85 @@ export class Upstreams implements AsyncDisposable {
     await this.#pool[Symbol.asyncDispose]();
   }
 
-  async #request(
-    server: UpstreamServer,
-    { method, params, call, owner }: {
-      readonly method: string;
-      readonly params: JsonObject;
-      readonly call: Call;
-      /** The owner of the lists, computed once in a call because it takes a hash. */
-      readonly owner: ListOwner;
-    },
-  ): Promise<{ readonly result: Json; readonly isModern: boolean }> {
+  /** Sends a request on a connection, after the server has listed the tool that was checked. */
+  #ask(request: ServerCall, connection: Connection): Promise<Json> {
+    const { server, call, owner } = request;
+    request.tells = connection.tells;
+    request.isModern = connection.isModern;
+    if (request.isCompared) {
+      const lists = this.#lists;
+      if (!isListed(connection, { ...server, owner, lists })) {
+        return this.#askListed(request, connection);
+      }
+      this.#assertListed(call, lists.known(owner, "tools"));
+    }
+    return this.#sent(request, connection);
+  }
+
+  async #askListed(request: ServerCall, connection: Connection): Promise<Json> {
+    const { server, call } = request;
+    const tools = await this.#listedTools(server, connection, call.cancellation.signal);
+    this.#assertListed(call, tools);
+    return await this.#sent(request, connection);
+  }
+
+  #assertListed(call: CheckedCall, tools: readonly ListItem[]): void {
+    call.assertListed(this.#byName(tools).get(splitToolId(call.id).tool));
+  }
+
+  #sent(request: ServerCall, connection: Connection): Promise<Json> {
+    return this.#send(request, connection).catch((error) =>
+      this.#recovered(request, { connection, error })
+    );
+  }
+
+  #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
+    // guard: late-start
+    call.assertCurrent();
+    if (call.method !== undefined) return connection.request(call.method, params, call);
+    const { execution } = this.#tool(owner, String(params.name)) ?? {};
+    return callTool(connection, params, { call, support: objectOf(execution).taskSupport });
+  }
+
+  /** Sends a request again after the user opened a page for it. Returns or throws its error. */
+  async #recovered(
+    request: ServerCall,
+    { connection, error: first }: { readonly connection: Connection; readonly error: unknown },
+  ): Promise<Json> {
+    const { server: { name }, call } = request;
+    try {
+      if (!await this.#elicitations.open(first, name, call)) throw first;
+      return await this.#send(request, connection);
+    } catch (error) {
+      const isTool = call.method === undefined;
+      if (!(error instanceof ErrorResponse)) throw isTool ? afterSent(error) : error;
+      if (!isTool) throw errorFor(name, error);
+      return toolError(name, error) as unknown as JsonObject; // plain JSON
+    }
+  }
+
+  #outcomeOf(request: ServerCall, result: Json): Outcome {
+    const { server, call, isModern } = request;
     const { name } = server;
-    let [tells, isModern] = [true, false];
-    const ask = async (connection: Connection) => {
-      ({ tells, isModern } = connection);
-      if (call.assertListed !== undefined) {
-        const { tool } = splitToolId(call.id);
-        const tools = await this.#listedTools(server, connection, call.signal);
-        call.assertListed(this.#byName(tools).get(tool));
-      }
-      const send = async () => {
-        // guard: late-start
-        call.assertCurrent?.();
-        if (method !== "tools/call") return await connection.request(method, params, call);
-        const { execution } = this.#tool(owner, String(params.name)) ?? {};
-        const { taskSupport: support } = objectOf(execution);
-        return await callTool(connection, params, { call, support });
-      };
-      try {
-        return await send().catch(async (error) => {
-          if (!await this.#elicitations.open(error, name, call)) throw error;
-          return await send();
-        });
-      } catch (error) {
-        if (!(error instanceof ErrorResponse)) {
-          throw method === "tools/call" ? afterSent(error) : error;
-        }
-        if (method !== "tools/call") throw errorFor(name, error);
-        return toolError(name, error) as unknown as JsonObject; // plain JSON
-      }
-    };
-    const work = () => this.#use(server, ask);
-    const result = await this.#options.starts.during(name, { onProgress: call.onProgress, work });
-    // A list from an earlier process is loaded again: the program may have changed.
+    const { method = "tools/call", arguments: args } = call;
+    this.#renewLists(request);
+    const task = taskIn(result, call);
+    if (task !== undefined) this.#tasks.note(name, task);
+    const uri = method === "resources/read" ? textOf(args.uri) : undefined;
+    const checked = resultOf(result, { name, method, uri, isModern, able: () => call.client.able });
+    const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
+    const all = isFirst ? withRestart(name, checked) : checked;
+    return { kind: "result", result: all, ...(task && { task: task.status }) };
+  }
+
+  /** Has lists from an earlier process loaded again: the program may have changed. */
+  #renewLists({ server: { name }, isCompared, owner, tells }: ServerCall): void {
     for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
       // Calls compare the tools themselves.
-      if (list === "tools" && call.assertListed !== undefined) continue;
+      if (list === "tools" && isCompared) continue;
       this.#lists.forget(owner, list);
       this.#options.told.changed(name, list);
     }
-    return { result, isModern };
   }
 
   async #follow({ server, ...following }: Following): Promise<void> {
@@ -368,32 +413,64 @@ export class Upstreams implements AsyncDisposable {
     return this.#lists.ownerOf(server, { workspace: this.#options.workspace(), able });
   }
 
-  async #use<T>(server: UpstreamServer, use: (connection: Connection) => Promise<T>): Promise<T> {
+  /** Uses a server: without waiting, if it runs. Its start is reported to the client of a call. */
+  async #use<T>(
+    server: UpstreamServer,
+    use: (connection: Connection) => Promise<T>,
+    client: CallClient = NO_CLIENT,
+  ): Promise<T> {
+    const { name } = server;
+    this.#declared.begin(name);
+    let isRunning = false;
+    try {
+      const isOut = !this.#outages.isEmpty && this.#outages.of(keyOf(server)) !== undefined;
+      using held = isOut ? undefined : this.#pool.hold(name, server.version());
+      isRunning = held !== undefined;
+      if (held !== undefined) return await use(held.living);
+      const work = () => this.#started(server, use);
+      return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
+    } catch (error) {
+      // What this session did not handle is sent again, in another one.
+      if (isRunning && error instanceof SessionLost) return await this.#started(server, use);
+      throw this.#noted(server, error);
+    } finally {
+      this.#declared.end(name);
+    }
+  }
+
+  /** Notes that a remote server cannot be reached, if an error says so. Returns the error. */
+  #noted(server: UpstreamServer, error: unknown, isStart = false): unknown {
+    const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
+      (isStart || isUnsent(error));
+    if (server.isRemote && isOutage) this.#outages.note(keyOf(server), error);
+    return error;
+  }
+
+  /** Uses a server that may have to be started, or cannot be reached now. */
+  async #started<T>(
+    server: UpstreamServer,
+    use: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
     const { name } = server;
     const version = server.version();
-    // A server that fails may be reachable with another definition.
-    const key = `${name} ${version}`;
-    const note = (error: unknown) => {
-      const isOutage = error instanceof PmlError && !(error instanceof SessionLost);
-      if (server.isRemote && isOutage) this.#outages.note(key, error);
-      throw error;
-    };
     // Noted here, because after a few failures the pool only reports that it always fails.
-    const what = { name, version, start: () => this.#start(server).catch(note) };
+    const start = () =>
+      this.#start(server).catch((error) => {
+        throw this.#noted(server, error, true);
+      });
     const run = <R>(use: (connection: Connection) => Promise<R>) =>
-      againIfLost(() => this.#pool.use(name, { ...what, use }));
-    using _ = this.#declared.use(name);
-    const outage = this.#outages.of(key);
+      againIfLost(() => this.#pool.use(name, { name, version, start, use }));
+    const outage = this.#outages.of(keyOf(server));
     // A server that answers, such as with a wrong key, answers soon.
     const waits = outage && !UNREACHED.includes(outage.code);
-    await this.#outages.pass(key, {
+    await this.#outages.pass(keyOf(server), {
       probe: () => run(() => Promise.resolve()),
       ...(waits && { waitMs: this.#options.limits().startMs }),
     });
     try {
       return await run(use);
     } catch (error) {
-      throw isUnsent(error) ? note(error) : error;
+      throw this.#noted(server, error);
     }
   }
 
@@ -453,6 +530,11 @@ export class Upstreams implements AsyncDisposable {
   #tool(owner: ListOwner, tool: string): ListItem | undefined {
     return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
   }
+}
+
+/** Returns the key of the outages of a server: with another definition, it may be reachable. */
+function keyOf(server: UpstreamServer): string {
+  return `${server.name} ${server.version()}`;
 }
 
 /** Prepares a connection, which takes long where the server is installed first. */

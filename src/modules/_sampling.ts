@@ -14,7 +14,7 @@ const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample
 
 /** Answers a request of a module. Throws if it is none that a module may make. */
 export async function sampled(
-  { id, onAsk }: Call,
+  { id, client: { onAsk } }: Call,
   [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
 ): Promise<Json> {
   const { server } = splitToolId(id);

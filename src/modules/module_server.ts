@@ -8,6 +8,7 @@ import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { Maybe } from "../core/maybe.ts";
+import type { CheckedCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
@@ -35,7 +36,7 @@ export class ModuleServer extends KnownServer {
 
   /** Returns why the arguments of a call do not match the schema of its tool. */
   wrongArguments(
-    call: Pick<Call, "id" | "arguments" | "signal">,
+    call: Pick<Call, "id" | "arguments" | "cancellation">,
     { inputSchema }: ToolDefinition,
   ): Maybe<string | undefined> {
     return this.#options.modules.wrongArguments(this.#options.use(), call, inputSchema);
@@ -60,7 +61,7 @@ export class ModuleServer extends KnownServer {
   }
 
   /** Runs a tool in the sandbox. */
-  override async call(call: Call): Promise<Outcome> {
+  override async call(call: CheckedCall): Promise<Outcome> {
     if (call.method !== undefined) throw toolsOnly(this.name);
     return await this.#options.modules.call(this.#options.use(), call);
   }

@@ -5,8 +5,10 @@
  */
 
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import type { CheckedCall } from "../core/server.ts";
 import { textResult } from "../core/call.ts";
 import { type Check, check } from "../core/check.ts";
+import type { Cancellation } from "../core/cancellation.ts";
 import { ending } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
@@ -127,19 +129,23 @@ export class Modules implements AsyncDisposable {
   /** Returns why arguments do not match the schema of a tool; undefined if they do. */
   wrongArguments(
     { source }: ModuleUse,
-    { arguments: args, signal }: Pick<Call, "arguments" | "signal">,
+    { arguments: args, cancellation }: Pick<Call, "arguments" | "cancellation">,
     schema: JsonObject,
   ): Maybe<string | undefined> {
     // Schemas of built-in modules are PML's own.
     return source.kind === "builtin"
       ? this.#own.wrong(schema, args)
-      : this.wrongValue(schema, args, signal);
+      : this.wrongValue(schema, args, cancellation);
   }
 
   /** Returns why a value does not match a schema that others wrote; undefined if it does. */
-  wrongValue(schema: JsonObject, value: unknown, signal: AbortSignal): Maybe<string | undefined> {
+  wrongValue(
+    schema: JsonObject,
+    value: unknown,
+    cancellation: Cancellation,
+  ): Maybe<string | undefined> {
     // guard: schema-child
-    if (!isPlainCheck(schema, value)) return this.schemas.wrong(schema, value, signal);
+    if (!isPlainCheck(schema, value)) return this.schemas.wrong(schema, value, cancellation.signal);
     return this.#own.wrong(schema, value);
   }
 
@@ -159,9 +165,9 @@ export class Modules implements AsyncDisposable {
   }
 
   /** Runs a call that passed the gates, with the grants that the person was shown. */
-  async call(use: ModuleUse, call: Call): Promise<Outcome> {
+  async call(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
     const { server, tool } = splitToolId(call.id);
-    const { isNested: hurried = false, signal } = call;
+    const { isNested: hurried = false, cancellation: { signal } } = call;
     using hurry = hurried ? new DisposableStack() : undefined;
     hurry?.use(this.#places.hurry(server));
     const module = await this.load(use);
@@ -188,7 +194,7 @@ export class Modules implements AsyncDisposable {
   }
 
   /** Reports progress while a call waits for a free child, so that its deadline waits with it. */
-  #tellWhileWaiting(key: string, { onProgress }: Call): Disposable {
+  #tellWhileWaiting(key: string, { client: { onProgress } }: Call): Disposable {
     const message = "Waits until fewer sandbox children run (limits.children)";
     const timer = setInterval(() => {
       if (this.#places.waits(key)) onProgress?.(ownProgress("working", message));
@@ -307,13 +313,13 @@ export class Modules implements AsyncDisposable {
 
   async #answer(
     sandbox: Sandbox,
-    call: Call,
+    call: CheckedCall,
     { tool, file }: { readonly tool: string; readonly file: string | undefined },
   ): Promise<ToolResult> {
     // guard: late-child
-    call.assertCurrent?.();
+    call.assertCurrent();
     try {
-      const { signal, onProgress, arguments: args } = call;
+      const { client: { onProgress }, cancellation: { signal }, arguments: args } = call;
       const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
       return asResult(
         await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),

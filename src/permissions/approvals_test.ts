@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
+import { callOf } from "../calls/_trust_house_test.ts";
 import { toolId } from "../core/tool_id.ts";
-import { callOf } from "./_trust_house_test.ts";
 import { askAbout } from "./gate.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
@@ -144,6 +144,7 @@ Deno.test("the journal records why Always within 300 ms was not kept (GX13)", as
   const events: string[] = [];
   const { kind } = await askAbout([call], {
     subjects: [subject()],
+    answer: call.answer,
     approvals: at.approvals,
     record: ({ event, detail }) => Promise.resolve(void events.push(`${event}: ${detail?.why}`)),
   });

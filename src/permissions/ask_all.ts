@@ -7,19 +7,14 @@
 
 import type { Answer, Call, Question } from "../core/call.ts";
 import { defined } from "../core/json.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import { paced } from "../io/paced.ts";
 import { soon } from "../io/waiting.ts";
-import { askAbout } from "./gate.ts";
+import { askAbout, type AskGateOptions } from "./gate.ts";
+import { keepsChanging, MAX_PASSES } from "./restart.ts";
 import { digestOf, type Subject } from "./subject.ts";
-import {
-  MOST_PASSES,
-  readIn,
-  restless,
-  type TrustGateOptions,
-  trustSubject,
-} from "./trust_gate.ts";
+import { readIn, trustSubject } from "./trust_subject.ts";
 
 /** What an approval may still need after a yes: to read what was only named, and to install it. */
 const MOST_ROUNDS = 4;
@@ -28,18 +23,21 @@ const MOST_ROUNDS = 4;
 const LOOK_MS = 3_000;
 
 /** The options of `askForAll`. */
-export interface AskAllOptions extends Omit<TrustGateOptions, "again"> {
-  /** Begins a pass of a call. Throws if a rule denies it. */
-  readonly look: (call: Call) => Promise<PassCall>;
+export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
+  /** Returns the configuration that was read: the same object as long as no file changes. */
+  readonly read: () => object;
+  readonly workspace: () => string;
+  /** Resolves a call. Throws if a rule denies it. */
+  readonly look: (call: Call) => Promise<ResolvedCall>;
   /** Throws if the arguments of a call do not fit its tool. */
-  readonly assertFits: (call: PassCall) => Promise<void>;
+  readonly assertFits: (call: ResolvedCall) => Promise<void>;
   /** Asks the person, and returns the answer; undefined if it waits in the PML home. */
   readonly ask: (question: Question) => Promise<Answer | undefined>;
 }
 
 /** Something to ask about a call, with what the person is shown of it. */
 interface Open {
-  readonly call: PassCall;
+  readonly call: ResolvedCall;
   readonly subject: Subject;
   /** Set if the server of the call is not approved. */
   readonly unapproved?: Unapproved;
@@ -103,21 +101,21 @@ async function openOf(given: Call, options: AskAllOptions): Promise<Open | undef
 }
 
 async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | undefined> {
-  const { look, isCurrent, assertFits, subjectOf, workspace } = options;
-  for (let pass = 0; pass < MOST_PASSES; pass++) {
+  const { look, assertFits, subjectOf, workspace } = options;
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
     const call = await look(given);
-    const unapproved = await call.pass.server.unapproved(call);
+    const unapproved = await call.server.unapproved(call);
     if (unapproved !== undefined) {
       const subject = trustSubject(call, { ...unapproved, workspace: workspace() });
       return { call, subject, unapproved };
     }
     // To look may have found the server, and other rules with it.
-    if (!isCurrent(call)) continue;
+    if (!call.isCurrent()) continue;
     if (call.verdict?.kind === "allow") return undefined;
     await assertFits(call);
     return { call, subject: await subjectOf(call) };
   }
-  throw restless(given);
+  throw keepsChanging(given);
 }
 
 /**
@@ -147,15 +145,16 @@ export async function askPerson(
   options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
 ): Promise<void> {
   const subjects = opens.map(({ subject }) => subject);
-  let [first, ...others] = opens.map(({ call }) => call);
+  const calls = opens.map(({ call }) => call);
+  const [first] = calls;
+  let answer = first?.answer;
   for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
-    const asked = await askAbout([first, ...others], { ...options, subjects });
+    const asked = await askAbout(calls, { ...options, subjects, answer });
     if (asked.kind !== "ask") return;
     const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
-    const answer = await options.ask(defined({ ...asked.question, otherwise }));
-    first = defined({ ...first, answer });
+    answer = await options.ask(defined({ ...asked.question, otherwise }));
   }
-  if (first !== undefined) throw restless(first);
+  if (first !== undefined) throw keepsChanging(first);
 }
 
 /** Saves what was approved: once where several calls of a question need the same. */

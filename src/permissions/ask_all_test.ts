@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
+import {
+  admitted,
+  callOf,
+  house,
+  NO_RULES,
+  resolving,
+  subjectOf,
+} from "../calls/_trust_house_test.ts";
 import { serverDouble } from "../core/_server_double_test.ts";
 import type { Call, Question, Reply } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { askForAll } from "./ask_all.ts";
-import { makeJudge } from "./rules.ts";
-
-import { admitted, callOf, house, passing, subjectOf } from "./_trust_house_test.ts";
 
 type House = Awaited<ReturnType<typeof house>>;
 
@@ -15,17 +20,15 @@ type House = Awaited<ReturnType<typeof house>>;
 function askingAll(
   at: House,
   calls: readonly Call[],
-  { reply, look = admitted(at.again) }: {
+  { reply, look = admitted(at.resolved) }: {
     readonly reply: Reply;
-    readonly look?: (call: Call) => Promise<PassCall>;
+    readonly look?: (call: Call) => Promise<ResolvedCall>;
   },
 ) {
   const questions: Question[] = [];
   const asked = askForAll(calls, {
     ...at.asking,
     look,
-    isCurrent: () => true,
-    workspace: () => "/ws",
     assertFits: ({ arguments: { city } }) => {
       if (city === 1) throw new PmlError("BAD_ARGUMENTS", "no");
       return Promise.resolve();
@@ -110,9 +113,9 @@ for (const [when, count] of [["since the yes", 3], ["while they were shown", 1]]
 Deno.test("askForAll() asks again about a call that is another one since the yes", async () => {
   await using at = await house({});
   // Only what "Rome" calls is approved already, and a yes to the other one changes it.
-  const known = passing(serverDouble("weather"), () => makeJudge({ deny: [], ask: [], allow: [] }));
+  const known = resolving(serverDouble("weather"), () => NO_RULES);
   const look = (call: Call) =>
-    call.arguments.city === "Rome" ? Promise.resolve(known(call)) : admitted(at.again)(call);
+    call.arguments.city === "Rome" ? Promise.resolve(known(call)) : admitted(at.resolved)(call);
   at.asking.subjectOf = async (call) => ({
     ...await subjectOf(call),
     rules: `${at.state.trusted}`,

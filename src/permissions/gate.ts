@@ -1,16 +1,15 @@
 /**
- * The gates that apply the person's rules to each call, and ask the person.
+ * Applies the user's rules to calls, and asks the user.
  *
  * @module
  */
 
-import type { Call, Outcome, Verdict } from "../core/call.ts";
+import type { Answer, Call, Outcome, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import type { PassCall, PassGate } from "../core/server.ts";
-import { missingIn } from "../core/toolset.ts";
+import type { ResolvedCall } from "../core/server.ts";
+import { missingIn, type Toolset } from "../core/toolset.ts";
 import type { Approvals } from "./approvals.ts";
-import { isAboutAll, isOfOffer } from "./offer_access.ts";
 import { denied, type Judge } from "./rules.ts";
 import { digestOf, type Subject } from "./subject.ts";
 
@@ -28,10 +27,10 @@ export interface AskOptions {
   readonly record: (event: GateEvent) => Promise<void>;
 }
 
-/** The options of `askGate`. */
+/** The options of asking about a call. */
 export interface AskGateOptions extends AskOptions {
   /** Returns the subject of the question. The answer is bound to everything in it. */
-  readonly subjectOf: (call: PassCall) => Promise<Subject>;
+  readonly subjectOf: (call: ResolvedCall) => Promise<Subject>;
   /**
    * Returns the rule that "Always" would add; undefined if it would not allow this call or may not
    * be offered.
@@ -52,17 +51,21 @@ export type AskResult =
   | AskOutcome
   | { readonly kind: "Yes" | "Always" | "terminal" };
 
-/** Returns what the rules say of a call. A verdict that the call already carries is ignored. */
+/**
+ * Returns the decision of the rules about a call, where a tool outside of the toolset is denied. A
+ * decision that the call already has is ignored.
+ */
 export function judged(
   judge: Judge,
-  { id, method, arguments: args, toolset, fixed, members }: Pick<
+  { id, method, arguments: args, fixed, members }: Pick<
     Call,
-    "id" | "method" | "arguments" | "toolset" | "fixed" | "members"
+    "id" | "method" | "arguments" | "fixed" | "members"
   >,
+  toolset: Toolset | undefined,
 ): Verdict {
   const isOfTask = method?.startsWith("tasks/") === true;
   const own = isOfTask ? undefined : args;
-  const verdict = missingIn([toolset?.()], id) ??
+  const verdict = missingIn([toolset], id) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
   // A condition sees the arguments alone, and a server may obey other members.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
@@ -86,39 +89,9 @@ export function unasked(judge: Judge): Judge {
 }
 
 /** Throws PERMISSION_DENIED if a deny rule matches the call. */
-export function refuse({ id, verdict }: Call): void {
+export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
   // guard: refuse-rule
   if (verdict?.kind === "deny") throw denied(id, verdict);
-}
-
-/** Lets allowed calls pass, and asks the person about the others. */
-export function askGate(options: AskGateOptions): PassGate {
-  return (next) => async (call) => {
-    // It may be the only gate.
-    refuse(call);
-    if (call.verdict?.kind === "allow") return await next(call);
-    const subject = await options.subjectOf(call);
-    const asked = await askAbout([call], {
-      ...options,
-      subjects: [subject],
-      // A rule cannot name one address.
-      rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
-      isShared: isAboutAll(call),
-    });
-    if (asked.kind === "ask") return asked;
-    if (asked.kind === "Always") await keepRule(call, options);
-    else {await options.record({
-        event: "approved",
-        call,
-        detail: { channel: asked.kind === "Yes" ? "client" : asked.kind },
-      });}
-    // The handle is used up, and is nobody's business further in.
-    const { answer: _, ...rest } = call;
-    const outcome = await next(rest);
-    if (outcome.kind !== "changed") return outcome;
-    // The yes holds for exactly what was shown.
-    return { ...outcome, answer: options.approvals.ticket(subject) };
-  };
 }
 
 /**
@@ -127,8 +100,10 @@ export function askGate(options: AskGateOptions): PassGate {
  */
 export async function askAbout(
   calls: readonly Call[],
-  { subjects, rule, isShared, approvals, record }: AskOptions & {
+  { subjects, rule, isShared, approvals, record, answer }: AskOptions & {
     readonly subjects: readonly Subject[];
+    /** The answer that the user gave to an earlier question about them. */
+    readonly answer: Answer | undefined;
     /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
     readonly rule?: string | undefined;
     /** Whether one answer covers all equal questions that are open at the same time. */
@@ -137,12 +112,12 @@ export async function askAbout(
 ): Promise<AskResult> {
   const tell = (event: GateEvent["event"], detail: JsonObject) =>
     Promise.all(calls.map((call) => record({ event, call, detail })));
-  const said = await approvals.said(calls[0]?.answer, digestOf(subjects));
+  const said = await approvals.said(answer, digestOf(subjects));
   switch (said) {
     case "Yes":
     case "Always":
     case "terminal":
-      if (said === "Yes" && calls[0]?.answer?.reply === "Always") {
+      if (said === "Yes" && answer?.reply === "Always") {
         await tell("always_not_kept", { why: "the answer came within 300 ms" });
       }
       await approvals.markRead(
@@ -171,7 +146,7 @@ export async function askAbout(
 }
 
 /** Saves the rule before the call runs. If this fails, the yes is still valid once. */
-async function keepRule(call: Call, { always, record }: AskGateOptions): Promise<void> {
+export async function keepRule(call: Call, { always, record }: AskGateOptions): Promise<void> {
   try {
     await always(call);
   } catch (error) {

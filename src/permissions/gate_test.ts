@@ -1,158 +1,42 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { passCall } from "../core/_server_double_test.ts";
-import {
-  type Answer,
-  type Call,
-  type Reply,
-  textResult,
-  through,
-  type Verdict,
-} from "../core/call.ts";
-import type { PassCall, PassOutcome } from "../core/server.ts";
+import { ALLOW, ASK, DENY, newCall } from "../calls/_context_test.ts";
+import type { Verdict } from "../core/call.ts";
 import { toolId } from "../core/tool_id.ts";
-import { Approvals } from "./approvals.ts";
-import { askGate, type GateEvent, judged, refuse } from "./gate.ts";
-import { digestOf, type Subject } from "./subject.ts";
+import { judged, refuse } from "./gate.ts";
 
-const RESULT = { kind: "result", result: textResult("done") } as const;
-const ASK: Verdict = { kind: "ask", rule: "*", source: "defaults" };
-const ALLOW: Verdict = { kind: "allow", rule: "fs:*", source: "file" };
-const DENY: Verdict = { kind: "deny", rule: "fs:*", source: "/w/.pml.json" };
-
-function newCall(changes: Partial<Call> = {}): Call {
-  return {
-    id: toolId("fs", "write"),
-    arguments: { path: "a" },
-    via: "tools/call",
-    actor: "local",
-    signal: new AbortController().signal,
-    callId: "1",
-    ...changes,
-  };
-}
-
-function subject(call: Call): Subject {
-  const { id: tool, arguments: given, actor } = call;
-  return { tool, arguments: given, actor, definition: "d", rules: "r", workspace: "/w" };
-}
-
-function subjectOf(call: Call): Promise<Subject> {
-  return Promise.resolve(subject(call));
-}
-
-async function fixture(options: { readonly verdict?: Verdict; readonly offered?: boolean } = {}) {
-  const home = await Deno.makeTempDir();
-  const clock = { now: 1_000_000 };
-  const approvals = new Approvals(home, { warn: assert.fail, now: () => clock.now, ttl: 600_000 });
-  const order: string[] = [];
-  const events: GateEvent[] = [];
-  const failing = { always: false, record: false };
-  const gates = [
-    askGate({
-      approvals,
-      subjectOf,
-      alwaysOffered: ({ id }) => options.offered === false ? undefined : id,
-      always: async () => {
-        await Promise.resolve();
-        if (failing.always) throw new Error("disk full");
-        order.push("kept");
-      },
-      record: async (event) => {
-        await Promise.resolve();
-        if (failing.record) throw new Error("journal full");
-        order.push(event.event);
-        events.push(event);
-      },
-    }),
-  ];
-  const seen: Call[] = [];
-  const gated = through<PassCall, PassOutcome>(gates, (call) => {
-    seen.push(call);
-    order.push("ran");
-    return Promise.resolve(RESULT);
+function verdictOf(kind: Verdict["kind"], method: string): string {
+  const call = newCall({
+    id: toolId("far", "slow"),
+    method,
+    arguments: { taskId: "x" },
+    via: method,
   });
-  const judge = () => options.verdict ?? ASK;
-  const callTool = (call: Call) => gated(passCall({ ...call, verdict: judged(judge, call) }));
-  /** Asks about a call, and returns the answer that a person gives a second later. */
-  const answerTo = async (reply: Reply, call = newCall()): Promise<Answer> => {
-    const outcome = await callTool(call);
-    assert.ok(outcome.kind === "ask");
-    clock.now += 1_000;
-    order.length = 0;
-    return { handle: outcome.question.handle, reply };
-  };
-
-  return {
-    home,
-    clock,
-    approvals,
-    order,
-    events,
-    failing,
-    seen,
-    callTool,
-    answerTo,
-    [Symbol.asyncDispose]: () => Deno.remove(home, { recursive: true }),
-  };
+  return judged(
+    (_, args) => {
+      assert.equal(args, undefined, "the id of a task is no argument of its tool");
+      return { kind, rule: "a rule", source: "test" };
+    },
+    call,
+    undefined,
+  ).kind;
 }
 
-Deno.test("an allowed call passes unasked", async () => {
-  await using at = await fixture({ verdict: ALLOW });
-  assert.deepEqual(await at.callTool(newCall()), RESULT);
-  assert.deepEqual(at.order, ["ran"]);
-  assert.deepEqual(at.seen[0]?.verdict, ALLOW);
+Deno.test("judged() asks nothing about a task that was begun, and a later deny stops all but its cancel", () => {
+  assert.equal(verdictOf("ask", "tasks/get"), "allow");
+  assert.equal(verdictOf("allow", "tasks/result"), "allow");
+  assert.equal(verdictOf("deny", "tasks/get"), "deny");
+  assert.equal(verdictOf("deny", "tasks/cancel"), "allow");
 });
 
-Deno.test("a denied call never reaches the tool, whatever it brings along", async () => {
-  await using at = await fixture({ verdict: DENY });
-  const ticket = at.approvals.ticket(subject(newCall()));
-  for (const call of [newCall(), newCall({ verdict: ALLOW }), newCall({ answer: ticket })]) {
-    await assert.rejects(at.callTool(call), {
-      code: "PERMISSION_DENIED",
-      message: 'Cannot run "fs:write": a deny rule matches',
-      hint: 'The rule "fs:*" in "/w/.pml.json" forbids it; only the person can change it',
-    });
-  }
-  assert.deepEqual(at.order, []);
-});
-
-Deno.test("refuse() throws for what is denied, and leaves the rest to askGate()", () => {
+Deno.test("refuse() throws for what is denied, and leaves the rest to approved()", () => {
   assert.throws(() => refuse(newCall({ verdict: DENY })), { code: "PERMISSION_DENIED" });
   for (const verdict of [ASK, ALLOW]) refuse(newCall({ verdict }));
   refuse(newCall());
 });
 
-Deno.test("askGate() refuses a denied call, also as the only gate", async () => {
-  await using at = await fixture();
-  const never = () => assert.fail();
-  const gate = askGate({
-    approvals: at.approvals,
-    subjectOf,
-    alwaysOffered: never,
-    always: never,
-    record: never,
-  });
-  const call = passCall(newCall({ verdict: DENY }));
-  await assert.rejects(gate(never)(call), { code: "PERMISSION_DENIED" });
-});
-
-Deno.test("a call that nobody judged is asked about", async () => {
-  await using at = await fixture();
-  const never = () => assert.fail();
-  const gate = askGate({
-    approvals: at.approvals,
-    subjectOf,
-    alwaysOffered: () => undefined,
-    always: never,
-    record: () => Promise.resolve(),
-  });
-  assert.equal((await gate(never)(passCall(newCall()))).kind, "ask");
-});
-
 Deno.test("judged() asks the rules, and overrides what a call says", () => {
   for (const verdict of [ASK, DENY]) {
-    assert.equal(judged(() => verdict, newCall({ verdict: ALLOW })), verdict);
+    assert.equal(judged(() => verdict, newCall({ verdict: ALLOW }), undefined), verdict);
   }
 });
 
@@ -162,120 +46,6 @@ Deno.test("judged() lets the rules see the arguments", () => {
     seen.push(said);
     return ASK;
   };
-  judged(judge, newCall());
+  judged(judge, newCall(), undefined);
   assert.deepEqual(seen, [["fs:write", { path: "a" }]]);
-});
-
-Deno.test("a call without a rule becomes a question, and nothing runs", async () => {
-  await using at = await fixture();
-  const outcome = await at.callTool(newCall());
-  assert.ok(outcome.kind === "ask");
-  assert.equal(outcome.question.always, true);
-  assert.equal(outcome.question.terminalOnly, false);
-  assert.match(outcome.question.text, /Tool: "write"/);
-  assert.deepEqual(at.order, ["asked"]);
-});
-
-Deno.test("Yes lets the call pass once, after it was recorded", async () => {
-  await using at = await fixture();
-  const answer = await at.answerTo("Yes");
-  assert.deepEqual(await at.callTool(newCall({ answer })), RESULT);
-  assert.deepEqual(at.order, ["approved", "ran"]);
-  assert.equal(at.seen[0]?.answer, undefined);
-  assert.equal((await at.callTool(newCall({ answer }))).kind, "ask");
-  assert.equal(at.seen.length, 1);
-});
-
-Deno.test("nothing runs where the approval cannot be recorded", async () => {
-  await using at = await fixture();
-  const answer = await at.answerTo("Yes");
-  at.failing.record = true;
-  await assert.rejects(at.callTool(newCall({ answer })), /journal full/);
-  assert.equal(at.seen.length, 0);
-});
-
-Deno.test("an answer for other arguments, another tool or another actor asks again", async () => {
-  await using at = await fixture();
-  const changes: Partial<Call>[] = [
-    { arguments: { path: "b" } },
-    { id: toolId("fs", "edit") },
-    { actor: "ada" },
-  ];
-  for (const change of changes) {
-    const answer = await at.answerTo("Yes");
-    assert.equal((await at.callTool(newCall({ answer, ...change }))).kind, "ask");
-  }
-  const forged = { handle: "A".repeat(43), reply: "Yes" } as const;
-  assert.equal((await at.callTool(newCall({ answer: forged }))).kind, "ask");
-  assert.equal(at.seen.length, 0);
-});
-
-Deno.test("Always is kept before the call runs", async () => {
-  await using at = await fixture();
-  const answer = await at.answerTo("Always");
-  assert.deepEqual(await at.callTool(newCall({ answer })), RESULT);
-  assert.deepEqual(at.order, ["kept", "always", "ran"]);
-});
-
-Deno.test("Always that cannot be kept lets the call run once, and that is recorded", async () => {
-  await using at = await fixture();
-  const answer = await at.answerTo("Always");
-  at.failing.always = true;
-  assert.deepEqual(await at.callTool(newCall({ answer })), RESULT);
-  assert.deepEqual(at.order, ["always_not_kept", "ran"]);
-  assert.deepEqual(at.events.at(-1)?.detail, { why: "Error: disk full" });
-  assert.equal((await at.callTool(newCall())).kind, "ask");
-});
-
-Deno.test("Always where it cannot win is neither offered nor taken", async () => {
-  await using at = await fixture({ offered: false });
-  const outcome = await at.callTool(newCall());
-  assert.ok(outcome.kind === "ask" && !outcome.question.always);
-  const answer = await at.answerTo("Always");
-  assert.equal((await at.callTool(newCall({ answer }))).kind, "ask");
-  assert.deepEqual(at.seen, []);
-  assert.equal(at.order.includes("kept"), false);
-});
-
-Deno.test("No and cancelled have no side effect", async () => {
-  await using at = await fixture();
-  const said = { No: "said no", cancelled: "dismissed the question" };
-  for (const reply of ["No", "cancelled"] as const) {
-    const answer = await at.answerTo(reply);
-    await assert.rejects(at.callTool(newCall({ answer })), {
-      code: "APPROVAL_DECLINED",
-      message: `Cannot run "fs:write": the person ${said[reply]}`,
-    });
-    assert.deepEqual(at.order, ["declined"]);
-    const again = { handle: answer.handle, reply: "Yes" } as const;
-    assert.equal((await at.callTool(newCall({ answer: again }))).kind, "ask");
-  }
-  assert.deepEqual(at.seen, []);
-});
-
-Deno.test("a refusal that no person can have given sends the question to the terminal", async () => {
-  await using at = await fixture();
-  const answer = await at.answerTo("cancelled");
-  at.clock.now -= 900;
-  const outcome = await at.callTool(newCall({ answer }));
-  assert.ok(outcome.kind === "ask" && outcome.question.terminalOnly);
-  at.clock.now += 1_000;
-  const yes = { handle: outcome.question.handle, reply: "Yes" } as const;
-  assert.equal((await at.callTool(newCall({ answer: yes }))).kind, "ask");
-  assert.deepEqual(at.seen, []);
-});
-
-Deno.test("an approval given at a terminal lets exactly that call pass, once", async () => {
-  await using at = await fixture();
-  const { handle } = await at.answerTo("Yes");
-  const left = await at.approvals.leave(handle);
-  assert.equal(left?.id, digestOf([subject(newCall())]));
-  assert.equal((await at.callTool(newCall())).kind, "ask");
-  await at.approvals.grant(left.id);
-  at.order.length = 0;
-  assert.equal((await at.callTool(newCall({ arguments: { path: "b" } }))).kind, "ask");
-  assert.deepEqual(await at.callTool(newCall()), RESULT);
-  assert.deepEqual(at.order, ["asked", "approved", "ran"]);
-  assert.equal((await at.callTool(newCall())).kind, "ask");
-  assert.deepEqual([...Deno.readDirSync(join(at.home, "approved"))], []);
 });

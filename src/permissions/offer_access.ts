@@ -5,8 +5,7 @@
  * @module
  */
 
-import type { Call, Outcome, ToolResult, Verdict } from "../core/call.ts";
-import type { PassGate } from "../core/server.ts";
+import type { Call, Verdict } from "../core/call.ts";
 import { splitToolId } from "../core/tool_id.ts";
 
 const UNLISTED: Verdict = {
@@ -23,7 +22,6 @@ const MEMBERS: Verdict = {
 const PARAMS = ["uri", "name", "arguments", "ref", "argument", "context"];
 /** The least restrictive decision first. */
 const LEAST_FIRST = ["allow", "ask", "deny"];
-const NO_COMPLETION = { completion: { values: [], hasMore: false } };
 
 /** Returns whether a call is a request for a resource or a prompt of a server. */
 export function isOfOffer({ id, method }: Pick<Call, "id" | "method">): boolean {
@@ -66,20 +64,6 @@ export function offerVerdict(
   if (ruled.kind !== "allow") return ruled;
   if (isUnlisted(call)) return UNLISTED;
   return !isRuled && hasMembers(call) ? MEMBERS : ruled;
-}
-
-/** Answers a completion with no values if it would need a question: completion never asks. */
-export const completionGate: PassGate = (next) => async (call) => {
-  if (call.method !== "completion/complete") return await next(call);
-  const { verdict, pass: { server } } = call;
-  if (verdict?.kind !== "allow" || await server.unapproved(call) !== undefined) return nothing();
-  // The rules may have changed meanwhile.
-  const outcome = await next(call);
-  return outcome.kind === "ask" ? nothing() : outcome;
-};
-
-function nothing(): Outcome {
-  return { kind: "result", result: NO_COMPLETION as unknown as ToolResult };
 }
 
 function hasMembers(

@@ -16,7 +16,7 @@ import type { Pinned, ServerIdentity, Unapproved } from "../core/server_identity
 import { INSTRUCTIONS } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
-import { unhidden } from "../permissions/trust_gate.ts";
+import { unhidden } from "../permissions/trust_subject.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, variablesOf } from "../registry/lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
@@ -273,9 +273,9 @@ export class Pins {
     return this.#shownFor({ identity, tool }, state)?.description;
   }
 
-  /** Returns whether a server and a tool are those that are pinned. Reads no file, but its time. */
-  isPassed(identity: ServerIdentity, definition: ToolDefinition): boolean {
-    if (!this.#passed.has(identity) || !this.#passed.has(definition)) return false;
+  /** Returns whether a server or a tool is the pinned one. Compares only the times of files. */
+  isPassed(compared: ServerIdentity | ToolDefinition): boolean {
+    if (!this.#passed.has(compared)) return false;
     const now = performance.now();
     if (now - this.#checkedAt < FRESH_MS) return true;
     const isSame = this.#read?.stamp === this.#files.stamp();

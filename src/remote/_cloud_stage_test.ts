@@ -9,8 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FakeCloud } from "../../tests/kit/fake_cloud.ts";
 import { Keys } from "../config/keys.ts";
-import { knownDouble } from "../core/_server_double_test.ts";
-import type { Call } from "../core/call.ts";
+import { checkedCall, knownDouble } from "../core/_server_double_test.ts";
+import { type Call, NO_CLIENT } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import type { Fetch } from "../core/fetch.ts";
 import type { CloudManifest } from "../core/manifest.ts";
 import { toolId } from "../core/tool_id.ts";
@@ -87,13 +88,16 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     const known = knownDouble(name, { origin: "registry", kind: "cloud" });
     return new CloudServer({ ...known, cloud, hub, upstreams, entry: entryOf(name) });
   };
-  const always = { via: "call", actor: "local", signal: new AbortController().signal, callId: "1" };
+  const always = {
+    ...{ via: "call", actor: "local", callId: "1" },
+    ...{ cancellation: new Cancellation(), client: NO_CLIENT },
+  };
   return {
     facts: (name) => cloud.facts(entryOf(name)).join(),
     asked,
     call: async (id, args = {}, more = {}) => {
       const [server = "", tool = ""] = id.split(":");
-      const call = { ...always, id: toolId(server, tool), arguments: args, ...more };
+      const call = checkedCall({ ...always, id: toolId(server, tool), arguments: args, ...more });
       const outcome = await serverOf(server).call(call);
       if (outcome.kind === "ask") throw new TypeError("it is no question");
       return outcome.result;

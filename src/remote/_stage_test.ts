@@ -9,7 +9,9 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Call, ToolResult } from "../core/call.ts";
+import { checkedCall } from "../core/_server_double_test.ts";
+import { type Call, NO_CLIENT, type ToolResult } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
@@ -93,15 +95,17 @@ export class Stage implements AsyncDisposable {
 
   /** Calls a tool of the server, or sends it another request. */
   async call(tool: string, args: JsonObject = {}, more: Partial<Call> = {}): Promise<ToolResult> {
-    const outcome = await this.upstreams.call(this.#way, {
+    const call = checkedCall({
       id: toolId("far", tool),
       arguments: args,
       via: "call",
       actor: "local",
-      signal: new AbortController().signal,
+      cancellation: new Cancellation(),
+      client: NO_CLIENT,
       callId: "c1",
       ...more,
     });
+    const outcome = await this.upstreams.call(this.#way, call, false);
     if (outcome.kind === "ask") throw new TypeError("it is no question");
     return outcome.result;
   }

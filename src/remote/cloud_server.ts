@@ -5,6 +5,7 @@
  */
 
 import type { Call, Outcome } from "../core/call.ts";
+import type { CheckedCall } from "../core/server.ts";
 import { toolsOnly } from "../core/known_server.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { methodDefinition } from "../core/server.ts";
@@ -65,12 +66,12 @@ export class CloudServer extends McpServer {
   }
 
   /** Sends a call to the server, and then refreshes the list of the hub in the background. */
-  override async call(call: Call): Promise<Outcome> {
+  override async call(call: CheckedCall): Promise<Outcome> {
     const { cloud, entry, hub } = this.#options;
     if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
     try {
       // Its registry describes its tools, so its server is not asked for a list.
-      const outcome = await super.call({ ...call, assertListed: undefined });
+      const outcome = await this.send(call, false);
       // Refreshed only after a call to the cloud: a person who uses only local servers asks the hub
       // for nothing.
       void hub.refresh();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { until } from "../../tests/kit/wait.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts";
 
@@ -126,10 +127,10 @@ Deno.test("A cancelled call frees its connection, and is told to the server (SP1
       return stream([": wait\n\n"], { stays: true });
     }, { isOlder });
     await using stage = await Stage.at(server.url);
-    const abort = new AbortController();
-    const call = stage.call("t", {}, { signal: abort.signal });
+    const cancellation = new Cancellation();
+    const call = stage.call("t", {}, { cancellation });
     await until(() => server.methods.includes("tools/call"));
-    abort.abort(new PmlError("CANCELLED", "Cannot finish: no more"));
+    cancellation.cancel(new PmlError("CANCELLED", "Cannot finish: no more"));
     assert.equal((await failed(call)).code, "CANCELLED");
     await until(() => gone.length === 1);
     const told = () => server.methods.includes("notifications/cancelled");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import { until } from "../../tests/kit/wait.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { failed, Scripted, Stage } from "./_stage_test.ts";
 
 const KEY = "key-of-the-person-1234";
@@ -22,7 +23,8 @@ Deno.test("One that hangs before it answers is given up, and the next call finds
   await stage.list("tools");
   isListed = true;
   const discovered = () => server.methods.filter((method) => method === DISCOVER).length;
-  const call = stage.call("t", {}, { signal: AbortSignal.timeout(100) });
+  const cancellation = Cancellation.of(AbortSignal.timeout(100));
+  const call = stage.call("t", {}, { cancellation });
   await assert.rejects(call, { name: "TimeoutError" });
   // It takes the place of the ping of older revisions.
   await until(() => discovered() === 2);

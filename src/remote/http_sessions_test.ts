@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { until } from "../../tests/kit/wait.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts";
 
@@ -167,7 +168,7 @@ Deno.test("A stream that breaks anywhere is taken up where it was heard, and not
       await using stage = await Stage.at(server.url);
       const heard: number[] = [];
       const onProgress = ({ progress }: { progress: number }) => void heard.push(progress);
-      assert.deepEqual((await stage.call("t", {}, { onProgress })).content, DONE);
+      assert.deepEqual((await stage.call("t", {}, { client: { onProgress } })).content, DONE);
       assert.deepEqual(heard, [1, 2, 3, 4, 5, 6]);
       assert.equal(server.methods.filter((method) => method === "tools/call").length, 1);
     }),
@@ -181,8 +182,8 @@ Deno.test("A stream that ends again and again without a word is given up", async
     return method === "GET" && headers.has("last-event-id") ? stream([]) : undefined;
   }, { isOlder: true });
   await using stage = await Stage.at(server.url);
-  const late = AbortSignal.timeout(10_000);
-  await assert.rejects(stage.call("t", {}, { signal: late }), { code: "UPSTREAM_DOWN" });
+  const cancellation = Cancellation.of(AbortSignal.timeout(10_000));
+  await assert.rejects(stage.call("t", {}, { cancellation }), { code: "UPSTREAM_DOWN" });
   assert.equal(server.came.filter(({ headers }) => headers.has("last-event-id")).length, 5);
 });
 

@@ -36,7 +36,7 @@ for (const kind of ["legacy", "modern"] as const) {
       asked.push(one);
       return Promise.resolve({ action: "accept", content: { name: "n" } });
     };
-    const named = await stage.call("ask_twice", {}, { onAsk });
+    const named = await stage.call("ask_twice", {}, { client: { onAsk } });
     const said = JSON.parse(String(named.content[0]?.text));
     assert.deepEqual(said.two, { action: "accept", content: { name: "n" } });
     assert.deepEqual(asked.map(({ server, method }) => [server, method]), [
@@ -70,12 +70,14 @@ for (const kind of ["legacy", "modern"] as const) {
     const open = Promise.withResolvers<JsonObject>();
     const calls = ["ask_name", "log", "ask_name"].map((tool, at) =>
       stage.call(tool, {}, {
-        onMessage: ({ level }) => void heard[at]?.push(String(level)),
-        onAsk: async () => {
-          heard[at]?.push("asked");
-          // The log comes while both questions are open.
-          await open.promise;
-          return { action: "accept", content: { name: `${at}` } };
+        client: {
+          onMessage: ({ level }) => void heard[at]?.push(String(level)),
+          onAsk: async () => {
+            heard[at]?.push("asked");
+            // The log comes while both questions are open.
+            await open.promise;
+            return { action: "accept", content: { name: `${at}` } };
+          },
         },
       })
     );
@@ -179,7 +181,7 @@ Deno.test("Progress reaches the call that it is of, and no other", async () => {
   const heard: number[][] = [[], []];
   await Promise.all(
     heard.map((own) =>
-      stage.call("t", {}, { onProgress: ({ progress }) => void own.push(progress) })
+      stage.call("t", {}, { client: { onProgress: ({ progress }) => void own.push(progress) } })
     ),
   );
   assert.deepEqual(heard, [[1, 2], [1, 2]]);

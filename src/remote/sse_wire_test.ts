@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { SseServer } from "../../tests/kit/sse_server.ts";
 import { until } from "../../tests/kit/wait.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { failed, Scripted, Stage } from "./_stage_test.ts";
 import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
@@ -81,8 +82,8 @@ Deno.test("A notification whose answer does not end holds up no call", async () 
   await using http = new Scripted((came) => isNotice(came) ? open() : undefined, { isOlder: true });
   for (const { url } of [sse, http]) {
     await using stage = await Stage.at(url, { server: { isSse: url === sse.url } });
-    const signal = AbortSignal.timeout(10_000);
-    const said = await stage.call("t", {}, { signal }).catch(String);
+    const cancellation = Cancellation.of(AbortSignal.timeout(10_000));
+    const said = await stage.call("t", {}, { cancellation }).catch(String);
     assert.deepEqual(Object(said).content, DONE, `${said}`);
   }
 });
@@ -244,7 +245,7 @@ Deno.test("Whatever the stream says, only answers count", async () => {
   await using stage = await Stage.at(server.url, SSE);
   const heard: number[] = [];
   const onProgress = ({ progress }: { progress: number }) => void heard.push(progress);
-  assert.deepEqual((await stage.call("t", {}, { onProgress })).content, DONE);
+  assert.deepEqual((await stage.call("t", {}, { client: { onProgress } })).content, DONE);
   assert.deepEqual(heard, [1]);
 });
 
@@ -256,10 +257,10 @@ Deno.test("A cancelled call is told to the server, and frees its request", async
     return new Promise(() => {});
   });
   await using stage = await Stage.at(server.url, SSE);
-  const abort = new AbortController();
-  const call = stage.call("t", {}, { signal: abort.signal });
+  const cancellation = new Cancellation();
+  const call = stage.call("t", {}, { cancellation });
   await until(() => server.methods.includes("tools/call"));
-  abort.abort(new PmlError("CANCELLED", "Cannot finish: no more"));
+  cancellation.cancel(new PmlError("CANCELLED", "Cannot finish: no more"));
   assert.equal((await failed(call)).code, "CANCELLED");
   await until(() => server.methods.includes("notifications/cancelled"));
   await until(() => gone.length === 1);

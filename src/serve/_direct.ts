@@ -108,9 +108,13 @@ export class Direct implements AsyncDisposable {
       connect: (era) => this.#connection ??= this.#connect(era),
       answer: (id, said) => this.#ends.answer(id, said),
       notify: (one) => this.#notify(one),
-      send: async (...asked) => {
-        const { server } = await (this.#sdk ??= this.#loadSdk());
-        return await (await server).request(...asked as Parameters<Server["request"]>);
+      ask: async (method, params, { signal, ms }) => {
+        const [{ server }, { ANY }] = await Promise.all([
+          this.#sdk ??= this.#loadSdk(),
+          import("../gateway/any_schema.ts"),
+        ]);
+        const options = { signal, timeout: ms };
+        return await (await server).request({ method, params }, ANY, options) as JsonObject;
       },
     });
   }

@@ -15,7 +15,7 @@ const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
 
 function connectionOf(isModern: boolean): Connection {
-  return { isModern, serve: echo, begin: () => undefined, close() {} };
+  return { isModern, serve: echo, close() {} };
 }
 
 /** How many connections were opened without the SDK, and with it. */
@@ -171,7 +171,7 @@ Deno.test("A cancelled request is given up, and gets no answer", async () => {
     ...face,
     connect: () => ({
       ...connectionOf(false),
-      serve: (_, { mcpReq: { signal } }) => {
+      serve: (_, { cancellation: { signal } }) => {
         signal.addEventListener("abort", () => {
           aborted.push(signal.reason);
           waits.resolve({});

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 
 /** The revisions without `initialize`. A test compares them with the SDK's. */
@@ -58,14 +58,14 @@ export function lift({ inputResponses, requestState, ...rest }: JsonObject): Lif
   };
   if (rest._meta === undefined) return { params: rest, ...retry };
   const meta = objectOf(rest._meta);
-  const of = (isReserved: boolean) =>
-    Object.fromEntries(
-      Object.entries(meta).filter(([key]) => RESERVED.includes(key) === isReserved),
-    );
-  const envelope = of(true);
-  if (Object.keys(envelope).length === 0) return { params: rest, ...retry };
+  if (!RESERVED.some((key) => key in meta)) return { params: rest, ...retry };
+  const own: Record<string, Json> = {};
+  const envelope: Record<string, Json> = {};
+  for (const [key, value] of Object.entries(meta)) {
+    if (RESERVED.includes(key)) envelope[key] = value;
+    else own[key] = value;
+  }
   const { _meta: _, ...params } = rest;
-  const own = of(false);
   const has = Object.keys(own).length > 0;
   return { params: has ? { ...params, _meta: own } : params, envelope, ...retry };
 }

@@ -76,7 +76,7 @@ export class HttpDirect implements Disposable {
         answer.tell({ jsonrpc: "2.0", ...one });
         return Promise.resolve();
       },
-      send: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
+      ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
       headers: { get: (name) => request.headers[name]?.toString() ?? null },
     });
     const end = (said?: string) => {

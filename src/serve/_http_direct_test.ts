@@ -19,7 +19,7 @@ function web(): never {
 }
 
 function connection(): Connection {
-  return { isModern: true, serve: echo, begin: () => undefined, close() {} };
+  return { isModern: true, serve: echo, close() {} };
 }
 
 /** What came back: the status, the kind, and the messages of the answer. */
@@ -141,7 +141,7 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
   const direct = new HttpDirect({
     connect: () => ({
       ...connection(),
-      serve: (_, { mcpReq: { signal } }) =>
+      serve: (_, { cancellation: { signal } }) =>
         new Promise((resolve) => {
           signal.addEventListener("abort", () => {
             aborted.push(signal.reason);
@@ -177,10 +177,10 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
   const direct = new HttpDirect({
     connect: () => ({
       ...connection(),
-      serve: (_, { mcpReq: { signal, notify } }) =>
+      serve: (_, context) =>
         new Promise((resolve) => {
-          tell = () => notify({ method: "notifications/progress", params: {} as never });
-          signal.addEventListener("abort", () => {
+          tell = () => context.notify({ method: "notifications/progress", params: {} });
+          context.cancellation.signal.addEventListener("abort", () => {
             ends.push("aborted");
             resolve({});
           });

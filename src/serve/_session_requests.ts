@@ -11,7 +11,9 @@ import type {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import type { JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
+import { ANY } from "../gateway/any_schema.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { after } from "../io/waiting.ts";
 import { TextAnswer } from "./_http_answer.ts";
@@ -91,10 +93,10 @@ export class SessionRequests implements Disposable {
         else send(parseJson(text)).catch(onError);
       },
       notify: (one) => send({ jsonrpc: "2.0", ...one }),
-      send: async (asked, schema, more) => {
+      ask: async (method, params, { signal, ms }) => {
         await toStream();
-        const options = { ...more as object, relatedRequestId };
-        return await server.request(asked as never, schema as never, options);
+        const options = { signal, timeout: ms, relatedRequestId };
+        return await server.request({ method, params }, ANY, options) as JsonObject;
       },
     });
     this.#waiting.set(id, { requests, moment, toStream });

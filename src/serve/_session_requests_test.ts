@@ -23,7 +23,6 @@ const SESSION = {
 const connection: Connection = {
   isModern: false,
   serve: echo,
-  begin: () => undefined,
   close() {},
 };
 

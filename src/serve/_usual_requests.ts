@@ -5,11 +5,11 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import type { Cancel } from "../core/quick_tool.ts";
-import type { Connection, RequestContext } from "../gateway/connection.ts";
+import type { AskOptions, Connection, RequestContext } from "../gateway/connection.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
-import { type Era, eraOf, hasFitToken, lift } from "./_envelope.ts";
+import { type Era, eraOf, hasFitToken, lift, type Lifted } from "./_envelope.ts";
 import { classify } from "./_json_rpc.ts";
 import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
 
@@ -30,9 +30,9 @@ export interface UsualRequestsOptions {
   readonly opened: () => Connection | undefined;
   /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
   readonly answer: (id: string, said: string) => void;
-  readonly notify: (one: object) => Promise<void>;
-  /** Asks the client something. */
-  readonly send: (...asked: readonly unknown[]) => Promise<unknown>;
+  readonly notify: (notification: object) => Promise<void>;
+  /** Sends a request to the client, and returns its result. */
+  readonly ask: RequestContext["ask"];
   /** The headers that came over HTTP. */
   readonly headers?: Pick<Headers, "get">;
 }
@@ -81,8 +81,8 @@ export function takesBoth(accept = ""): boolean {
 /** Serves the requests of one client. */
 export class UsualRequests implements Disposable {
   readonly #options: UsualRequestsOptions;
-  /** What is worked on, by the ids of the requests. */
-  readonly #running = new Map<string, Pick<AbortController, "abort">>();
+  /** The requests that have no answer yet, by their ids as JSON. */
+  readonly #open = new Map<string, OpenRequest>();
 
   /** Takes what serves the requests. */
   constructor(options: UsualRequestsOptions) {
@@ -91,140 +91,89 @@ export class UsualRequests implements Disposable {
 
   /** Serves a request. */
   take(given: JsonObject, request: UsualRequest): void {
-    if (request.method === "tools/call" && this.#begins(given, request)) return;
-    void this.#serve(given, request);
+    const lifted = lift(given);
+    const open = new OpenRequest(request, lifted, this.#options);
+    this.#open.set(request.id, open);
+    void this.#serve(open, lifted.params, request);
   }
 
-  /** Cancels a request, if it is worked on. Its client waits for no answer. */
+  /** Cancels a request that has no answer yet. Its client waits for none. */
   cancel(id: string, reason: unknown): void {
-    this.#running.get(id)?.abort(reason);
+    this.#open.get(id)?.cancellation.cancel(reason);
   }
 
   /** Cancels all. */
   [Symbol.dispose](): void {
-    for (const abort of this.#running.values()) abort.abort(new Error("Connection closed"));
-  }
-
-  /** Begins to serve a call that can run at once. Returns false if it has to be served. */
-  #begins(given: JsonObject, request: UsualRequest): boolean {
-    const { opened, texts, headers } = this.#options;
-    const connection = opened();
-    if (connection === undefined) return false;
-    const { id, method } = request;
-    const { params, ...lifted } = lift(given);
-    // What answers a question is no new call.
-    if ("inputResponses" in lifted || lifted.requestState !== undefined) return false;
-    const begun = new BegunRequest((said) => {
-      this.#over(id, begun);
-      if (said !== undefined) this.#options.answer(id, said);
-    });
-    begun.cancel = connection.begin(params, {
-      id,
-      envelope: lifted.envelope,
-      headers,
-      context: () => {
-        const signal = begun.signal();
-        return this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
-      },
-      answered: (result) => begun.answer(texts.said(result, request)),
-      failed: (error) => begun.answer(failure(error)),
-    });
-    if (begun.cancel === undefined) return false;
-    if (!begun.isOver) this.#running.set(id, begun);
-    return true;
-  }
-
-  async #serve(given: JsonObject, { id, method, era }: UsualRequest): Promise<void> {
-    const abort = new AbortController();
-    this.#running.set(id, abort);
-    const { signal } = abort;
-    const { texts, connect, answer } = this.#options;
-    let said: string;
-    try {
-      const { params, ...lifted } = lift(given);
-      const context = this.#contextOf(lifted, { id, method, signal, _meta: params._meta });
-      const served = method === "ping" ? {} : await (await connect(era)).serve(params, context);
-      said = texts.said(served, { method, era });
-    } catch (error) {
-      said = failure(error);
+    for (const { cancellation } of this.#open.values()) {
+      cancellation.cancel(new Error("Connection closed"));
     }
-    this.#over(id, abort);
-    // A client that cancelled a request waits for no answer.
-    if (!signal.aborted) answer(id, said);
   }
 
-  /** Forgets a request that is over. A client that cancelled it may have used its id again. */
-  #over(id: string, running: Pick<AbortController, "abort">): void {
-    if (this.#running.get(id) === running) this.#running.delete(id);
-  }
-
-  #contextOf(
-    { envelope, inputResponses, requestState }: Omit<ReturnType<typeof lift>, "params">,
-    { id, ...request }: {
-      readonly id: string;
-      readonly method: string;
-      readonly signal: AbortSignal;
-      readonly _meta: unknown;
-    },
-  ): RequestContext {
-    const { send, notify, headers } = this.#options;
-    const mcpReq = {
-      ...request,
-      id: JSON.parse(id),
-      envelope,
-      inputResponses,
-      requestState: () => requestState,
-      ...{ send, notify },
-    };
-    // It has what the SDK's own context has.
-    return { mcpReq, http: headers && { req: { headers } } } as unknown as RequestContext;
+  async #serve(
+    open: OpenRequest,
+    params: JsonObject,
+    { id, method, era }: UsualRequest,
+  ): Promise<void> {
+    const { texts, opened, connect, answer } = this.#options;
+    let text: string;
+    try {
+      const connection = opened() ?? await connect(era);
+      const served = method === "ping" ? {} : await connection.serve(params, open);
+      text = texts.said(served, { method, era });
+    } catch (error) {
+      text = failure(error);
+    }
+    // A client that cancelled a request may have used its id again.
+    if (this.#open.get(id) === open) this.#open.delete(id);
+    if (!open.cancellation.isCancelled) answer(id, text);
   }
 }
 
-/**
- * A request whose call began at once. It is answered once, or cancelled: a client that cancelled a
- * request waits for no answer.
- */
-class BegunRequest {
-  /** Cancels its call. */
-  cancel: Cancel | undefined;
-  #onOver: ((said?: string) => void) | undefined;
-  #abort: AbortController | undefined;
+/** A request that has no answer yet. */
+class OpenRequest implements RequestContext {
+  readonly cancellation: Cancellation = new Cancellation();
+  readonly idText: string;
+  readonly method: string;
+  readonly #lifted: Lifted;
+  readonly #options: UsualRequestsOptions;
 
-  /** Takes what is called once, with the members of the answer if there is one. */
-  constructor(onOver: (said?: string) => void) {
-    this.#onOver = onOver;
+  constructor({ id, method }: UsualRequest, lifted: Lifted, options: UsualRequestsOptions) {
+    this.idText = id;
+    this.method = method;
+    this.#lifted = lifted;
+    this.#options = options;
   }
 
-  /** Whether it was answered or cancelled. */
-  get isOver(): boolean {
-    return this.#onOver === undefined;
+  get id(): string | number {
+    return JSON.parse(this.idText);
   }
 
-  /** Returns the signal that aborts with it, which few requests need. */
-  signal(): AbortSignal {
-    return (this.#abort = new AbortController()).signal;
+  get meta(): JsonObject | undefined {
+    const { _meta } = this.#lifted.params;
+    return _meta === undefined ? undefined : objectOf(_meta);
   }
 
-  /** Answers it. */
-  answer(said: string): void {
-    this.#end()?.(said);
+  get envelope(): JsonObject | undefined {
+    return this.#lifted.envelope;
   }
 
-  /** Cancels it. */
-  abort(reason: unknown): void {
-    const { cancel } = this;
-    const over = this.#end();
-    if (over === undefined) return;
-    over();
-    this.#abort?.abort(reason);
-    cancel?.(reason);
+  get inputResponses(): JsonObject | undefined {
+    return this.#lifted.inputResponses;
   }
 
-  /** Forgets its call. The engine keeps old tables of a Map, with what was in them, for long. */
-  #end(): ((said?: string) => void) | undefined {
-    const over = this.#onOver;
-    this.#onOver = this.cancel = undefined;
-    return over;
+  get requestState(): unknown {
+    return this.#lifted.requestState;
+  }
+
+  get headers(): RequestContext["headers"] {
+    return this.#options.headers;
+  }
+
+  async ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject> {
+    return await this.#options.ask(method, params, options);
+  }
+
+  notify(notification: { readonly method: string; readonly params: object }): Promise<void> {
+    return this.#options.notify(notification);
   }
 }

@@ -5,7 +5,8 @@
  * @module
  */
 
-import type { Answer, Call, Meanwhile } from "../core/call.ts";
+import type { Answer, Call } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError } from "../core/errors.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { paced } from "../io/paced.ts";
@@ -37,7 +38,9 @@ export interface JudgeOptions {
   /** Asks once for several calls. Returns what lets each pass, by its `callId`. */
   readonly ask: (calls: readonly Call[]) => Promise<ReadonlyMap<string, Answer>>;
   /** What is the same for all calls. */
-  readonly from: Meanwhile & Pick<Call, "via" | "actor" | "signal" | "run" | "depth">;
+  readonly from: Pick<Call, "client" | "via" | "actor" | "run" | "depth"> & {
+    readonly signal: AbortSignal;
+  };
 }
 
 interface Judged {
@@ -54,8 +57,11 @@ export async function judgePlan(
   options: JudgeOptions,
 ): Promise<ReadonlyMap<string, Answer>> {
   const { problems } = plan;
+  const { signal, ...about } = options.from;
+  using cancellation = Cancellation.of(signal);
+  const from = { ...about, cancellation };
   const all: Judged[] = [];
-  for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, problems }));
+  for (const task of plan.tasks) all.push(...await callsOf(task, { ...options, from, problems }));
   const { length: count } = all;
   if (count > options.known.most) problems.push({ error: tooManyTasks(count, options.known.most) });
   // Many calls of a plan that does not run need no look.
@@ -76,7 +82,10 @@ export async function judgePlan(
 /** Returns the calls of a task, as far as they are known and not made yet. */
 async function callsOf(
   task: Task,
-  { known, idOf, isDone, from, problems }: JudgeOptions & { readonly problems: Problem[] },
+  { known, idOf, isDone, from, problems }: Omit<JudgeOptions, "from"> & {
+    readonly from: Omit<Call, "id" | "arguments" | "callId">;
+    readonly problems: Problem[];
+  },
 ): Promise<readonly Judged[]> {
   try {
     const id = idOf(task.tool);

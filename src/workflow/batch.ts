@@ -53,8 +53,7 @@ export async function runBatch(
   return await Promise.all(calls.map(async ({ id, tool, call }) => {
     try {
       if (call instanceof PmlError) throw call;
-      const { answer: _, ...own } = call;
-      const result = await answeredResult(own, { callTool, answer: answers.get(own.callId) });
+      const result = await answeredResult(call, { callTool, answer: answers.get(call.callId) });
       const { length } = JSON.stringify(result);
       // What has no room is given up at once, so that the results do not fill the memory.
       if (length > left) {

@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { type Answer, type Call, type Outcome, type Question, textResult } from "../core/call.ts";
+import {
+  type Answer,
+  type Call,
+  NO_CLIENT,
+  type Outcome,
+  type Question,
+  textResult,
+} from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import { type BatchCall, type BatchOptions, runBatch } from "./batch.ts";
@@ -15,7 +23,8 @@ function batchCall(tool: string): BatchCall {
       arguments: {},
       via: "batch",
       actor: "local",
-      signal: new AbortController().signal,
+      cancellation: new Cancellation(),
+      client: NO_CLIENT,
       callId: tool,
     },
   };
@@ -70,7 +79,10 @@ Deno.test("runBatch() asks about one call alone if something changed since the q
   const onQuestion = () => Promise.resolve({ handle: "h", reply: "Yes" as const });
   const [alone] = await runBatch([one], options);
   assert.equal(alone?.error?.code, "APPROVAL_REQUIRED");
-  const [item] = await runBatch([{ ...one, call: { ...one.call, onQuestion } }], options);
+  const [item] = await runBatch(
+    [{ ...one, call: { ...one.call, client: { onQuestion } } }],
+    options,
+  );
   assert.equal(item?.error, undefined);
   assert.deepEqual(ran, ["s:asks"]);
 });

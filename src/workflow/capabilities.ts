@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome, ToolResult } from "../core/call.ts";
+import type { CallTool, Outcome, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { Server } from "../core/server.ts";
+import type { CheckedCall, Server } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -254,7 +254,7 @@ export class Capabilities {
   }
 
   /** Runs a capability. Its calls pass all gates, each for itself. */
-  async run(call: Call, outside?: OfRegistry): Promise<Outcome> {
+  async run(call: CheckedCall, outside?: OfRegistry): Promise<Outcome> {
     const { limits, callTool, runCapability } = this.#options;
     const { id, run: above = "", depth: around = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = limits();

@@ -4,9 +4,10 @@
  * @module
  */
 
-import { type Call, type CallTool, textResult, type ToolResult, waysBack } from "../core/call.ts";
+import { type CallTool, textResult, type ToolResult } from "../core/call.ts";
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
+import type { CheckedCall } from "../core/server.ts";
 import { type Capability, capabilityHash } from "./capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
 import { textOf } from "./code_tool.ts";
@@ -23,7 +24,7 @@ export interface CapabilityHouse extends CodeHouse, RunHouse {
 
 /** A capability that is called. */
 export interface CapabilityCall {
-  readonly call: Call;
+  readonly call: CheckedCall;
   /** The id of the run. */
   readonly id: string;
   readonly depth: number;
@@ -44,8 +45,8 @@ export async function runCapability(
   { call, id, depth, isForeign, calls, callTool }: CapabilityCall,
   house: CapabilityHouse,
 ): Promise<ToolResult> {
-  const { actor, signal } = call;
-  const given = { actor, signal, ...waysBack(call) };
+  const { actor, cancellation: { signal }, client, assertCurrent } = call;
+  const given = { actor, signal, client };
   const about = defined({
     tool: call.id,
     hash: capabilityHash({ kind, text, ...rest }),
@@ -66,7 +67,8 @@ export async function runCapability(
   const result = await inRun(
     { ...given, via, id, depth, calls, ms, mostMs, about },
     { ...house, ...own },
-    async (run) => await runCode({ ...call, code: text, run }, house),
+    async (run) =>
+      await runCode({ code: text, arguments: call.arguments, run, assertCurrent }, house),
   );
   if (result.kind === "value") return resultOf(result.value);
   return failed(textOf(result.failure));

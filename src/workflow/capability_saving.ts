@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Meanwhile } from "../core/call.ts";
+import type { CallClient } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
@@ -40,7 +40,9 @@ export interface Review {
 }
 
 /** How the person is asked. */
-export interface Asking extends Meanwhile {
+export interface Asking {
+  /** The client that waits for it. */
+  readonly client: CallClient;
   readonly signal: AbortSignal;
   readonly actor: string;
 }

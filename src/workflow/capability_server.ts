@@ -6,10 +6,11 @@
 
 import type { Call, Outcome } from "../core/call.ts";
 import { KnownServer, type KnownServerOptions, toolsOnly } from "../core/known_server.ts";
+import type { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { PassCall } from "../core/server.ts";
+import type { CheckedCall, ResolvedCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
@@ -41,7 +42,7 @@ export interface CapabilityServerOptions extends KnownServerOptions {
 export type CheckValue = (
   schema: JsonObject,
   value: unknown,
-  signal: AbortSignal,
+  cancellation: Cancellation,
 ) => Maybe<string | undefined>;
 
 const NO_ITEMS: readonly ListItem[] = [];
@@ -67,7 +68,7 @@ export class CapabilityServer extends KnownServer {
    * Returns what changed of the tools that a capability calls. Throws INTEGRITY_MISMATCH if it is
    * not the approved one, and UNKNOWN_TOOL if a tool that it calls is gone.
    */
-  override async unapproved(call: PassCall): Promise<Unapproved | undefined> {
+  override async unapproved(call: ResolvedCall): Promise<Unapproved | undefined> {
     const isOwn = call.method === undefined && this.#has(call.id) && this.#outside === undefined;
     if (!isOwn) return await super.unapproved(call);
     return await this.#capabilities.unapproved(call.id);
@@ -83,10 +84,10 @@ export class CapabilityServer extends KnownServer {
 
   /** Returns why the arguments of a call do not match the parameters of a capability. */
   wrongArguments(
-    { arguments: args, signal }: Pick<Call, "arguments" | "signal">,
+    { arguments: args, cancellation }: Pick<Call, "arguments" | "cancellation">,
     { inputSchema }: ToolDefinition,
   ): Maybe<string | undefined> {
-    return this.#wrong(inputSchema, args, signal);
+    return this.#wrong(inputSchema, args, cancellation);
   }
 
   /** Returns lines that say what a capability calls. */
@@ -118,7 +119,7 @@ export class CapabilityServer extends KnownServer {
   }
 
   /** Runs a capability. */
-  override async call(call: Call): Promise<Outcome> {
+  override async call(call: CheckedCall): Promise<Outcome> {
     if (call.method !== undefined) throw toolsOnly(this.name);
     return await this.#capabilities.run(call, this.#outside);
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Call, ToolResult } from "../core/call.ts";
+import type { CallClient, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
@@ -41,7 +41,7 @@ export interface CodeRun {
   /** Receives what the code writes to its console, line by line. */
   readonly onLine?: (line: string) => void;
   /** Throws if the code may not run any more once it has a child. */
-  readonly assertCurrent?: Call["assertCurrent"];
+  readonly assertCurrent?: () => void;
 }
 
 /** How code ended. What PML itself refused is thrown. */
@@ -110,9 +110,9 @@ class CodeCalls {
     return null;
   };
 
-  readonly progress: NonNullable<Run["options"]["onProgress"]> = (progress) => {
+  readonly progress: NonNullable<CallClient["onProgress"]> = (progress) => {
     this.#tellsItself = true;
-    this.#run.options.onProgress?.(progress);
+    this.#run.options.client.onProgress?.(progress);
   };
 
   async #call({ tool, arguments: args }: JsonObject, signal: AbortSignal): Promise<Json> {
@@ -120,7 +120,7 @@ class CodeCalls {
       if (typeof tool !== "string" || !isObject(args)) throw noArguments(tool);
       const id = this.#options.idOf(tool);
       // The progress of a tool has another scale than the run's.
-      const onProgress = ownOnly(this.#run.options.onProgress);
+      const onProgress = ownOnly(this.#run.options.client.onProgress);
       const result = await this.#run.call({ id, arguments: args, signal, onProgress });
       if (result.isError === true) return { error: toolFailure(tool, result) };
       return { output: outputOf(result) };
@@ -131,7 +131,7 @@ class CodeCalls {
       this.#done++;
       if (!this.#tellsItself) {
         const message = typeof tool === "string" ? tool.slice(0, NAME_MAX) : "";
-        this.#run.options.onProgress?.({ progress: this.#done, message });
+        this.#run.options.client.onProgress?.({ progress: this.#done, message });
       }
     }
   }

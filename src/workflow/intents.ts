@@ -14,7 +14,7 @@ import { type IntentOptions, type PlannedTask, planOf } from "./intent.ts";
 /** The options of `answerIntent`. */
 export interface IntentsOptions {
   /** Opens what a plan is made with, for one caller. */
-  readonly open: (caller: Pick<Call, "actor" | "toolset">) => Promise<IntentOptions>;
+  readonly open: (caller: Pick<Call, "actor" | "client">) => Promise<IntentOptions>;
   /** Returns the confidence above which a plan may run at once. */
   readonly confidence: () => number;
   /** Returns whether a call runs without a question. `open` names arguments that come later. */
@@ -22,13 +22,14 @@ export interface IntentsOptions {
 }
 
 /** A call that a plan would make. */
-export interface PlannedCall extends Pick<Call, "actor" | "signal" | "toolset"> {
+export interface PlannedCall extends Pick<Call, "actor" | "client"> {
+  readonly signal: AbortSignal;
   readonly tool: ToolId;
   readonly arguments: JsonObject;
 }
 
 /** An intent of one caller. */
-export interface IntentRequest extends Pick<Call, "actor" | "toolset"> {
+export interface IntentRequest extends Pick<Call, "actor" | "client"> {
   readonly intent: string;
   readonly signal: AbortSignal;
   /** Runs the plan. */
@@ -42,8 +43,8 @@ export async function answerIntent(
   request: IntentRequest,
   { open: opened, confidence: least, runs }: IntentsOptions,
 ): Promise<Outcome> {
-  const { intent, actor, signal, toolset, run } = request;
-  const caller = { actor, signal, toolset };
+  const { intent, actor, signal, client, run } = request;
+  const caller = { actor, signal, client };
   const made = await planOf(intent, await opened(request));
   const { plan, confidence, open, alternatives, unmet } = made;
   const isSure = open.length === 0 && confidence > least();

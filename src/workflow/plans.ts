@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Meanwhile, ToolResult } from "../core/call.ts";
+import { type CallClient, changedClient, type ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { Limits } from "../config/limits.ts";
@@ -26,7 +26,7 @@ export interface PlansOptions extends RunHouse, Pick<JudgeOptions, "idOf" | "che
 }
 
 /** A request to run a plan. */
-export interface PlanRequest extends Meanwhile {
+export interface PlanRequest {
   /** The plan; undefined to go on with the plan of the run that is resumed. */
   readonly plan: JsonObject | undefined;
   /** The run whose tasks that are not done are to be run. */
@@ -38,6 +38,8 @@ export interface PlanRequest extends Meanwhile {
   readonly depth?: number;
   readonly actor: string;
   readonly signal: AbortSignal;
+  /** The client that waits for it. */
+  readonly client: CallClient;
 }
 
 /** What came of a plan. */
@@ -89,7 +91,7 @@ export class Plans {
     { request, kept }: { readonly request: PlanRequest; readonly kept: KeptRun },
   ): Promise<PlanOutcome> {
     const { results, limits, idOf, callTool, record, waiting, ...options } = this.#options;
-    const { actor, via = "plan", depth = 0, onProgress } = request;
+    const { actor, via = "plan", depth = 0, client: { onProgress } } = request;
     const { planTasks: most, inputBytes: mostTaken, concurrentCalls, callMaxMs: ms, inlineBytes } =
       limits();
     const known: Known = {
@@ -102,9 +104,10 @@ export class Plans {
     const isDone = (key: string) => kept.outputs.has(key);
     const during = <A>(ask: () => Promise<A>) => waiting.during(kept.id, ask);
     return await inTime({ ...request, ms, during }, () => timedOut(ms), async (within) => {
-      const { request: of, sampling, onMessage, toolset } = request;
-      const ways = { request: of, sampling, onMessage, toolset, ...within };
-      const from = { ...ways, via, actor, run: kept.id, depth };
+      // Tasks report to the plan, and the plan to the client.
+      const { signal } = within;
+      const client = changedClient(within.client, { onProgress: undefined });
+      const from = { client, signal, via, actor, run: kept.id, depth };
       const answers = await judgePlan(plan, { ...options, idOf, known, isDone, from });
       const run = new Run({ ...from, id: kept.id, calls: most, callTool });
       const atOnce = Math.max(LEAST_AT_ONCE, concurrentCalls >> 2);

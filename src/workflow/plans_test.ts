@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { setImmediate } from "node:timers";
 import type { Answer, Call, Outcome, Progress } from "../core/call.ts";
-import { textResult } from "../core/call.ts";
+import { NO_CLIENT, textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";
@@ -65,7 +65,8 @@ function house(tools: Readonly<Record<string, Tool>>, limits: Partial<typeof LIM
   });
   const run = async (tasks: readonly JsonObject[], more: Partial<PlanRequest> = {}) => {
     const signal = new AbortController().signal;
-    const outcome = await plans.run({ plan: { tasks }, actor: "local", signal, ...more });
+    const always = { actor: "local", signal, client: NO_CLIENT };
+    const outcome = await plans.run({ plan: { tasks }, ...always, ...more });
     return { ...outcome, said: JSON.parse(String(outcome.result.content[0]?.text)) };
   };
   return { plans, results, run, ran, events, askedFor, state, clock };
@@ -239,7 +240,7 @@ Deno.test("Plans.run() caps what `for_each` makes of outputs, and what runs at o
 });
 
 Deno.test("Plans.run() ends its tasks when the client cancels, and when its time is over", async () => {
-  const hang: Tool = ({ signal }) =>
+  const hang: Tool = ({ cancellation: { signal } }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const tasks = [task("a", "hang"), task("b", "hang", { depends_on: ["a"] })];
   const late = await house({ hang }, { callMaxMs: 20 }).run(tasks);
@@ -258,7 +259,9 @@ Deno.test("Plans.run() tells how many tasks are over", async () => {
   const told: Progress[] = [];
   const at = house({ echo });
   const onProgress = (progress: Progress) => told.push(progress);
-  await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], { onProgress });
+  await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], {
+    client: { onProgress },
+  });
   // How many elements there are is known a little later.
   assert.deepEqual(told.map(({ progress, total }) => [progress, total]), [[1, 2], [2, 3], [3, 3]]);
   assert.ok(told.some(({ message }) => /^a: done \(\d of \d\)$/.test(message ?? "")));
@@ -314,7 +317,7 @@ Deno.test("Plans.run() says which failed calls may have run", async () => {
   assert.deepEqual(said.may_have_run, ["late", "large", "gone"]);
   assert.match(said.retry, /runs what failed and what did not run, and nothing that is done/);
   // What only waited for its turn did not run.
-  const hang: Tool = ({ signal }) =>
+  const hang: Tool = ({ cancellation: { signal } }) =>
     new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const slow = house({ hang }, { callMaxMs: 50, concurrentCalls: 1 });
   const ids = Array.from({ length: 10 }, (_, n) => `t${n}`);

@@ -5,13 +5,23 @@
  * @module
  */
 
-import type { Answer, Call, CallTool, Meanwhile, Question, ToolResult } from "../core/call.ts";
+import {
+  type Answer,
+  type Call,
+  type CallClient,
+  type CallTool,
+  changedCall,
+  changedClient,
+  type Question,
+  type ToolResult,
+} from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import { defined, type JsonObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
 /** The options of a run. */
-export interface RunOptions extends Meanwhile {
+export interface RunOptions {
   /** Connects the records of all its calls in the journal. */
   readonly id: string;
   /** The origin that its calls have. */
@@ -23,6 +33,8 @@ export interface RunOptions extends Meanwhile {
   readonly calls: number;
   readonly callTool: CallTool;
   readonly signal: AbortSignal;
+  /** The client that waits for the run. */
+  readonly client: CallClient;
 }
 
 /** One call of a run. */
@@ -33,7 +45,7 @@ export interface RunCall {
   readonly answer?: Answer | undefined;
   /** Ends this call alone. */
   readonly signal?: AbortSignal;
-  readonly onProgress?: Call["onProgress"];
+  readonly onProgress?: CallClient["onProgress"];
 }
 
 /**
@@ -66,19 +78,20 @@ export class Run {
 
   /** Calls a tool. If the person must be asked, asks and waits for the answer. */
   async call({ answer, ...asked }: RunCall): Promise<ToolResult> {
-    const { callTool, calls, depth, id: run, onQuestion, ...options } = this.options;
+    const { callTool, calls, depth, id: run, client, ...options } = this.options;
     // guard: code-calls
     if (++this.#calls > calls) throw tooMany(calls);
     const signal = asked.signal === undefined
       ? options.signal
       : AbortSignal.any([options.signal, asked.signal]);
-    const call = {
-      ...options,
-      ...asked,
-      signal,
-      run,
-      depth,
-      onQuestion,
+    using cancellation = Cancellation.of(signal);
+    const { id, arguments: args, ...changes } = asked;
+    const { via, actor } = options;
+    const call: Call = {
+      ...{ id, arguments: args, via, actor, run, depth, cancellation },
+      client: "onProgress" in changes
+        ? changedClient(client, { onProgress: changes.onProgress })
+        : client,
       // A capability has its place already, and its calls must not wait for another one.
       isNested: depth > 0,
       callId: crypto.randomUUID(),
@@ -102,10 +115,10 @@ export async function answeredResult(
     readonly leave?: (question: Question) => Promise<PmlError>;
   },
 ): Promise<ToolResult> {
-  const { id, onQuestion, signal } = call;
+  const { id, client: { onQuestion }, cancellation: { signal } } = call;
   let [answer, { callId }] = [given, call];
   for (let count = 0; count < MOST_QUESTIONS; count++) {
-    const outcome = await callTool({ ...call, callId, ...defined({ answer }) });
+    const outcome = await callTool(changedCall(call, { callId, answer }));
     if (outcome.kind === "result") return outcome.result;
     const { question } = outcome;
     if (onQuestion === undefined && leave !== undefined) throw await leave(question);

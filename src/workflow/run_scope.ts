@@ -5,7 +5,7 @@
  * @module
  */
 
-import { type Asking, type CallTool, heldAsking, type Meanwhile } from "../core/call.ts";
+import { type CallClient, type CallTool, changedClient, wrappedQuestions } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
@@ -24,10 +24,12 @@ export interface RunHouse {
 }
 
 /** How a run is begun. */
-export interface RunStart extends Meanwhile {
+export interface RunStart {
   readonly via: RunOptions["via"];
   readonly actor: string;
   readonly signal: AbortSignal;
+  /** The client that waits for it. */
+  readonly client: CallClient;
   readonly calls: number;
   /** How long it may take without its calls. The time in which the user is asked does not count. */
   readonly ms: number;
@@ -88,44 +90,46 @@ export async function inRun<T extends { readonly kind: string }>(
   });
 }
 
-/** The signal of timed work, and its ways to ask the user. */
-type DuringWork = Asking & { readonly signal: AbortSignal };
+/** The signal of timed work, and its client. */
+interface DuringWork {
+  readonly signal: AbortSignal;
+  readonly client: CallClient;
+}
 
 /** Waits for something whose time does not count. */
 type Untimed = <A>(work: () => Promise<A>) => Promise<A>;
 
 /** What work has a time for. */
-export interface Timed extends Meanwhile {
-  readonly signal: AbortSignal;
+export interface Timed extends DuringWork {
   readonly ms: number;
   /** Is around each question to the person. */
   readonly during: <A>(ask: () => Promise<A>) => Promise<A>;
 }
 
 /**
- * Does work with a signal that aborts when its time is over, and with ways to ask the person that
- * stop the time.
+ * Does work with a signal that aborts when its time is over, and with a client whose questions stop
+ * the time.
  */
 export async function inTime<T>(
-  { signal, ms, during, ...ways }: Timed,
+  { signal, ms, during, client }: Timed,
   over: () => PmlError,
   work: (during: DuringWork, untimed: Untimed) => Promise<T>,
 ): Promise<T> {
   const abort = new AbortController();
   using _ = onAbort(signal, () => abort.abort(signal.reason));
   using clock = new Clock(ms, () => abort.abort(over()));
-  const { onAsk } = ways;
+  const { onAsk } = client;
   const held = <A>(ask: () => Promise<A>) => during(() => clock.held(ask));
   try {
-    return await work({
-      ...heldAsking(ways, held),
+    const timed = changedClient(client, {
+      ...wrappedQuestions(client, held),
       // A model answers by itself: that takes no place of what waits for the person.
       onAsk: onAsk && ((asked) => {
         const ask = () => onAsk(asked);
         return asked.method === "elicitation/create" ? held(ask) : clock.held(ask);
       }),
-      signal: abort.signal,
-    }, (wait) => clock.held(wait));
+    });
+    return await work({ client: timed, signal: abort.signal }, (wait) => clock.held(wait));
   } finally {
     // What still runs for it has nobody to give its result to.
     abort.abort(new PmlError("CANCELLED", "Cannot finish the call: the run that made it is over"));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Call, Outcome, ServerRequest } from "../core/call.ts";
+import { type Call, NO_CLIENT, type Outcome, type ServerRequest } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Run } from "./run.ts";
@@ -8,8 +8,11 @@ import { WaitingRuns } from "./waiting_runs.ts";
 
 Deno.test("inRun() counts runs that wait for the person, and not those that wait for a model", async () => {
   const waiting = new WaitingRuns(() => 1);
-  const callTool = async ({ arguments: { method }, onAsk, signal }: Call): Promise<Outcome> => {
-    await onAsk?.({ server: "s", method, params: {}, signal } as ServerRequest);
+  const callTool = async (
+    { arguments: { method }, client, cancellation }: Call,
+  ): Promise<Outcome> => {
+    const { signal } = cancellation;
+    await client.onAsk?.({ server: "s", method, params: {}, signal } as ServerRequest);
     return { kind: "result", result: { content: [] } };
   };
   const house = { waiting, callTool, record: () => {} };
@@ -17,7 +20,7 @@ Deno.test("inRun() counts runs that wait for the person, and not those that wait
   const start: RunStart = {
     ...{ via: "code", actor: "local", calls: 1, ms: 60_000, mostMs: 60_000, about: {} },
     signal: new AbortController().signal,
-    onAsk: () => open.promise,
+    client: { onAsk: () => open.promise },
   };
   const asking = (method: ServerRequest["method"]) =>
     inRun(start, house, async (run) => {
@@ -39,7 +42,10 @@ Deno.test("a run counts no time in which it waits for calls, up to a limit for a
   };
   const house = { waiting: new WaitingRuns(() => 1), callTool, record: () => {} };
   const { signal } = new AbortController();
-  const start = { via: "code", actor: "local", calls: 10, about: {}, signal } as const;
+  const start = {
+    ...{ via: "code", actor: "local", calls: 10, about: {} } as const,
+    ...{ signal, client: NO_CLIENT },
+  };
   const call = async (run: Run) => {
     const { signal } = run.options;
     for (let count = 0; count < 4 && !signal.aborted; count++) {

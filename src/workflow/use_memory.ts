@@ -9,7 +9,7 @@ import type { Outcome, ToolResult } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { dropOldest, memoized } from "../core/memo.ts";
 import { outputOf } from "../core/output.ts";
-import type { PassCall } from "../core/server.ts";
+import type { ResolvedCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { drop } from "../io/kept.ts";
@@ -30,7 +30,7 @@ export interface UseMemoryOptions {
 
 /** A call that reached its server. */
 export interface UsedTool {
-  readonly call: Pick<PassCall, "id" | "arguments" | "via" | "actor" | "method" | "run">;
+  readonly call: Pick<ResolvedCall, "id" | "arguments" | "via" | "actor" | "method" | "run">;
   /** The definition that it passed with; undefined if it was no call of a tool. */
   readonly definition: ToolDefinition | undefined;
   /** When it began and ended, as `performance.now()` says. */

@@ -5,7 +5,13 @@
  */
 
 import type { Limits } from "../config/limits.ts";
-import { type Meanwhile, type Outcome, textResult, type ToolResult } from "../core/call.ts";
+import {
+  type CallClient,
+  NO_CLIENT,
+  type Outcome,
+  textResult,
+  type ToolResult,
+} from "../core/call.ts";
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseJson } from "../core/parse_json.ts";
@@ -34,9 +40,11 @@ export interface WorkflowOptions
 }
 
 /** A request to run a plan or code. Its arguments were checked against the schema. */
-export interface WorkflowRequest extends Meanwhile {
+export interface WorkflowRequest {
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
+  /** The client that waits for it. */
+  readonly client: CallClient;
   readonly actor: string;
 }
 
@@ -76,6 +84,7 @@ export class Workflow {
     const { callTool } = this.#options;
     const run = new Run({
       ...{ id: "check", via: "code", actor: "local", depth: 0, calls: 0, callTool, signal },
+      client: NO_CLIENT,
     });
     // A function that nobody calls is compiled, and does not run.
     const code = `async () => {\n${text}\n};\nreturn null;`;

@@ -14,7 +14,7 @@ import { repoFile } from "../kit/pml_command.ts";
 import { runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { writeConfig } from "../quick_scene.ts";
+import { writeConfig } from "../script_scene.ts";
 import { codeOf, endWell } from "./oracles.ts";
 import { answerOf, picked, questionOf, type ToolCall } from "./questions.ts";
 import { makeScene, type Scene, type SceneOptions } from "./stage.ts";

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { GATES, writeConfig } from "../quick_scene.ts";
+import { WITH_META, writeConfig } from "../script_scene.ts";
 import { serveScene } from "../serve_scene.ts";
 import { objectOf } from "../../src/core/json.ts";
 import { joined } from "../../src/io/lines.ts";
@@ -80,7 +80,7 @@ async function readSlowly(line: Line): Promise<number> {
 
 Deno.test("HT15: who reads 1 GB of events too slowly loses it, and its server goes on for others", async () => {
   const [times, message] = [5_000, "x".repeat(200_000)];
-  for (const meta of [{}, GATES._meta]) {
+  for (const meta of [{}, WITH_META._meta]) {
     await using all = await serveScene({
       ownProcess: true,
       limits: { queued_bytes: 8_000_000, unread_ms: 600_000 },
@@ -124,7 +124,7 @@ Deno.test("HT12: clients that leave at any moment leave no call behind, and were
   await using all = await serveScene({ limits });
   for (let at = 0; at < 60; at++) {
     const steps = [told(1), { wait: at % 2 === 0 ? 60_000 : at % 11 }, told(2)];
-    const meta = { progressToken: 1, ...(at % 3 === 0 && GATES._meta) };
+    const meta = { progressToken: 1, ...(at % 3 === 0 && WITH_META._meta) };
     using line = await Line.open(all.served);
     await line.write(callOf(all.served, { args: { steps }, meta }));
     if (at % 5 === 0) await line.read();

@@ -14,7 +14,7 @@ import { rssOf } from "../kit/procwatch.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
 import { rawHttp } from "../kit/raw_http.ts";
 import { until } from "../kit/wait.ts";
-import { writeConfig } from "../quick_scene.ts";
+import { writeConfig } from "../script_scene.ts";
 import { floodServers } from "./floods.ts";
 import { journalOf, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Era, ERAS } from "../kit/json_rpc.ts";
 import { type Served, servePml } from "../kit/pml_serve.ts";
-import { writeConfig } from "../quick_scene.ts";
+import { writeConfig } from "../script_scene.ts";
 import { makeScenery } from "./stage.ts";
 
 const MOST = 16;

@@ -12,7 +12,7 @@ import { type Served, servePml } from "../kit/pml_serve.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import { type RawAnswer, rawHttp } from "../kit/raw_http.ts";
 import { until, within } from "../kit/wait.ts";
-import { scriptServer, told } from "../quick_scene.ts";
+import { scriptServer, told } from "../script_scene.ts";
 import { journalOf, ofKind } from "./oracles.ts";
 import { makeScenery, SLOW } from "./stage.ts";
 

@@ -88,7 +88,7 @@ for (const era of ERAS) {
     await using strict = new RawStdio(ws, { era, capabilities: CAN_ASK });
     await strict.open();
     for (let turn = 0; turn < 2; turn++) {
-      // A call without a key runs at once, also as a quick call.
+      // A call without a key is not asked about.
       assert.equal(codeOf(await answerOf(strict, call("plain"))), undefined);
       const asked = await questionOf(strict, call(KEY));
       assert.deepEqual(asked.replies, ["Yes", "No"]);

@@ -16,7 +16,7 @@ import { npmServer } from "../kit/npm_server.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { scriptServer, writeConfig } from "../quick_scene.ts";
+import { scriptServer, writeConfig } from "../script_scene.ts";
 import { samplingScene } from "../sampling_scene.ts";
 import { ledgerOf, ledgerScene, untyped } from "./code_tools.ts";
 import { codeOf, endWell, journalOf, textOf } from "./oracles.ts";

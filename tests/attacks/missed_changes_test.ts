@@ -12,7 +12,7 @@ import { pmlCommand } from "../kit/pml_command.ts";
 import { RawStdio, type RawStdioOptions } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { quickScene, warmUp } from "../quick_scene.ts";
+import { scriptScene, warmUp } from "../script_scene.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 
@@ -121,7 +121,7 @@ Deno.test({
   name: "rules that change while the queue of the system overflows hold within a second (GX9)",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
-    await using scene = await quickScene("2025-11-25", {
+    await using scene = await scriptScene("2025-11-25", {
       rules: { allow: ["s:*", "filesystem:*"] },
     });
     const { ws, pml, call } = scene;

@@ -18,7 +18,7 @@ import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
-import { ASK, type Said, scriptServer } from "../quick_scene.ts";
+import { ASK, type Said, scriptServer } from "../script_scene.ts";
 import { codeOf, journalOf, ofKind, textOf } from "./oracles.ts";
 import { makeScenery } from "./stage.ts";
 

@@ -72,13 +72,10 @@ export const methods: fc.Arbitrary<string> = fc.constantFrom(
 );
 
 /** Tells what it is asked to tell, and answers with what it was given. */
-export async function echo(
-  params: unknown,
-  { mcpReq, http }: RequestContext,
-): Promise<JsonObject> {
-  const { id, method, _meta, envelope, inputResponses, requestState } = mcpReq;
-  const header = http?.req?.headers.get("mcp-param-x") ?? undefined;
-  const given = { id, method, _meta, envelope, inputResponses, state: requestState(), header };
+export async function echo(params: unknown, context: RequestContext): Promise<JsonObject> {
+  const { id, method, meta, envelope, inputResponses, requestState: state } = context;
+  const header = context.headers?.get("mcp-param-x") ?? undefined;
+  const given = { id, method, _meta: meta, envelope, inputResponses, state, header };
   const { answer, fails, tells = 0 } = params as {
     answer?: object;
     fails?: number;
@@ -86,7 +83,7 @@ export async function echo(
   };
   for (let at = 0; at < tells; at++) {
     const params = { progressToken: 7, progress: at };
-    await mcpReq.notify({ method: "notifications/progress", params });
+    await context.notify({ method: "notifications/progress", params });
   }
   if (fails !== undefined) throw new RpcError(fails, "It fails", { why: "so" });
   return JSON.parse(JSON.stringify({ params, given, ...answer }));

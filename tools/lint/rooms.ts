@@ -33,6 +33,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     stdio: ["core", "io", "mcp_client", "permissions", "sandbox"],
     workflow: ["core", "io", "sandbox", "search"],
   },
+  { calls: ["core", "io", "audit", "permissions"] },
   { gateway: ["core", "io", "search", "workflow"] },
   {
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],

@@ -1,0 +1,105 @@
+/**
+ * Finds the server of a call, the arguments that the user fixed for its tool, and the decision of
+ * the rules.
+ *
+ * @module
+ */
+
+import type { CallContext } from "../calls/context.ts";
+import type { CallResolver } from "../calls/pipeline.ts";
+import type { Verdict } from "../core/call.ts";
+import { asPmlError } from "../core/errors.ts";
+import { pageOf } from "../core/lists.ts";
+import type { Server } from "../core/server.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { splitToolId, toolId } from "../core/tool_id.ts";
+import { settingOf } from "../core/tool_settings.ts";
+import type { Servers } from "../gateway/servers.ts";
+import { judged, unasked } from "../permissions/gate.ts";
+import { isOfOffer, offerVerdict } from "../permissions/offer_access.ts";
+import type { Judge } from "../permissions/rules.ts";
+import type { Pins } from "../policy/pins.ts";
+import type { Policy } from "../policy/policy.ts";
+import type { Directory } from "./directory.ts";
+
+/** The collaborators of `ServerResolver`. */
+export interface ResolverOptions {
+  readonly policy: Policy;
+  readonly directory: Directory;
+  readonly servers: Servers;
+  readonly pins: Pins;
+  /** Returns the module that its author is writing, if there is one. Nothing is granted to it. */
+  readonly draft: () => Server | undefined;
+}
+
+/** Resolves calls with the current configuration. */
+export class ServerResolver implements CallResolver {
+  readonly #options: ResolverOptions;
+
+  /** Takes the collaborators. */
+  constructor(options: ResolverOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves a call. Returns a promise only if it has to wait for something. */
+  resolve(call: CallContext): Promise<void> | undefined {
+    const { policy } = this.#options;
+    if (!policy.isCurrent()) return policy.refresh().then(() => this.#found(call));
+    return this.#found(call);
+  }
+
+  #found(call: CallContext): Promise<void> | undefined {
+    const { policy: { now: { version, judge } }, directory } = this.#options;
+    const { server: name, tool } = splitToolId(call.id);
+    const draft = this.#options.draft();
+    const server = draft?.name === name ? draft : directory.at(name);
+    const own = server === draft ? unasked(judge) : judge;
+    const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
+    call.resolve({ server, version, isBlocked });
+    const hasSettings = call.method === undefined && !isBlocked &&
+      settingOf(server.settings, tool) !== undefined;
+    if (hasSettings) return this.#withSettings(call, own);
+    if (isOfOffer(call)) return this.#decideOffer(call, own);
+    call.verdict = judged(own, call, call.toolset);
+    return undefined;
+  }
+
+  async #withSettings(call: CallContext, judge: Judge): Promise<void> {
+    const { servers } = this.#options;
+    const { id, server: source } = call;
+    try {
+      const given = { id, arguments: call.arguments, fixed: call.fixed };
+      const settled = await servers.settled(given, { source, isBlocked: false });
+      call.arguments = settled.arguments;
+      call.fixed = settled.fixed;
+    } catch (error) {
+      call.settingsError = asPmlError(error);
+    }
+    call.verdict = judged(judge, call, call.toolset);
+  }
+
+  async #decideOffer(call: CallContext, judge: Judge): Promise<void> {
+    const ruled = judged(judge, call, call.toolset);
+    const tools = await this.#pageVerdicts(call, judge);
+    call.verdict = offerVerdict(call, { ruled, tools });
+  }
+
+  /** Returns the decisions about the pinned tools that name the address of a request as their page. */
+  async #pageVerdicts(call: CallContext, judge: Judge): Promise<readonly Verdict[]> {
+    const { arguments: { uri }, toolset, server } = call;
+    if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
+    const { servers, pins } = this.#options;
+    const identity = await server.identity();
+    const { items = [] } = servers.listed("tools").find((one) => one.server === server.name) ?? {};
+    // The tools were validated when they were loaded.
+    const tools = items as readonly ToolDefinition[];
+    const named = tools.filter((tool) => pageOf(tool) === uri);
+    const pinned = await Promise.all(named.map(async (tool) => ({
+      tool,
+      isPinned: identity === undefined || await pins.isPinned(identity, tool),
+    })));
+    return pinned.filter(({ isPinned }) => isPinned).map(({ tool }) =>
+      judged(judge, { id: toolId(server.name, tool.name), arguments: {} }, toolset)
+    );
+  }
+}

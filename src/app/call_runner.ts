@@ -1,0 +1,60 @@
+/**
+ * Passes checked calls to their servers, and requests of servers to the client.
+ *
+ * @module
+ */
+
+import type { CallContext } from "../calls/context.ts";
+import type { CallRunner, CallUse } from "../calls/pipeline.ts";
+import type { Outcome } from "../core/call.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import type { Schemas } from "../gateway/schemas.ts";
+import type { UsedTool } from "../workflow/use_memory.ts";
+import type { Logins } from "./logins.ts";
+import { askedOfClient } from "./server_asks.ts";
+
+/** Runs calls at their servers. */
+export class ServerRunner implements CallRunner {
+  readonly onUse: ((use: CallUse) => void) | undefined;
+  readonly #logins: Logins;
+  readonly #schemas: Schemas;
+
+  /** Takes the collaborators. `onUse` is called for each call of a tool that its server got. */
+  constructor(logins: Logins, schemas: Schemas, onUse?: (used: UsedTool) => void) {
+    this.#logins = logins;
+    this.#schemas = schemas;
+    this.onUse = onUse;
+  }
+
+  /** Passes a call on. */
+  run(call: CallContext): Promise<Outcome> {
+    // guard: asked-by-server
+    if (call.via === "server") return askedOfClient(call);
+    if (call.method === "tools/list") return listTools(call);
+    const definition = call.method === undefined ? call.definition() : undefined;
+    // The server compares the definition that was checked.
+    if (definition instanceof Promise) return definition.then(() => this.#send(call));
+    return this.#send(call);
+  }
+
+  /** Has the user sign in, if that is what an error of a call asks for. Returns whether it did. */
+  signIn(call: CallContext, error: unknown): Promise<boolean> {
+    return this.#logins.signedIn(call, { error, since: call.sentAt });
+  }
+
+  /** Returns a result as clients can use it. */
+  fit({ id, server }: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome> {
+    return this.#schemas.fitting(outcome, id, { definition, server });
+  }
+
+  #send(call: CallContext): Promise<Outcome> {
+    call.sentAt = performance.now();
+    return call.server.call(call);
+  }
+}
+
+async function listTools({ server }: CallContext): Promise<Outcome> {
+  await server.list("tools");
+  return { kind: "result", result: { content: [] } };
+}

@@ -1,0 +1,42 @@
+/**
+ * Asks the user about calls that no rule allows.
+ *
+ * @module
+ */
+
+import { askAbout, type AskGateOptions, keepRule, refuse } from "../../permissions/gate.ts";
+import { isAboutAll, isOfOffer } from "../../permissions/offer_access.ts";
+import type { CallContext } from "../context.ts";
+import type { Check, CheckResult } from "./check.ts";
+
+/** Returns a check that lets allowed calls pass, and asks about the others. */
+export function approved(options: AskGateOptions): Check {
+  return (call) => {
+    // The rules may have changed while another check waited.
+    refuse(call);
+    return call.verdict?.kind === "allow" ? undefined : askedFor(call, options);
+  };
+}
+
+async function askedFor(call: CallContext, options: AskGateOptions): Promise<CheckResult> {
+  const subject = await options.subjectOf(call);
+  const asked = await askAbout([call], {
+    ...options,
+    subjects: [subject],
+    answer: call.answer,
+    // A rule cannot name one address.
+    rule: isOfOffer(call) && !isAboutAll(call) ? undefined : options.alwaysOffered(call),
+    isShared: isAboutAll(call),
+  });
+  if (asked.kind === "ask") return asked;
+  if (asked.kind === "Always") await keepRule(call, options);
+  else {
+    const channel = asked.kind === "Yes" ? "client" : asked.kind;
+    await options.record({ event: "approved", call, detail: { channel } });
+  }
+  // The handle is used up, and the server does not get it.
+  call.answer = undefined;
+  // The answer covers exactly what was shown, also if the checks begin again.
+  call.approval = () => options.approvals.ticket(subject);
+  return undefined;
+}

@@ -1,0 +1,45 @@
+/**
+ * Refuses arguments that the tool does not take.
+ *
+ * @module
+ */
+
+import type { Maybe } from "../../core/maybe.ts";
+import type { Server } from "../../core/server.ts";
+import type { ToolDefinition } from "../../core/tool.ts";
+import type { CallContext } from "../context.ts";
+import type { Check } from "./check.ts";
+
+/** Checks arguments against the schemas of tools. */
+export interface ArgumentSchemas {
+  /** Throws or rejects with BAD_ARGUMENTS for arguments that the tool does not take. */
+  arguments(
+    call: CallContext,
+    tool: { readonly definition: ToolDefinition; readonly server: Server },
+  ): Maybe<undefined>;
+}
+
+/** Returns a check of arguments. Requests other than calls of tools have no schema. */
+export function argumentsAreAcceptable(schemas: ArgumentSchemas): Check {
+  return (call) => {
+    if (call.method !== undefined) return undefined;
+    const definition = call.definition();
+    return definition instanceof Promise
+      ? definition.then((loaded) => checked(call, loaded, schemas))
+      : checked(call, definition, schemas);
+  };
+}
+
+function checked(
+  call: CallContext,
+  definition: ToolDefinition,
+  schemas: ArgumentSchemas,
+): Maybe<undefined> {
+  // guard: marked-arguments
+  call.agrees?.(definition);
+  const { server } = call;
+  let checking: Maybe<undefined> = undefined;
+  // guard: schema-arguments
+  checking = schemas.arguments(call, { definition, server });
+  return checking;
+}

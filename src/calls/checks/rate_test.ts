@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import type { Identity } from "../../config/identities.ts";
+import { parsePattern } from "../../core/pattern.ts";
+import { toolId } from "../../core/tool_id.ts";
+import { Rates } from "./rate.ts";
+
+const rate = (pattern: string, calls: number, ms: number) => ({
+  ...{ pattern: parsePattern(pattern), calls, ms, text: `${calls}` },
+});
+const CI: Identity = {
+  ...{ name: "ci", token: "", keys: true, toolset: undefined },
+  permissions: { allow: [], ask: [], deny: [] },
+  rates: [rate("fs:read", 2, 1_000), rate("fs:*", 3, 60_000)],
+};
+
+Deno.test("Rates counts each call once, by every rate that its tool has, until its time is over", () => {
+  const rates = new Rates();
+  const take = (tool: string, callId: string, now: number) =>
+    rates.take(CI, { id: toolId("fs", tool), callId }, now);
+  const refused = (tool: string, now: number, seconds: number) =>
+    assert.throws(() => take(tool, "refused", now), {
+      code: "OVERLOADED",
+      detail: { retry_after_s: seconds },
+      hint: `Try again in ${seconds} s`,
+    });
+  take("read", "1", 0);
+  take("read", "2", 100);
+  take("read", "2", 200); // its pass began again
+  refused("read", 300, 1);
+  // What was refused counted for nothing, also not for the other rate.
+  take("write", "4", 400);
+  refused("write", 500, 60);
+  refused("read", 1_200, 59);
+  take("write", "7", 60_050);
+  take("read", "8", 60_150);
+  // Tools without a rate are not counted.
+  for (let at = 0; at < 9; at++) rates.take(CI, { id: toolId("git", "log"), callId: `${at}` }, 0);
+  rates.take({ ...CI, rates: [] }, { id: toolId("fs", "read"), callId: "9" }, 60_200);
+});

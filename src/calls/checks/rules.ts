@@ -1,0 +1,15 @@
+/**
+ * Refuses calls that a deny rule matches, and calls that lack what the user fixed for their tool.
+ *
+ * @module
+ */
+
+import { refuse } from "../../permissions/gate.ts";
+import type { CallContext } from "../context.ts";
+
+/** Throws for a call that a deny rule matches, or whose fixed arguments cannot be added. */
+export function notDenied(call: CallContext): undefined {
+  refuse(call);
+  // guard: unsettled
+  if (call.settingsError !== undefined) throw call.settingsError;
+}

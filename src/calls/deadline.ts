@@ -1,0 +1,217 @@
+/**
+ * The deadlines of calls: a call ends at its deadline, whatever its server does.
+ *
+ * @module
+ */
+
+import type { Call, ProgressReport } from "../core/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { ownProgress, showsWork } from "../core/progress.ts";
+import type { ToolId } from "../core/tool_id.ts";
+
+/** How long a call may take, in milliseconds. */
+export interface Deadline {
+  /** Without progress. Each progress message starts it again. */
+  readonly callMs: number;
+  /** At the most, progress or not. */
+  readonly capMs: number;
+  /** For how long no server was read so far, because the client has to read first. */
+  readonly heldMs?: number;
+}
+
+/** How often PML reports that a call without progress still runs, in milliseconds. */
+const REPORT_MS = 5_000;
+
+/** The deadlines of calls. One timer looks at all of them. */
+export class Deadlines implements Disposable {
+  readonly #limits: (id: ToolId) => Deadline;
+  readonly #reportMs: number;
+  readonly #running = new Set<RunningCall>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** When the timer goes off; never if it is not set. */
+  #at = Infinity;
+
+  /** Takes the limits of calls, which are asked for at each look, and how often PML reports. */
+  constructor(limits: (id: ToolId) => Deadline, reportMs: number = REPORT_MS) {
+    this.#limits = limits;
+    this.#reportMs = reportMs;
+  }
+
+  /**
+   * Begins the time of a call, which is cancelled with TIMED_OUT when it is over. While the server
+   * sends nothing, the client of the call gets reports of PML, which do not extend the deadline.
+   */
+  begin(call: TimedCall): RunningCall {
+    const running = new RunningCall(call, this.#limits, this.#reportMs);
+    this.#running.add(running);
+    this.#wake(running.next());
+    return running;
+  }
+
+  /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
+  end(running: RunningCall): void {
+    this.#running.delete(running);
+    running.leave();
+  }
+
+  /** Ends the timer. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wake(due: number): void {
+    if (this.#at <= due) return;
+    clearTimeout(this.#timer);
+    this.#at = due;
+    this.#timer = setTimeout(() => this.#look(), due - performance.now());
+  }
+
+  #look(): void {
+    this.#at = Infinity;
+    for (const running of this.#running) {
+      const due = running.look();
+      if (due === undefined) this.#running.delete(running);
+      else this.#wake(due);
+    }
+  }
+}
+
+/** A call with a deadline. */
+export interface TimedCall {
+  readonly id: ToolId;
+  /** Whether the client gets reports of PML. */
+  readonly wantsReports: boolean;
+  /** Receives them. */
+  report(progress: ProgressReport): void;
+  /** Cancels the call. */
+  cancel(error: PmlError): void;
+}
+
+/** The time of a call that runs. */
+export class RunningCall {
+  readonly #limits: (id: ToolId) => Deadline;
+  readonly #reportMs: number;
+  #call: TimedCall | undefined;
+  #started = performance.now();
+  #heard = this.#started;
+  /** When the client got the last report. */
+  #reported = this.#started;
+  #isResponsive = true;
+  #known: number;
+  #since = 0;
+  #asking = 0;
+
+  /** Begins the time. */
+  constructor(call: TimedCall, limits: (id: ToolId) => Deadline, reportMs: number) {
+    this.#call = call;
+    this.#limits = limits;
+    this.#reportMs = reportMs;
+    this.#known = limits(call.id).heldMs ?? 0;
+  }
+
+  /** Whether somebody is asked. A person takes the time that they take. */
+  get isAsking(): boolean {
+    return this.#asking > 0;
+  }
+
+  /**
+   * Notes a report: progress starts the time without progress again. Returns whether the client
+   * gets it.
+   */
+  notes(progress: ProgressReport): boolean {
+    const { own } = progress;
+    this.#reported = performance.now();
+    if (showsWork(progress)) this.#heard = this.#reported;
+    if (own !== "waiting") this.#isResponsive = own !== "unresponsive";
+    return own !== "responsive";
+  }
+
+  /** Asks the user. The time until the answer does not count. */
+  async during<T>(ask: () => Promise<T>): Promise<T> {
+    if (this.#asking++ === 0) this.#since = performance.now();
+    try {
+      return await ask();
+    } finally {
+      const waited = performance.now() - this.#since;
+      if (--this.#asking === 0) {
+        this.#started += waited;
+        this.#heard += waited;
+      }
+    }
+  }
+
+  /** Returns when the call is to be looked at. */
+  next(): number {
+    return this.#call === undefined ? Infinity : this.#nextOf(this.#call);
+  }
+
+  /** Cancels the call if its time is over; otherwise returns when that is to be looked at again. */
+  look(): number | undefined {
+    const call = this.#call;
+    if (call === undefined) return undefined;
+    const { callMs, capMs, heldMs = 0 } = this.#limits(call.id);
+    // The time in which the client had to read first does not count, and its answer may wait unread.
+    if (heldMs > this.#known) {
+      this.#started += heldMs - this.#known;
+      this.#heard = performance.now();
+    }
+    this.#known = heldMs;
+    if (this.#dueOf(call) > performance.now()) {
+      this.#report(call);
+      return this.#nextOf(call);
+    }
+    const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
+    call.cancel(timedOut(call.id, ms));
+    return undefined;
+  }
+
+  /** Forgets the call. The engine keeps old tables of a Set, with their content, for long. */
+  leave(): void {
+    this.#call = undefined;
+  }
+
+  #nextOf(call: TimedCall): number {
+    const due = this.#dueOf(call);
+    return call.wantsReports ? Math.min(due, this.#reported + this.#reportMs) : due;
+  }
+
+  /** Returns when the time is over, as far as is known now. */
+  #dueOf({ id }: TimedCall): number {
+    const { callMs, capMs } = this.#limits(id);
+    return this.isAsking
+      ? performance.now() + callMs
+      : Math.min(this.#heard + callMs, this.#started + capMs);
+  }
+
+  /** Reports that the call runs, if the client got no report for some time. */
+  #report(call: TimedCall): void {
+    const now = performance.now();
+    if (!call.wantsReports || now < this.#reported + this.#reportMs) return;
+    this.#reported = now;
+    // A client that hears nothing of a server that hangs can give the call up.
+    if (this.isAsking || !this.#isResponsive) return;
+    const seconds = Math.round((now - this.#started) / 1_000);
+    const report = ownProgress("waiting", `${call.id} has been running for ${seconds} s`);
+    // Whatever the listener throws must not keep other calls from ending.
+    queueMicrotask(() => {
+      if (this.#call !== undefined) call.report(report);
+    });
+  }
+}
+
+/** Returns the error of a call that was cancelled. */
+export function cancelled({ id }: Pick<Call, "id">, reason: unknown): PmlError {
+  if (reason instanceof PmlError) return reason;
+  return new PmlError("CANCELLED", `Cannot finish "${id}": the client cancelled it`);
+}
+
+/** Returns the error of a question whose call is over. */
+export function finished(): PmlError {
+  return new PmlError("CANCELLED", "Cannot answer: the call is over");
+}
+
+function timedOut(id: ToolId, ms: number): PmlError {
+  return new PmlError("TIMED_OUT", `Cannot finish "${id}": it took longer than ${ms} ms`, {
+    hint: "Ask for less at once, or raise limits.call_ms in config.yaml",
+  });
+}

@@ -1,0 +1,225 @@
+/**
+ * The one way of every call: capacity, server, start record, checks, server call, end record.
+ *
+ * @module
+ */
+
+import type { Records } from "../audit/records.ts";
+import type { Redactor } from "../audit/redact.ts";
+import type { Call, CallTool, Outcome } from "../core/call.ts";
+import { asPmlError, type PmlError } from "../core/errors.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { ToolDefinition } from "../core/tool.ts";
+import { keepsChanging, MAX_PASSES } from "../permissions/restart.ts";
+import type { Capacity } from "./capacity.ts";
+import type { Check, CheckResult } from "./checks/check.ts";
+import { withoutCompletionQuestion } from "./checks/completion.ts";
+import { notDenied } from "./checks/rules.ts";
+import { CallContext, type CallServices } from "./context.ts";
+import type { Deadlines } from "./deadline.ts";
+import {
+  endOf,
+  endOfError,
+  endOfOutcome,
+  failedUnrecorded,
+  startOf,
+  unrecorded,
+} from "./record.ts";
+
+/** Finds the server of a call and the decision of the rules. */
+export interface CallResolver {
+  /** Sets the server, the fixed arguments and the decision of a call. */
+  resolve(call: CallContext): Promise<void> | undefined;
+}
+
+/** A call that its server got. */
+export interface CallUse {
+  readonly call: CallContext;
+  /** The definition of its tool; undefined if it is not for a tool. */
+  readonly definition: ToolDefinition | undefined;
+  /** When the server got it and when its answer came, in `performance.now()`. */
+  readonly since: number;
+  readonly ended: number;
+  /** Undefined if it failed. */
+  readonly outcome: Outcome | undefined;
+}
+
+/** Runs checked calls. */
+export interface CallRunner {
+  /** Passes a call to its server, or a request of a server to the client. */
+  run(call: CallContext): Promise<Outcome>;
+  /** Has the user sign in, if that is what an error of a call asks for. Returns whether it did. */
+  signIn(call: CallContext, error: unknown): Promise<boolean>;
+  /** Returns a result as clients can use it. Throws OUTPUT_INVALID for one that is not valid. */
+  fit(call: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome>;
+  /** Is called for each call that its server got, after the answer. */
+  readonly onUse?: ((use: CallUse) => void) | undefined;
+}
+
+/** The collaborators of the pipeline. */
+export interface PipelineOptions {
+  readonly capacity: Capacity;
+  readonly resolver: CallResolver;
+  readonly records: Records;
+  /** The checks, in their order, which is part of the security model. */
+  readonly checks: readonly Check[];
+  readonly deadlines: Deadlines;
+  readonly runner: CallRunner;
+  readonly services: CallServices;
+  readonly redactor: Pick<Redactor, "cleaned">;
+  /** Returns whether a call may run although its start could not be recorded. */
+  readonly mayRunUnrecorded: (call: CallContext) => Promise<boolean>;
+  /** Returns the error that the caller gets. */
+  readonly errorFor: (call: Call, error: unknown) => unknown;
+}
+
+/** Runs calls. Nothing else passes calls to servers. */
+export class CallPipeline {
+  readonly #options: PipelineOptions;
+
+  /** Takes the collaborators. */
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Runs a call. Few functions of its way are `async`: each that waits costs more than 500 bytes for
+   * each call.
+   */
+  readonly call: CallTool = async (request) => {
+    const { capacity, records, services } = this.#options;
+    const turn = capacity.enter(request);
+    if (turn !== undefined) await turn;
+    const call = new CallContext(request, services);
+    let lost: PmlError | undefined;
+    try {
+      const resolving = this.#options.resolver.resolve(call);
+      if (resolving !== undefined) await resolving;
+      lost = await records.start(startOf(call));
+      // guard: audit-first
+      if (lost !== undefined && !await this.#options.mayRunUnrecorded(call)) throw lost;
+      call.isUnrecorded = lost !== undefined;
+      call.startedAt = performance.now();
+      for (let pass = 0; pass < MAX_PASSES; pass++) {
+        if (pass > 0) await this.#restart(call);
+        const checking = this.#check(call, 0);
+        const result = checking instanceof Promise ? await checking : checking;
+        if (result === "restart") continue;
+        if (result !== undefined) {
+          return this.#ended(call, withoutCompletionQuestion(call, result), lost);
+        }
+        const outcome = await this.#run(call);
+        if (outcome !== undefined) {
+          const fitting = this.#fit(call, outcome);
+          return this.#ended(call, fitting instanceof Promise ? await fitting : fitting, lost);
+        }
+        call.answer = call.approval?.() ?? call.answer;
+        call.approval = undefined;
+      }
+      throw keepsChanging(call);
+    } catch (error) {
+      throw this.#failed(call, error, lost);
+    } finally {
+      call.end();
+      capacity.leave(request);
+    }
+  };
+
+  /** Resolves a request without running it. Throws if a rule denies it. */
+  async preflight(request: Call): Promise<CallContext> {
+    const call = new CallContext(request, this.#options.services, request.cancellation);
+    try {
+      await this.#options.resolver.resolve(call);
+      notDenied(call);
+      return call;
+    } catch (error) {
+      throw this.#options.errorFor(request, error);
+    }
+  }
+
+  /**
+   * Has the server run a call that passed the checks. Returns undefined if the checks have to begin
+   * again: the configuration changed, or the user signed in.
+   */
+  async #run(call: CallContext): Promise<Outcome | undefined> {
+    const { deadlines, runner } = this.#options;
+    try {
+      // guard: run-version
+      call.assertCurrent();
+      call.cancellation.throwIfCancelled();
+      call.running = deadlines.begin(call);
+      const outcome = await call.unlessCancelled(() => runner.run(call));
+      this.#used(call, outcome);
+      return outcome;
+    } catch (error) {
+      if (call.hasChanged) return undefined;
+      this.#used(call, undefined);
+      const isOver = call.cancellation.isCancelled || !await runner.signIn(call, error);
+      if (isOver) throw error;
+      return undefined;
+    } finally {
+      if (call.running !== undefined) deadlines.end(call.running);
+    }
+  }
+
+  async #restart(call: CallContext): Promise<void> {
+    // A call without a record runs as it was decided in its first pass, or not at all.
+    if (call.isUnrecorded) throw keepsChanging(call);
+    await this.#options.resolver.resolve(call);
+  }
+
+  /** Runs the checks from one on, without a promise as long as they need none. */
+  #check(call: CallContext, from: number): Maybe<CheckResult> {
+    const { checks } = this.#options;
+    for (let index = from; index < checks.length; index++) {
+      const result = checks[index]?.(call);
+      if (result instanceof Promise) {
+        return result.then((late) => late === undefined ? this.#check(call, index + 1) : late);
+      }
+      if (result !== undefined) return result;
+    }
+    return undefined;
+  }
+
+  #fit(call: CallContext, outcome: Outcome): Maybe<Outcome> {
+    if (call.method !== undefined) return outcome;
+    const { runner } = this.#options;
+    const definition = call.definition();
+    return definition instanceof Promise
+      ? definition.then((loaded) => runner.fit(call, loaded, outcome))
+      : runner.fit(call, definition, outcome);
+  }
+
+  #ended(call: CallContext, outcome: Outcome, lost: PmlError | undefined): Outcome {
+    this.#record(call, () => endOfOutcome(outcome));
+    return lost === undefined ? outcome : unrecorded(outcome, lost);
+  }
+
+  #failed(call: CallContext, error: unknown, lost: PmlError | undefined): unknown {
+    const { redactor, errorFor } = this.#options;
+    if (call.startedAt > 0) this.#record(call, () => endOfError(error));
+    // The error of a server may repeat its secrets.
+    const cleaned = call.running === undefined ? error : redactor.cleaned(error);
+    const isMarked = call.isUnrecorded && lost !== undefined;
+    return errorFor(call, isMarked ? failedUnrecorded(asPmlError(cleaned), lost) : cleaned);
+  }
+
+  #used(call: CallContext, outcome: Outcome | undefined): void {
+    const { runner, records } = this.#options;
+    const { sentAt: since } = call;
+    if (since === 0 || runner.onUse === undefined) return;
+    const ended = performance.now();
+    const definition = call.loadedDefinition;
+    records.later(() => runner.onUse?.({ call, definition, since, ended, outcome }));
+  }
+
+  /** Writes the end of a call, after its answer. */
+  #record(call: CallContext, end: () => ReturnType<typeof endOfError>): void {
+    const { records } = this.#options;
+    const ended = performance.now();
+    const { startedAt: since } = call;
+    const record = () => endOf(call, { since, ended, ...end() });
+    if (call.isUnrecorded) return records.note(record(), true);
+    records.later(() => records.end(record()));
+  }
+}

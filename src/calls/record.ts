@@ -1,0 +1,109 @@
+/**
+ * The journal records of the start and the end of a call.
+ *
+ * @module
+ */
+
+import type { EndRecord, StartRecord } from "../audit/journal.ts";
+import { shapeOf, sizeOf } from "../audit/shape.ts";
+import type { Call, Outcome, Verdict } from "../core/call.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { defined, objectOf } from "../core/json.ts";
+
+/** So many names with objects of so many names are no large shape. */
+const FEW = 3;
+const LONGEST_SHAPE = 12_000;
+
+/**
+ * Adds a text block that says that the call was not recorded. The structured result stays
+ * unchanged.
+ */
+export function unrecorded(outcome: Outcome, lost: PmlError): Outcome {
+  if (outcome.kind === "ask") return outcome;
+  const { content, _meta, ...rest } = outcome.result;
+  const said = { type: "text", text: textOf(lost) };
+  const meta = { ...objectOf(_meta), "pml/journal": "not recorded" };
+  return { kind: "result", result: { ...rest, content: [...content, said], _meta: meta } };
+}
+
+/** Adds to an error that the call was not recorded. */
+export function failedUnrecorded({ code, message, hint, detail, cause }: PmlError, lost: PmlError) {
+  const hints = [...(hint === undefined ? [] : [hint]), textOf(lost)].join("\n");
+  return new PmlError(code, message, { ...defined({ detail }), hint: hints, cause });
+}
+
+function textOf({ message }: PmlError): string {
+  return `PML: this call was not recorded. ${message}`;
+}
+
+type CallEnd = Omit<EndRecord, "kind" | "callId" | "ms">;
+
+/** A call as its records see it. */
+type RecordedCall = Omit<Call, "client" | "cancellation"> & {
+  /** The id of the client's request, as JSON. */
+  readonly request: string | undefined;
+};
+
+/** Returns the record of the start of a call. */
+export function startOf(call: RecordedCall): StartRecord {
+  const { verdict, request } = call;
+  return {
+    kind: "start",
+    callId: call.callId,
+    actor: call.actor,
+    via: call.via,
+    tool: call.id,
+    ...(call.run !== undefined && { run: call.run }),
+    ...(request !== undefined && { request }),
+    ...(verdict && { verdict: verdict.kind, rule: ruleOf(verdict), source: verdict.source }),
+    ...(call.answer && { answer: call.answer.reply }),
+    ...argumentsOf(call.arguments),
+  };
+}
+
+/** Returns the shape of arguments, or how large they are if their shape is too large. */
+function argumentsOf(
+  values: Call["arguments"],
+): Pick<StartRecord, "arguments" | "argumentsOmitted" | "argumentsBytes"> {
+  const shape = shapeOf(values);
+  const isSmall = Object.keys(objectOf(shape)).length <= FEW ||
+    JSON.stringify(shape).length <= LONGEST_SHAPE;
+  if (isSmall) return { arguments: shape };
+  const { length: argumentsBytes } = new TextEncoder().encode(JSON.stringify(values));
+  return { arguments: null, argumentsOmitted: true, argumentsBytes };
+}
+
+/** Returns the rule without exact arguments, because they are those of the call. */
+function ruleOf({ rule }: Verdict): string {
+  return rule.replace(/\(\{.*/s, "({...})");
+}
+
+/** Returns the record of the end of a call. */
+export function endOf(
+  { callId }: Pick<Call, "callId">,
+  { since, ended, ...ending }: CallEnd & {
+    readonly since: number;
+    /** By default now. */
+    readonly ended?: number;
+  },
+): EndRecord {
+  const ms = Math.round(((ended ?? performance.now()) - since) * 1_000) / 1_000;
+  return { kind: "end", callId, ...ending, ms };
+}
+
+/** Returns what the record of the end says of an outcome. */
+export function endOfOutcome(outcome: Outcome): CallEnd {
+  if (outcome.kind === "ask") return { outcome: "ask" };
+  const size = sizeOf(outcome.result);
+  return {
+    outcome: outcome.result.isError === true ? "tool error" : "result",
+    size,
+    ...(outcome.task !== undefined && { task: outcome.task }),
+    ...(outcome.code !== undefined && { code: outcome.code }),
+  };
+}
+
+/** Returns what it says of a failure. The message is left out, because it may quote arguments. */
+export function endOfError(error: unknown): CallEnd {
+  return { outcome: "failed", code: asPmlError(error).code };
+}

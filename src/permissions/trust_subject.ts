@@ -1,0 +1,43 @@
+/**
+ * The question about a server that nobody has approved yet.
+ *
+ * @module
+ */
+
+import { type Call, shownArguments } from "../core/call.ts";
+import { defined } from "../core/json.ts";
+import type { Unapproved } from "../core/server_identity.ts";
+import type { Approvals } from "./approvals.ts";
+import type { Subject } from "./subject.ts";
+
+export { unhidden } from "./_question.ts";
+
+/** Returns what a person is shown of a call whose server is not approved. */
+export function trustSubject(
+  call: Call,
+  { facts, workspace, definition = "not read yet", definitionLines }:
+    & Pick<Subject, "workspace">
+    & Pick<Unapproved, "facts" | "definition" | "definitionLines">,
+): Subject {
+  return {
+    tool: call.id,
+    arguments: shownArguments(call),
+    ...defined({ members: call.members }),
+    definition,
+    rules: "trust",
+    actor: call.actor,
+    workspace,
+    facts,
+    ...definitionLines !== undefined && { definitionLines },
+  };
+}
+
+/** Returns the hashes of the definitions whose whole texts the user has read after a yes. */
+export function readIn(
+  { definition, changedFrom }: Unapproved,
+  approvals: Pick<Approvals, "hasRead">,
+): readonly string[] {
+  // What did not change was not shown.
+  const isWhole = changedFrom === undefined || approvals.hasRead(changedFrom);
+  return definition !== undefined && isWhole ? [definition] : [];
+}

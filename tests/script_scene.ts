@@ -1,0 +1,147 @@
+/**
+ * The scene of the tests of calls: a server that does what each call says, and a PML. The same call
+ * can be made with a `_meta` of the client, which reaches the server and must change nothing else.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { makeScenery, type Scene, type SceneOptions } from "./attacks/stage.ts";
+import type { Era, Json, Message } from "./kit/json_rpc.ts";
+import { repoFile } from "./kit/pml_command.ts";
+import { RawStdio } from "./kit/raw_stdio.ts";
+import type { Script } from "./kit/script_server.ts";
+import { until } from "./kit/wait.ts";
+import type { Workspace } from "./kit/workspace.ts";
+
+/** What a request of a client may have, and what changes nothing of its answer. */
+export const WITH_META = { _meta: { "claudecode/toolUseId": "toolu_1" } };
+const RUN = ["s__run", {}] as const;
+
+/** What a call says to the server, beside arguments of any name. */
+export type Said = Script & { readonly [name: string]: unknown };
+
+/** The scene. */
+export interface ScriptScene extends Scene {
+  /** Calls a tool. */
+  call(said?: Said, tool?: string): Promise<Message>;
+  /** Calls a tool with a `_meta` of the client. */
+  callWithMeta(said?: Said, tool?: string): Promise<Message>;
+  /** Returns what the server noted so far, a line each. */
+  ledger(): Promise<readonly string[]>;
+}
+
+/** How the scene is made. */
+export interface ScriptOptions extends SceneOptions {
+  readonly rules?: object;
+  /** More of the server's definition. */
+  readonly server?: object;
+  /** The person's `config.yaml`. */
+  readonly config?: object;
+  /** What is called until it returns a result; by default `run` without arguments. */
+  readonly warm?: readonly (readonly [tool: string, said: Said])[];
+}
+
+/** Defines the server. */
+export function scriptServer(more: object = {}): Record<string, unknown> {
+  const args = ["run", "-A", "--no-config", "--quiet", repoFile("tests/kit/script_server.ts")];
+  return { command: Deno.execPath(), args: [...args, "./ledger"], ...more };
+}
+
+/** Makes the scene. The tools that are named were called before. */
+export async function scriptScene(
+  era: Era = "2025-11-25",
+  { rules = { allow: ["s:*"] }, server = {}, config, warm = [RUN], ...options }: ScriptOptions = {},
+): Promise<ScriptScene> {
+  const pml = { version: 1, permissions: rules, mcpServers: { s: scriptServer(server) } };
+  const ws = await makeScenery({ pml, ...options });
+  if (config !== undefined) await writeConfig(ws, config);
+  const raw = new RawStdio(ws, { ...options, era });
+  const scene = sceneOf(ws, raw);
+  try {
+    await raw.open();
+    await warmUp(scene, warm);
+    return scene;
+  } catch (error) {
+    await scene[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Calls tools until each returns a result: a new tool is pinned first. */
+export async function warmUp(
+  { call }: ScriptScene,
+  warm: NonNullable<ScriptOptions["warm"]> = [RUN],
+): Promise<void> {
+  for (const [tool, said] of warm) {
+    await until(async () => codeIn(await call(said, tool)) === undefined);
+  }
+}
+
+function sceneOf(ws: Workspace, pml: RawStdio): ScriptScene {
+  return {
+    ...{ ws, pml },
+    call: (said = {}, tool = "s__run") =>
+      pml.request("tools/call", { name: tool, arguments: said }),
+    callWithMeta: (said = {}, tool = "s__run") =>
+      pml.request("tools/call", { name: tool, arguments: said, ...WITH_META }),
+    ledger: async () => {
+      const text = await readFile(ws.file("ledger"), "utf8").catch(() => "");
+      return text.split("\n").filter((line) => line !== "");
+    },
+    [Symbol.asyncDispose]: async () => {
+      await pml[Symbol.asyncDispose]();
+      await ws[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Writes the person's `config.yaml`; JSON is YAML. */
+export async function writeConfig(ws: Workspace, config: object): Promise<void> {
+  await writeFile(join(ws.home, "config.yaml"), JSON.stringify(config));
+}
+
+/** Asks the client something. */
+export const ASK: Said = {
+  steps: [{
+    ask: {
+      method: "elicitation/create",
+      params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
+    },
+  }],
+};
+
+/** Writes a line that tells of progress. */
+export function told(progress: number): { readonly write: string } {
+  const params = `"progressToken":$TOKEN,"progress":${progress}`;
+  return { write: `{"jsonrpc":"2.0","method":"notifications/progress","params":{${params}}}` };
+}
+
+/** Writes a line that answers the call. */
+export function answers(members: string): Said {
+  return { silent: true, steps: [{ write: `{"jsonrpc":"2.0","id":$ID,${members}}` }] };
+}
+
+/** Returns what an answer says, without the id. */
+export function bare({ id: _, ...message }: Message): Omit<Message, "id"> {
+  return message;
+}
+
+/** Returns the code of PML's error in an answer; undefined if it has none. */
+export function codeIn({ result, error }: Message): string | undefined {
+  const said = (result?.structuredContent as Json | undefined)?.error?.code;
+  return (said ?? (error?.data as Json | undefined)?.code) as string | undefined;
+}
+
+/** Calls with a `_meta` until the answer says something: the next call must say the same. */
+export async function bothSay(
+  { callWithMeta, call }: ScriptScene,
+  says: (answer: Message) => boolean,
+  said?: Said,
+): Promise<void> {
+  let first: Message | undefined;
+  await until(async () => says(first = await callWithMeta(said)));
+  assert.deepEqual(bare(await call(said)), bare(first as unknown as Message));
+}
