@@ -211,7 +211,7 @@ Deno.test("A key that changes has the next call reach another process", async ()
   await assertSame(scene);
 });
 
-Deno.test("A workspace file that nobody trusts any more runs nothing", async () => {
+Deno.test("A workspace file that is no longer trusted runs nothing", async () => {
   const prepare = async (ws: Workspace) => {
     const typed = [[/Trust exactly this\?.*\[N\] no/s, "y"]] as const;
     const ran = await runPmlOnTerminal(ws, ["trust"], { typed });

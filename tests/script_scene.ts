@@ -1,6 +1,6 @@
 /**
- * The scene of the tests of calls: a server that does what each call says, and a PML. The same call
- * can be made with a `_meta` of the client, which reaches the server and must change nothing else.
+ * The scene of the tests of calls: a PML, and a server that follows the script in each call. A call
+ * can be repeated with a `_meta` of the client, which must not change its answer.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { Script } from "./kit/script_server.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
-/** What a request of a client may have, and what changes nothing of its answer. */
+/** A `_meta` of a client, which does not change the answer. */
 export const WITH_META = { _meta: { "claudecode/toolUseId": "toolu_1" } };
 const RUN = ["s__run", {}] as const;
 
@@ -40,7 +40,7 @@ export interface ScriptOptions extends SceneOptions {
   readonly server?: object;
   /** The person's `config.yaml`. */
   readonly config?: object;
-  /** What is called until it returns a result; by default `run` without arguments. */
+  /** The first calls, each repeated until it returns a result; by default `run` without arguments. */
   readonly warm?: readonly (readonly [tool: string, said: Said])[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * The scene of the tests of calls over HTTP: a `pml serve` with a server that does what each call
- * says.
+ * The scene of the tests of calls over HTTP: a `pml serve`, and a server that follows the script in
+ * each call.
  *
  * @module
  */

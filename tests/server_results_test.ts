@@ -88,7 +88,7 @@ async function assertSame(scene: ScriptScene, members: string, tool: string): Pr
 }
 
 for (const era of ERAS) {
-  Deno.test(`What a server answers does not depend on the _meta of the call, on ${era}`, async () => {
+  Deno.test(`The answer of a server does not depend on the _meta of the call, on ${era}`, async () => {
     await using scene = await scriptScene(era, { warm: [["s__run", {}], ["s__shaped", {}]] });
     for (const tool of ["s__run", "s__shaped"]) {
       for (const members of Object.values(ANSWERS)) await assertSame(scene, members, tool);

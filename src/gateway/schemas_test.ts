@@ -88,7 +88,7 @@ Deno.test("Schemas.arguments() returns undefined at once where nothing has to be
   assert.equal(new Schemas().arguments(call({}), tool), undefined);
 });
 
-Deno.test("Schemas refuse what is no result of MCP, whatever the tool promised", async () => {
+Deno.test("Schemas refuse an invalid MCP result, also of a tool without an output schema", async () => {
   const bad: Outcome = { kind: "result", result: { content: [{ type: "hologram" }] } };
   await assert.rejects(
     checked(bad).callTool(call({ path: "x" })),

@@ -47,7 +47,7 @@ Deno.test("Peer sends no request that was cancelled before", async () => {
   assert.equal(peer.pending, 0);
 });
 
-Deno.test("Peer tells who waited for a cancelled request that the server may still work on it", async () => {
+Deno.test("a cancelled request stays pending until the server answers it", async () => {
   const sent: unknown[] = [];
   const peer = peerOf(({ method }) => sent.push(method), 6);
   const seen: unknown[] = [];

@@ -28,7 +28,7 @@ Deno.test("judged() asks nothing about a task that was begun, and a later deny s
   assert.equal(verdictOf("deny", "tasks/cancel"), "allow");
 });
 
-Deno.test("refuse() throws for what is denied, and leaves the rest to approved()", () => {
+Deno.test("refuse() throws for a denied call, and lets others pass", () => {
   assert.throws(() => refuse(newCall({ verdict: DENY })), { code: "PERMISSION_DENIED" });
   for (const verdict of [ASK, ALLOW]) refuse(newCall({ verdict }));
   refuse(newCall());
