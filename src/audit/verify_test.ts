@@ -228,13 +228,17 @@ Deno.test("a write that was cut off anywhere loses no complete record, and only 
 Deno.test("The start of a call is in the file when its process is killed in the call", async () => {
   const home = Deno.makeTempDirSync();
   const code = `import { Journal } from ${JSON.stringify(import.meta.resolve("./journal.ts"))};
-    import { auditGate } from ${JSON.stringify(import.meta.resolve("./gate.ts"))};
+    import { newCall, newPipeline } from ${
+    JSON.stringify(import.meta.resolve("../calls/_context_test.ts"))
+  };
     import { Redactor } from ${JSON.stringify(import.meta.resolve("./redact.ts"))};
     const journal = Journal.open(${JSON.stringify(home)}, {
       redactor: new Redactor(), fileBytes: 1e7, filesKept: 8 });
-    const call = auditGate(journal)(() => Deno.kill(Deno.pid, "SIGKILL"));
-    await call({ id: "s:t", arguments: {}, via: "call", actor: "local", callId: "killed" });`;
-  await new Deno.Command(Deno.execPath(), { args: ["eval", "--no-config", code] }).output();
+    const { callTool } = newPipeline({ journal, run: () => Deno.kill(Deno.pid, "SIGKILL") });
+    await callTool(newCall({ callId: "killed" }));`;
+  await new Deno.Command(Deno.execPath(), {
+    args: ["eval", "--config", new URL("../../deno.json", import.meta.url).pathname, code],
+  }).output();
   const [entry] = [...Deno.readDirSync(join(home, "journal"))];
   const path = join(home, "journal", entry?.name ?? "");
   const check = await verifyJournal(path);

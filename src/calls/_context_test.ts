@@ -92,6 +92,8 @@ export interface PipelineParts extends Resolved {
   /** Returns when a record of a start is written. Rejects if it cannot be. */
   readonly written?: () => Promise<void>;
   readonly mayRunUnrecorded?: () => boolean;
+  /** The journal; by default one that `records()` returns. */
+  readonly journal?: Journal;
 }
 
 /** A pipeline of a test. */
@@ -105,7 +107,7 @@ export interface TestPipeline extends Disposable {
 /** Makes a pipeline of a few parts. */
 export function newPipeline(parts: PipelineParts = {}): TestPipeline {
   const noted: JournalRecord[] = [];
-  const journal = journalOf(noted, parts.written);
+  const journal = parts.journal ?? journalOf(noted, parts.written);
   const records = new Records({
     open: () => journal,
     log: { error: assert.fail, info: () => {} },
