@@ -131,7 +131,8 @@ export class MetaCalls {
   async #keepLarge(call: Call): Promise<Outcome> {
     const outcome = await this.#options.callTool(call);
     const { inlineBytes, actor } = this.#options.settings();
-    if (outcome.kind === "ask" || outcome.task !== undefined) return outcome;
+    // The limit may have changed meanwhile.
+    if (inlineBytes === 0 || outcome.kind === "ask" || outcome.task !== undefined) return outcome;
     const isText = outcome.result.content.every(({ type }) => type === "text");
     if (!isText || JSON.stringify(outcome.result).length <= inlineBytes) return outcome;
     const { outputSchema } = await this.#options.servers.definition(call.id);
