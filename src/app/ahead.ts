@@ -8,7 +8,8 @@
 import { type Answer, type Call, changedCall, type Question } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { CallContext } from "../calls/context.ts";
-import { defined, type JsonObject, listOf, objectOf, quoted, visible } from "../core/json.ts";
+import { wrongNames } from "../core/argument_names.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import type { ResolvedCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { badArguments, type Schemas } from "../gateway/schemas.ts";
@@ -110,14 +111,8 @@ function assertNames(
   { id, arguments: args }: Pick<Call, "id" | "arguments">,
   definition: ToolDefinition,
 ): void {
-  const { required, properties, patternProperties, additionalProperties } = definition.inputSchema;
-  const wrong = (why: string) => badArguments(id, definition, why);
-  const missing = listOf(required).find((one) => !Object.hasOwn(args, String(one)));
-  if (missing !== undefined) throw wrong(`Missing argument: ${visible(String(missing), 80)}`);
-  if (additionalProperties !== false || patternProperties !== undefined) return;
-  const known = objectOf(properties);
-  const unknown = Object.keys(args).find((one) => !Object.hasOwn(known, one));
-  if (unknown !== undefined) throw wrong(`${quoted(unknown)} is unknown`);
+  const why = wrongNames(definition.inputSchema, args);
+  if (why !== undefined) throw badArguments(id, definition, why);
 }
 
 /** Returns what a schema says of an object some members of which may be anything. */

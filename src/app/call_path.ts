@@ -196,7 +196,7 @@ export class CallPath implements AsyncDisposable {
     return policy.now.version === version && policy.isCurrent();
   }
 
-  /** Has a provider answer what the server of a call asks a model, if the user chose one. */
+  /** Adds the provider that answers sampling requests of servers, if the user configured one. */
   #withSampling(call: CallContext, client: CallClient): CallClient {
     // The client itself answers a request that a server sends during a call.
     const isDirect = call.via === "server" || this.#config().sampling === undefined;

@@ -38,7 +38,7 @@ export class ServerRunner implements CallRunner {
     return this.#send(call);
   }
 
-  /** Has the user sign in, if that is what an error of a call asks for. Returns whether it did. */
+  /** Signs the user in after an error that asks for it. Returns whether the call can be repeated. */
   signIn(call: CallContext, error: unknown): Promise<boolean> {
     return this.#logins.signedIn(call, { error, since: call.sentAt });
   }

@@ -131,8 +131,8 @@ export class Logins {
   }
 
   /**
-   * Has the user sign in, if that is what an error of a call asks for and its client can open a page.
-   * Returns whether the call can be tried again. `since` is when it was sent. A server may ask for
+   * Signs the user in after an error of a call that asks for it, if the client can open a page.
+   * Returns whether the call can be repeated. `since` is when it was sent. A server may ask for
    * more scopes only a few times, and for the same ones not soon after a sign-in.
    */
   async signedIn(

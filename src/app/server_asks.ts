@@ -43,8 +43,8 @@ export async function askedOfClient(
 }
 
 /**
- * Returns the client of a call with a provider that answers what the server asks a model, unless the
- * client is to do so.
+ * Returns the client of a call with a provider that answers sampling requests of the server, except
+ * for those that the client itself answers.
  */
 export function samplingClient(
   call: Call,

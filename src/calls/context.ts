@@ -1,5 +1,5 @@
 /**
- * One call on its way: the request, its resolved server, what the checks found out, and its client.
+ * One call: the request, its resolved server, the results of the checks, and its client.
  *
  * @module
  */
@@ -55,7 +55,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
    * this call. The answer covers the call itself as long as no file has changed.
    */
   approvedWith: object | undefined;
-  /** Returns an answer for what the user approved, in case the checks begin again after that. */
+  /** Returns an answer for the approved subject, in case the checks begin again after the approval. */
   approval: (() => Answer) | undefined;
   /** Whether the rules or the definition changed after the checks. */
   hasChanged = false;
@@ -172,7 +172,7 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     this.#request.client.onProgress?.(this.#services.redactor.clean(progress));
   }
 
-  /** Sets what was found for the request. The checks begin. */
+  /** Sets the server of the request. The checks begin. */
   resolve(
     { server, version, isBlocked }: Pick<CallContext, "server" | "version" | "isBlocked">,
   ): void {

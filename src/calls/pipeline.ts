@@ -48,7 +48,7 @@ export interface CallUse {
 export interface CallRunner {
   /** Passes a call to its server, or a request of a server to the client. */
   run(call: CallContext): Promise<Outcome>;
-  /** Has the user sign in, if that is what an error of a call asks for. Returns whether it did. */
+  /** Signs the user in after an error that asks for it. Returns whether the call can be repeated. */
   signIn(call: CallContext, error: unknown): Promise<boolean>;
   /** Returns a result as clients can use it. Throws OUTPUT_INVALID for one that is not valid. */
   fit(call: CallContext, definition: ToolDefinition, outcome: Outcome): Maybe<Outcome>;
@@ -138,7 +138,7 @@ export class CallPipeline {
   }
 
   /**
-   * Has the server run a call that passed the checks. Returns undefined if the checks have to begin
+   * Passes a call that passed the checks to its server. Returns undefined if the checks have to begin
    * again: the configuration changed, or the user signed in.
    */
   async #run(call: CallContext): Promise<Outcome | undefined> {

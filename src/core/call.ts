@@ -106,7 +106,7 @@ export interface Page {
 
 /**
  * The client that waits for a call: its capabilities, and how it is notified and asked while the
- * call runs. Members may be getters that create what they return, so an object of this type is not
+ * call runs. Members may be getters that create their values, so an object of this type is not
  * spread: use `changedClient()`.
  */
 export interface CallClient {
@@ -138,7 +138,7 @@ export interface CallClient {
   readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
 }
 
-/** The client of calls that nobody waits for: it cannot be asked or notified. */
+/** The client of calls of PML itself: it cannot be asked or notified. */
 export const NO_CLIENT: CallClient = {};
 
 /** Returns a client with some members changed. */

@@ -83,7 +83,7 @@ export class JsonSchema {
   }
 }
 
-/** Returns whether the next error says more precisely what is wrong. */
+/** Returns whether the next error is more precise. */
 function isExplained(
   { keyword, error }: OutputUnit,
   next: OutputUnit | undefined,

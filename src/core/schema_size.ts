@@ -20,7 +20,7 @@ const SCHEMAS = [
 const NAMED = "$defs definitions dependencies dependentSchemas patternProperties properties"
   .split(" ");
 
-/** Gives the schemas right within a schema: by its keywords, because properties have any name. */
+/** Returns the schemas directly within a schema: by its keywords, because properties have any name. */
 function subschemas(schema: Readonly<Record<string, unknown>>): readonly unknown[] {
   return [
     ...SCHEMAS.flatMap((keyword) => schema[keyword] ?? []),

@@ -84,7 +84,7 @@ export interface Server {
 
 /** A call whose server was found. It is resolved again when the configuration changes. */
 export interface ResolvedCall extends Call {
-  /** The server that its name stands for. */
+  /** The server of its name. */
   readonly server: Server;
   /** The version of the rules and the configuration that the decision is of. */
   readonly version: number;

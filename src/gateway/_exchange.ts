@@ -183,7 +183,7 @@ export class Exchange implements ClientAsking, Disposable {
     return await this.#asked(work, { run, question: outcome.question });
   }
 
-  /** Asks what has to be asked, and continues with the answer. */
+  /** Asks the question, and continues with the answer. */
   async #asked(
     work: RequestWork,
     { run, question: first }: {

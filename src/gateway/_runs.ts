@@ -35,7 +35,7 @@ export interface Visit<C> {
   readonly context: C;
   /** The party of the client. Another party cannot go on with what waits. */
   readonly party: Party;
-  /** Returns what must be the same when it comes again; few do. */
+  /** Returns the part of the request that must be the same when it comes again. */
   readonly of: () => string;
   /** Cancels the request that waits now. */
   readonly cancellation: Cancellation;
@@ -50,7 +50,7 @@ interface Open {
   isShown: boolean;
 }
 
-/** Who waits for the result of the work: the request, as it came last. */
+/** The request that waits for the result of the work, as it came last. */
 interface Visitor {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
@@ -62,7 +62,7 @@ export class Run<C> implements CancelListener {
   readonly cancellation: Cancellation = new Cancellation();
   readonly of: () => string;
   readonly party: Party;
-  /** Ends what nobody comes back to. */
+  /** Ends the work if the client does not come back. */
   timer: ReturnType<typeof setTimeout> | undefined;
   readonly #pause: (run: Run<C>) => Pause;
   /** The request as it came last; undefined while none waits. */
@@ -72,7 +72,7 @@ export class Run<C> implements CancelListener {
   #end: { readonly result: unknown } | { readonly error: unknown } | undefined;
   #isLooking = false;
 
-  /** Begins with the first request. `pause` returns what the client is asked. */
+  /** Begins with the first request. `pause` returns the questions to the client. */
   constructor({ of, party }: Visit<C>, pause: (run: Run<C>) => Pause) {
     this.of = of;
     this.party = party;
@@ -114,7 +114,7 @@ export class Run<C> implements CancelListener {
     });
   }
 
-  /** Takes the result of the work. Nobody waits for it while the client is away. */
+  /** Takes the result of the work, also while no request waits for it. */
   follow(work: Promise<unknown>): void {
     work.then((result) => {
       this.#end = { result };

@@ -27,7 +27,7 @@ export interface RequestContext {
   readonly meta: JsonObject | undefined;
   /** The reserved keys of its `_meta`, in the newest revision. */
   readonly envelope: JsonObject | undefined;
-  /** The answers that the client brings to what it was asked before. */
+  /** The answers of the client to earlier questions. */
   readonly inputResponses: JsonObject | undefined;
   /** The state that the client brings back. */
   readonly requestState: unknown;

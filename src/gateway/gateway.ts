@@ -306,7 +306,7 @@ export class Gateway implements Face, Disposable {
     return outcome;
   }
 
-  /** Returns what answers the meta-tools. Its module is loaded by the first call. */
+  /** Returns the meta-tools. Their module is loaded by the first call. */
   async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
     const { MetaCalls } = await (this.#meta ??= import("./meta_calls.ts"));
     this.#metaCalls ??= new MetaCalls(this.#options);

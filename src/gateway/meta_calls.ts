@@ -5,6 +5,7 @@
  */
 
 import { type Call, type Outcome, textResult, type ToolResult } from "../core/call.ts";
+import { wrongNames } from "../core/argument_names.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import {
@@ -36,6 +37,7 @@ import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "./results.ts";
+import { badArguments } from "./schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";
 
@@ -346,8 +348,12 @@ export class MetaCalls {
   #batchCall(one: BatchRequest, request: MetaCall): Call | PmlError {
     const id = this.#known(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
+    const args = one.arguments ?? {};
+    const tool = this.#options.catalog.get(id)?.own;
+    const why = tool && wrongNames(tool.inputSchema, args);
+    if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
     const working = { ...workingOf(request), answer: undefined };
-    return this.#callOf(id, { ...request, arguments: one.arguments ?? {}, via: "batch", working });
+    return this.#callOf(id, { ...request, arguments: args, via: "batch", working });
   }
 
   /** Returns whether a tool has another definition by now, which is not approved. */

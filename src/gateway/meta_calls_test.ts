@@ -191,3 +191,17 @@ Deno.test("call takes a unique bare name, the prefix of clients, and arguments a
   }
   assert.equal(calls.length, count, "nothing else was called");
 });
+
+Deno.test("batch does not run a call whose arguments have an unknown or a missing name", async () => {
+  const inputSchema = { required: ["path"], properties: { path: {} }, additionalProperties: false };
+  const list = () => Promise.resolve([{ ...TOOL, name: "read", inputSchema }]);
+  const paths: unknown[] = [];
+  const calls = [{ path: "a" }, { path: "b", pat: 1 }, {}]
+    .map((args) => ({ tool: "files:read", arguments: args }));
+  const text = await answered([{ name: "files", list }], ["batch", { calls }], {
+    called: ({ arguments: args }) => void paths.push(args.path),
+  });
+  const errors = JSON.parse(text).map(({ error }: { error?: { code: string } }) => error?.code);
+  assert.deepEqual(errors, [undefined, "BAD_ARGUMENTS", "BAD_ARGUMENTS"]);
+  assert.deepEqual(paths, ["a"]);
+});

@@ -97,7 +97,7 @@ interface ServerCall {
   readonly params: JsonObject;
   /** Whether the server must list the tool that was checked. */
   readonly isCompared: boolean;
-  /** What is known of the connection that it was sent on last. */
+  /** Facts about the connection that it was sent on last. */
   tells: boolean;
   isModern: boolean;
 }
@@ -430,7 +430,7 @@ export class Upstreams implements AsyncDisposable {
       const work = () => this.#started(server, use);
       return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
     } catch (error) {
-      // What this session did not handle is sent again, in another one.
+      // The session did not handle the request, so it is sent again in another one.
       if (isRunning && error instanceof SessionLost) return await this.#started(server, use);
       throw this.#noted(server, error);
     } finally {

@@ -12,7 +12,7 @@ export const MAX_PASSES = 20;
 
 /** Returns the error of a call that fails because its configuration keeps changing. */
 export function keepsChanging({ id }: Pick<Call, "id">): PmlError {
-  return new PmlError("OVERLOADED", `Cannot run "${id}": what it needs keeps changing`, {
-    hint: "The configuration keeps changing. Retry in a few seconds",
+  return new PmlError("OVERLOADED", `Cannot run "${id}": its configuration keeps changing`, {
+    hint: "Retry in a few seconds",
   });
 }

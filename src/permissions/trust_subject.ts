@@ -1,5 +1,5 @@
 /**
- * The question about a server that nobody has approved yet.
+ * The question about a server that is not approved yet.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Subject } from "./subject.ts";
 
 export { unhidden } from "./_question.ts";
 
-/** Returns what a person is shown of a call whose server is not approved. */
+/** Returns the subject of the question about a call whose server is not approved. */
 export function trustSubject(
   call: Call,
   { facts, workspace, definition = "not read yet", definitionLines }:

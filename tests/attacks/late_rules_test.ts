@@ -204,7 +204,7 @@ Deno.test("Another provider than the person was shown is sent nothing", async ()
   const { ws, pml } = scene;
   const asked = await questionOf(pml, { name: "legacy__sample", arguments: {} });
   await applied(pml, () => writeFile(`${ws.home}/config.yaml`, other.config()));
-  assert.match(textOf(await asked.answer(picked("Yes"))), /what it needs keeps changing/);
+  assert.match(textOf(await asked.answer(picked("Yes"))), /its configuration keeps changing/);
   assert.deepEqual([shown.received.length, other.received.length], [0, 0]);
   await endWell(ws, pml);
 });

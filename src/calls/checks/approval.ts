@@ -36,7 +36,7 @@ async function askedFor(call: CallContext, options: AskGateOptions): Promise<Che
   }
   // The handle is used up, and the server does not get it.
   call.answer = undefined;
-  // The answer covers exactly what was shown, also if the checks begin again.
+  // The answer covers exactly the subject of the question, also if the checks begin again.
   call.approval = () => options.approvals.ticket(subject);
   return undefined;
 }

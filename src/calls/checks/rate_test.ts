@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import type { Identity } from "../../config/identities.ts";
 import { parsePattern } from "../../core/pattern.ts";
 import { toolId } from "../../core/tool_id.ts";
-import { Rates } from "./rate.ts";
+import { newCall, resolvedContext } from "../_context_test.ts";
+import { Rates, withinRate } from "./rate.ts";
 
 const rate = (pattern: string, calls: number, ms: number) => ({
   ...{ pattern: parsePattern(pattern), calls, ms, text: `${calls}` },
@@ -36,4 +37,16 @@ Deno.test("Rates counts each call once, by every rate that its tool has, until i
   // Tools without a rate are not counted.
   for (let at = 0; at < 9; at++) rates.take(CI, { id: toolId("git", "log"), callId: `${at}` }, 0);
   rates.take({ ...CI, rates: [] }, { id: toolId("fs", "read"), callId: "9" }, 60_200);
+});
+
+Deno.test("withinRate() counts each call of an identity, and the passes of one call once", () => {
+  const identity = { ...CI, rates: [rate("s:*", 2, 60_000)] };
+  const policy = { now: { config: { narrowing: { identity } } } };
+  const check = withinRate(policy as unknown as Parameters<typeof withinRate>[0]);
+  const [first, second, third] = ["1", "2", "3"].map((callId) =>
+    resolvedContext(newCall({ id: toolId("s", "t"), callId }), {})
+  );
+  assert.ok(first && second && third);
+  for (const call of [first, first, second]) assert.equal(check(call), undefined);
+  assert.throws(() => check(third), { code: "OVERLOADED" });
 });

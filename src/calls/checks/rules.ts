@@ -1,5 +1,5 @@
 /**
- * Refuses calls that a deny rule matches, and calls that lack what the user fixed for their tool.
+ * Refuses calls that a deny rule matches, and calls whose fixed arguments cannot be added.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Asks the user about a server, a tool or code that nobody has approved, before anything of it runs.
+ * Asks the user about a server, a tool or code that is not approved, before anything of it runs.
  *
  * @module
  */

@@ -1,0 +1,18 @@
+/**
+ * The names of arguments, which plans and batches compare with the schema before anything runs.
+ *
+ * @module
+ */
+
+import { type JsonObject, listOf, objectOf, quoted, visible } from "./json.ts";
+
+/** Returns why a name is missing or unknown; undefined if the schema takes these names. */
+export function wrongNames(schema: JsonObject, args: JsonObject): string | undefined {
+  const { required, properties, patternProperties, additionalProperties } = schema;
+  const missing = listOf(required).find((name) => !Object.hasOwn(args, String(name)));
+  if (missing !== undefined) return `Missing argument: ${visible(String(missing), 80)}`;
+  if (additionalProperties !== false || patternProperties !== undefined) return undefined;
+  const known = objectOf(properties);
+  const unknown = Object.keys(args).find((name) => !Object.hasOwn(known, name));
+  return unknown === undefined ? undefined : `${quoted(unknown)} is unknown`;
+}
