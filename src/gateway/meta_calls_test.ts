@@ -196,8 +196,8 @@ Deno.test("batch does not run a call whose arguments have an unknown or a missin
   const inputSchema = { required: ["path"], properties: { path: {} }, additionalProperties: false };
   const list = () => Promise.resolve([{ ...TOOL, name: "read", inputSchema }]);
   const paths: unknown[] = [];
-  const calls = [{ path: "a" }, { path: "b", pat: 1 }, {}]
-    .map((args) => ({ tool: "files:read", arguments: args }));
+  const all: JsonObject[] = [{ path: "a" }, { path: "b", pat: 1 }, {}];
+  const calls = all.map((args) => ({ tool: "files:read", arguments: args }));
   const text = await answered([{ name: "files", list }], ["batch", { calls }], {
     called: ({ arguments: args }) => void paths.push(args.path),
   });
