@@ -181,12 +181,9 @@ export class Gateway implements Face, Disposable {
     client.capabilities = capabilities;
     const asked: ClientRequest = { client, context, params, capabilities, toolset };
     try {
-      let answer: JsonObject;
-      if (context.method !== "tools/call") answer = await this.#answer(asked);
-      else {
-        const result = await this.#call(asked).catch(failed);
-        answer = toolResultFor({ client, name }, result);
-      }
+      const answer = context.method === "tools/call"
+        ? toolResultFor({ client, name }, await this.#call(asked))
+        : await this.#answer(asked);
       const { exposure } = this.#options.settings();
       const what = countedAs(context.method, { params, exposure });
       if (what !== undefined) this.#options.metrics.answered(what, answer);
@@ -254,19 +251,21 @@ export class Gateway implements Face, Disposable {
     return this.#pages.of({ name: list, items, about: about(client, isComplete) }, params);
   }
 
-  #call(request: ClientRequest): Promise<JsonObject> {
-    return this.#exchange.serve(request, (working) => {
+  async #call(request: ClientRequest): Promise<JsonObject> {
+    try {
       const { params } = request;
       const { arguments: args = {} } = params;
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
+      // An answer is to the members as they were shown, whatever the configuration is by then.
       const { meta, members } = membersOf(params, this.#options.settings().clientMeta);
-      return this.#callNamed(
-        name,
-        { arguments: args as JsonObject, working, meta, members },
-        request,
-      );
-    });
+      return await this.#exchange.serve(request, (working) => {
+        const call = { arguments: args as JsonObject, working, meta, members };
+        return this.#callNamed(name, call, request);
+      });
+    } catch (error) {
+      return failed(error);
+    }
   }
 
   /** Calls a tool by its name in a list: without waiting, if nothing has to be loaded for that. */
