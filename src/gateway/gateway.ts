@@ -4,7 +4,14 @@
  * @module
  */
 
-import type { Call, CallClient, CallTool, ContentBlock, Outcome } from "../core/call.ts";
+import {
+  type Call,
+  type CallClient,
+  type CallTool,
+  changedCall,
+  type ContentBlock,
+  type Outcome,
+} from "../core/call.ts";
 import { listedMetaTools } from "../core/exposure.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
@@ -68,8 +75,12 @@ export class Gateway implements Face, Disposable {
   /** Makes the face; nothing is asked of any server yet. */
   constructor(options: GatewayOptions) {
     const { servers, settings, onError } = options;
-    const callTool: CallTool = (call) =>
-      options.callTool(call).then((outcome) => this.#linked(call, outcome));
+    const callTool: CallTool = (call) => {
+      const { actor } = settings();
+      // Questions of servers come with the actor "local".
+      const own = call.actor === actor ? call : changedCall(call, { actor });
+      return options.callTool(own).then((outcome) => this.#linked(call, outcome));
+    };
     this.#options = { ...options, callTool };
     this.#offers = new Offers({ servers, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
