@@ -10,7 +10,7 @@ import { denoCommand, pmlCommand } from "./kit/pml_command.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 const FEWER = 1_500;
-const MORE = 4_500;
+const MORE = 13_500;
 const IN_FLIGHT = 64;
 const MIB = 1 << 20;
 
@@ -22,11 +22,11 @@ const echo = (at: number) => ({ name: "plain__echo", arguments: { text: `call ${
 /** The parameters of calls, and the most kilobytes that one of them may allocate. */
 const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => JsonObject]>> = {
   "a plain call": [24, echo],
-  "a call with the _meta of Claude Code": [92, (at) => ({
+  "a call with the _meta of Claude Code": [24, (at) => ({
     ...echo(at),
     _meta: { "claudecode/toolUseId": `toolu_${at}`, progressToken: at },
   })],
-  "a call with the _meta of VS Code": [92, (at) => ({
+  "a call with the _meta of VS Code": [26, (at) => ({
     ...echo(at),
     _meta: {
       progressToken: crypto.randomUUID(),
@@ -34,11 +34,11 @@ const SCENES: Readonly<Record<string, readonly [most: number, (at: number) => Js
       "vscode.requestId": `request_${at}`,
     },
   })],
-  "a call through call": [27, (at) => {
+  "a call through call": [34, (at) => {
     const { name: _, ...rest } = echo(at);
     return { name: "call", arguments: { tool: "plain:echo", ...rest } };
   }],
-  "a call of a built-in": [75, () => ({
+  "a call of a built-in": [40, () => ({
     name: "filesystem__read_file",
     arguments: { path: "good.txt" },
   })],

@@ -12,7 +12,7 @@ import { asPmlError } from "../core/errors.ts";
 import { pageOf } from "../core/lists.ts";
 import type { Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { splitToolId, toolId } from "../core/tool_id.ts";
+import { toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { judged, unasked } from "../permissions/gate.ts";
@@ -50,7 +50,7 @@ export class ServerResolver implements CallResolver {
 
   #found(call: CallContext): Promise<void> | undefined {
     const { policy: { now: { version, judge } }, directory } = this.#options;
-    const { server: name, tool } = splitToolId(call.id);
+    const { server: name, tool } = call.names;
     const draft = this.#options.draft();
     const server = draft?.name === name ? draft : directory.at(name);
     const own = server === draft ? unasked(judge) : judge;

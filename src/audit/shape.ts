@@ -40,9 +40,18 @@ export function sizeOf(value: unknown): number {
   for (let seen = 0; left.length > 0 && seen < MOST_VALUES; seen++) {
     const next = left.pop();
     if (typeof next === "string") size += next.length;
-    else if (typeof next === "object" && next !== null) {
-      left.push(...Object.values(next).slice(0, MOST_VALUES));
-    } else size += 8;
+    else if (typeof next === "object" && next !== null) pushValues(left, next);
+    else size += 8;
   }
   return size;
+}
+
+/** Pushes the values of an object, without an array of them: this runs for each call. */
+function pushValues(left: unknown[], object: object): void {
+  let count = 0;
+  for (const name in object) {
+    if (!Object.hasOwn(object, name)) continue;
+    if (++count > MOST_VALUES) return;
+    left.push(Reflect.get(object, name));
+  }
 }

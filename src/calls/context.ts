@@ -10,6 +10,7 @@ import type {
   Call,
   CallClient,
   FixedArguments,
+  Outcome,
   ProgressReport,
   Task,
   Verdict,
@@ -21,7 +22,7 @@ import type { Maybe } from "../core/maybe.ts";
 import type { ProgressListener } from "../core/progress.ts";
 import type { CheckedCall, ResolvedCall, Server } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import type { ToolId } from "../core/tool_id.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "../core/toolset.ts";
 import { cancelled, finished, type RunningCall, type TimedCall } from "./deadline.ts";
 import { keepsChanging } from "../permissions/restart.ts";
@@ -63,12 +64,16 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
   /** When the start was recorded and when the server got the call; 0 before. In `performance.now()`. */
   startedAt = 0;
   sentAt = 0;
+  /** When the server answered or failed, and its outcome; undefined if it failed. */
+  answeredAt = 0;
+  outcome: Outcome | undefined;
   server!: Server;
   version = -1;
   /** Whether the server was blocked when the call was resolved. Its settings did not count then. */
   isBlocked = false;
   readonly #request: Call;
   readonly #services: CallServices;
+  #names: ReturnType<typeof splitToolId> | undefined;
   #definition: Maybe<ToolDefinition> | undefined;
   #reject: ((reason: unknown) => void) | undefined;
   #client: CallClient | undefined;
@@ -86,6 +91,15 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
 
   get id(): ToolId {
     return this.#request.id;
+  }
+
+  /** The name of its server, and that of its tool there. */
+  get names(): ReturnType<typeof splitToolId> {
+    return this.#names ??= splitToolId(this.id);
+  }
+
+  get tool(): string {
+    return this.names.tool;
   }
 
   get method(): string | undefined {

@@ -44,7 +44,7 @@ export class Deadlines implements Disposable {
   begin(call: TimedCall): RunningCall {
     const running = new RunningCall(call, this.#limits, this.#reportMs);
     this.#running.add(running);
-    this.#wake(running.next());
+    this.#wake(running.firstLook);
     return running;
   }
 
@@ -101,12 +101,18 @@ export class RunningCall {
   #since = 0;
   #asking = 0;
 
+  /** When the call is to be looked at first. */
+  readonly firstLook: number;
+
   /** Begins the time. */
   constructor(call: TimedCall, limits: (id: ToolId) => Deadline, reportMs: number) {
     this.#call = call;
     this.#limits = limits;
     this.#reportMs = reportMs;
-    this.#known = limits(call.id).heldMs ?? 0;
+    const { callMs, capMs, heldMs = 0 } = limits(call.id);
+    this.#known = heldMs;
+    const ms = Math.min(callMs, capMs, call.wantsReports ? reportMs : Infinity);
+    this.firstLook = this.#started + ms;
   }
 
   /** Whether somebody is asked. A person takes the time that they take. */
@@ -138,11 +144,6 @@ export class RunningCall {
         this.#heard += waited;
       }
     }
-  }
-
-  /** Returns when the call is to be looked at. */
-  next(): number {
-    return this.#call === undefined ? Infinity : this.#nextOf(this.#call);
   }
 
   /** Cancels the call if its time is over; otherwise returns when that is to be looked at again. */

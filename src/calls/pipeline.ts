@@ -204,13 +204,10 @@ export class CallPipeline {
     return errorFor(call, isMarked ? failedUnrecorded(asPmlError(cleaned), lost) : cleaned);
   }
 
+  /** Notes that the server of a call answered, or that it failed. */
   #used(call: CallContext, outcome: Outcome | undefined): void {
-    const { runner, records } = this.#options;
-    const { sentAt: since } = call;
-    if (since === 0 || runner.onUse === undefined) return;
-    const ended = performance.now();
-    const definition = call.loadedDefinition;
-    records.later(() => runner.onUse?.({ call, definition, since, ended, outcome }));
+    call.answeredAt = performance.now();
+    call.outcome = outcome;
   }
 
   /** Writes the end of a call, after its answer. */
@@ -219,7 +216,15 @@ export class CallPipeline {
     const ended = performance.now();
     const { startedAt: since } = call;
     const record = () => endOf(call, { since, ended, ...end() });
-    if (call.isUnrecorded) return records.note(record(), true);
-    records.later(() => records.end(record()));
+    if (call.isUnrecorded) records.note(record(), true);
+    records.later(() => {
+      if (!call.isUnrecorded) records.end(record());
+      this.#reportUse(call);
+    });
+  }
+
+  #reportUse(call: CallContext): void {
+    const { sentAt: since, answeredAt: ended, loadedDefinition: definition, outcome } = call;
+    if (since > 0) this.#options.runner.onUse?.({ call, definition, since, ended, outcome });
   }
 }

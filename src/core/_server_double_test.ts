@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import type { Call } from "./call.ts";
 import type { KnownServerOptions, Listing } from "./known_server.ts";
 import type { CheckedCall, ResolvedCall, Server } from "./server.ts";
+import { splitToolId } from "./tool_id.ts";
 
 /** Returns a server of the person without tools, except for what a test sets. */
 export function serverDouble(name: string, change: Partial<Server> = {}): Server {
@@ -51,7 +52,8 @@ export function resolvedCall(
 
 /** Returns a call that passed all checks. Nothing has changed since then. */
 export function checkedCall(call: Call): CheckedCall {
-  return { ...call, assertCurrent: () => {}, assertListed: () => {} };
+  const { tool } = splitToolId(call.id);
+  return { ...call, tool, assertCurrent: () => {}, assertListed: () => {} };
 }
 
 /** Returns the options of a server, except for what a test sets. */

@@ -121,6 +121,15 @@ export function* textsIn(value: unknown): Generator<string> {
   }
 }
 
+/** Sets a member of any name: assigning to `__proto__` would set the prototype. */
+export function setMember(object: Record<string, Json>, name: string, value: Json): void {
+  if (name !== "__proto__") object[name] = value;
+  else {
+    const how = { enumerable: true, configurable: true, writable: true };
+    Object.defineProperty(object, name, { ...how, value });
+  }
+}
+
 /** Returns an object's own member; undefined for what it inherits, such as `constructor`. */
 export function memberOf<T>(object: Readonly<Record<string, T>>, key: string): T | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;

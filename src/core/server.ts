@@ -96,6 +96,8 @@ export interface ResolvedCall extends Call {
 
 /** A call that passed all checks, and what its server must compare before it sends the call. */
 export interface CheckedCall extends Call {
+  /** The name of its tool at the server, or the part of MCP that the request belongs to. */
+  readonly tool: string;
   /** Throws if the rules or the configuration have changed since the checks. */
   readonly assertCurrent: () => void;
   /**

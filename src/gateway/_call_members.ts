@@ -7,7 +7,14 @@
 
 import keys from "../../config/client-meta.json" with { type: "json" };
 import type { Call } from "../core/call.ts";
-import { isObject, type Json, type JsonObject, memberOf, objectOf } from "../core/json.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  memberOf,
+  objectOf,
+  setMember,
+} from "../core/json.ts";
 
 /** The longest text that passes without being shown. W3C allows 512 characters of `tracestate`. */
 const TEXT_MAX = 512;
@@ -38,7 +45,7 @@ export function metaOf(meta: unknown, listed: readonly string[]): CallMembers {
     if (keys.dropped.includes(key)) continue;
     const value = sent[key] as Json;
     const isPassed = listed.includes(key) || isKnown(key, value);
-    setOwn(isPassed ? known ??= {} : other ??= {}, key, value);
+    setMember(isPassed ? known ??= {} : other ??= {}, key, value);
   }
   return { ...known && { meta: known }, ...other && { members: { _meta: other } } };
 }
@@ -47,23 +54,14 @@ export function metaOf(meta: unknown, listed: readonly string[]): CallMembers {
 export function membersOf(params: JsonObject, listed: readonly string[]): CallMembers {
   const { meta, members } = params._meta === undefined ? NONE : metaOf(params._meta, listed);
   let all = members;
-  for (const name of Object.keys(params)) {
+  for (const name in params) {
+    if (!Object.hasOwn(params, name)) continue;
     const value = params[name] as Json;
     if (OWN_PARAMS.includes(name) || name === "task" && isTask(value)) continue;
     all = { ...all, [name]: value };
   }
+  if (meta === undefined && all === undefined) return NONE;
   return { ...meta && { meta }, ...all && { members: all } };
-}
-
-/** Sets a member of any name: assigning to `__proto__` would set the prototype. */
-function setOwn(object: Record<string, Json>, name: string, value: Json): void {
-  if (name !== "__proto__") object[name] = value;
-  else {Object.defineProperty(object, name, {
-      value,
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });}
 }
 
 function isKnown(key: string, value: Json): boolean {

@@ -184,24 +184,30 @@ export class Gateway implements Face, Disposable {
     this.#exchange[Symbol.dispose]();
   }
 
-  async #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
+  #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
     const { client, context, params } = request;
     const capabilities = capabilitiesOf(context, client.peer.getClientCapabilities());
     const name = clientNameOf(context, client.peer);
     const toolset = () => this.#options.settings().toolsetFor?.(name);
     client.capabilities = capabilities;
     const asked: ClientRequest = { client, context, params, capabilities, toolset };
+    return context.method === "tools/call" ? this.#call(asked, name) : this.#serveOther(asked);
+  }
+
+  async #serveOther(request: ClientRequest): Promise<JsonObject> {
     try {
-      const answer = context.method === "tools/call"
-        ? toolResultFor({ client, name }, await this.#call(asked))
-        : await this.#answer(asked);
-      const { exposure } = this.#options.settings();
-      const what = countedAs(context.method, { params, exposure });
-      if (what !== undefined) this.#options.metrics.answered(what, answer);
+      const answer = await this.#answer(request);
+      this.#count(request, answer);
       return answer;
     } catch (error) {
       throw refusal(error);
     }
+  }
+
+  #count({ context: { method }, params }: ClientRequest, answer: JsonObject): void {
+    const { exposure } = this.#options.settings();
+    const what = countedAs(method, { params, exposure });
+    if (what !== undefined) this.#options.metrics.answered(what, answer);
   }
 
   async #answer(request: ClientRequest): Promise<JsonObject> {
@@ -262,21 +268,26 @@ export class Gateway implements Face, Disposable {
     return this.#pages.of({ name: list, items, about: about(client, isComplete) }, params);
   }
 
-  async #call(request: ClientRequest): Promise<JsonObject> {
+  /** Answers a call of a tool, as the client of this name shows it. */
+  async #call(request: ClientRequest, clientName: string): Promise<JsonObject> {
+    const { client, params } = request;
+    let result: JsonObject;
     try {
-      const { params } = request;
       const { arguments: args = {} } = params;
       const name = text(params, "name");
       if (!isObject(args)) throw invalid("arguments is no object");
       // An answer is to the members as they were shown, whatever the configuration is by then.
       const { meta, members } = membersOf(params, this.#options.settings().clientMeta);
-      return await this.#exchange.serve(request, (working) => {
+      result = await this.#exchange.serve(request, (working) => {
         const call = { arguments: args as JsonObject, working, meta, members };
         return this.#callNamed(name, call, request);
       });
     } catch (error) {
-      return failed(error);
+      result = failed(error);
     }
+    const answer = toolResultFor({ client, name: clientName }, result);
+    this.#count(request, answer);
+    return answer;
   }
 
   /** Calls a tool by its name in a list: without waiting, if nothing has to be loaded for that. */

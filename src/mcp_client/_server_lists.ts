@@ -34,6 +34,7 @@ interface Known {
 /** How long a list is fresh if its server does not report changes, in milliseconds. */
 export const FRESH_MS = 60_000;
 const NONE: readonly ListItem[] = [];
+const NO_NAMES: readonly ListName[] = [];
 /** For how many sets of client capabilities the lists of a server are cached at once. */
 const SETS_MAX = 8;
 /** The most files of one server, over all workspaces. */
@@ -165,10 +166,12 @@ export class ServerLists {
     const { isOld, at, lists } = known;
     known.isOld = false;
     const least = performance.now() - maxMs;
-    return [...lists.keys()].filter((name) => {
+    let old: ListName[] | undefined;
+    for (const name of lists.keys()) {
       const since = at.get(name);
-      return since === undefined ? isOld : since < least;
-    });
+      if (since === undefined ? isOld : since < least) (old ??= []).push(name);
+    }
+    return old ?? NO_NAMES;
   }
 
   async #ask(

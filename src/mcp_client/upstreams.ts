@@ -11,7 +11,6 @@ import { type Json, type JsonObject, objectOf, quoted, textOf } from "../core/js
 import { LIST_NAMES, type ListItem, type ListName, withInstructions } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import type { CheckedCall } from "../core/server.ts";
-import { splitToolId } from "../core/tool_id.ts";
 import type { Room } from "../io/backlog.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
@@ -284,10 +283,10 @@ export class Upstreams implements AsyncDisposable {
   #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListOwner): JsonObject {
     const { method, arguments: args, meta, members } = call;
     const own = method === undefined
-      ? { name: this.#ownNameOf(server, splitToolId(call.id).tool, owner), arguments: args }
+      ? { name: this.#ownNameOf(server, call.tool, owner), arguments: args }
       : args;
-    if (meta === undefined && members === undefined) return own;
-    const { _meta: shown, ...others } = members ?? {};
+    if (members === undefined) return meta === undefined ? own : { ...own, _meta: meta };
+    const { _meta: shown, ...others } = members;
     const all = { ...objectOf(shown), ...meta };
     return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
   }
@@ -339,7 +338,7 @@ export class Upstreams implements AsyncDisposable {
   }
 
   #assertListed(call: CheckedCall, tools: readonly ListItem[]): void {
-    call.assertListed(this.#byName(tools).get(splitToolId(call.id).tool));
+    call.assertListed(this.#byName(tools).get(call.tool));
   }
 
   #sent(request: ServerCall, connection: Connection): Promise<Json> {

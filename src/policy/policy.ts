@@ -5,6 +5,7 @@
  */
 
 import { type Folders, foldersOf } from "../core/folder_variables.ts";
+import { memoized } from "../core/memo.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
@@ -55,6 +56,9 @@ export class Policy {
   #approved: readonly string[] = [];
   #capabilities: CapabilityPolicy = { names: [] };
   #version = 0;
+  readonly #foldersOf = memoized(({ config, loaded }: PolicySnapshot) =>
+    foldersOf({ workspace: config.workspace, userHome: loaded.environment.userHome })
+  );
   #now: PolicySnapshot;
   /** The ruling files as they were before they were read last; undefined before the first look. */
   #files: RulingFiles | undefined;
@@ -284,8 +288,7 @@ export class Policy {
 
   /** The values of the folder variables of definitions. */
   get folders(): Folders {
-    const { config: { workspace }, loaded: { environment: { userHome } } } = this.#now;
-    return foldersOf({ workspace, userHome });
+    return this.#foldersOf(this.#now);
   }
 
   /** The path of the workspace file, which may not exist. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 
 /** The revisions without `initialize`. A test compares them with the SDK's. */
@@ -51,7 +51,10 @@ export function revisionOf({ _meta }: JsonObject): unknown {
 }
 
 /** Takes out of the params what is none, as the SDK does. */
-export function lift({ inputResponses, requestState, ...rest }: JsonObject): Lifted {
+export function lift(params: JsonObject): Lifted {
+  const isRetry = "inputResponses" in params || "requestState" in params;
+  if (!isRetry && params._meta === undefined) return { params };
+  const { inputResponses, requestState, ...rest } = params;
   const retry = {
     requestState,
     ...inputResponses !== undefined && { inputResponses: answersIn(inputResponses) },
@@ -62,12 +65,11 @@ export function lift({ inputResponses, requestState, ...rest }: JsonObject): Lif
   const own: Record<string, Json> = {};
   const envelope: Record<string, Json> = {};
   for (const [key, value] of Object.entries(meta)) {
-    if (RESERVED.includes(key)) envelope[key] = value;
-    else own[key] = value;
+    setMember(RESERVED.includes(key) ? envelope : own, key, value);
   }
-  const { _meta: _, ...params } = rest;
+  const { _meta: _, ...others } = rest;
   const has = Object.keys(own).length > 0;
-  return { params: has ? { ...params, _meta: own } : params, envelope, ...retry };
+  return { params: has ? { ...others, _meta: own } : others, envelope, ...retry };
 }
 
 /** Returns a result as a client of the newest revision takes it. Throws for one that is none. */
