@@ -27,8 +27,8 @@ function badSchemas(): Record<string, unknown> {
   };
 }
 
-/** Each of these held a gateway up; what came of checking them says what a call comes to. */
-function slowSchemas(): Record<string, readonly [schema: object, code?: string]> {
+/** Schemas that take very long to check. Their servers check arguments themselves. */
+function slowSchemas(): Record<string, object> {
   const doubled: Record<string, object> = { d0: { type: "string" } };
   for (let at = 1; at <= 30; at++) {
     const twice = { $ref: `#/$defs/d${at - 1}` };
@@ -36,12 +36,12 @@ function slowSchemas(): Record<string, readonly [schema: object, code?: string]>
   }
   const text = (pattern: string) => ({ properties: { a: { type: "string", pattern } } });
   return {
-    redos: [{ ...PLAIN, ...text("^(a+)+$") }, "BAD_ARGUMENTS"],
-    redos_name: [{ ...PLAIN, patternProperties: { "(x+x+)+y": {} } }],
-    long_pattern: [{ ...PLAIN, ...text("[".repeat(300_000)) }],
-    self: [{ ...PLAIN, allOf: [{ $ref: "#" }] }, "BAD_ARGUMENTS"],
-    wide: [{ ...PLAIN, $defs: doubled, not: { not: { $ref: "#/$defs/d30" } } }, "BAD_ARGUMENTS"],
-    remote: [{ ...PLAIN, properties: { a: { $ref: "http://127.0.0.1:1/x.json" } } }],
+    redos: { ...PLAIN, ...text("^(a+)+$") },
+    redos_name: { ...PLAIN, patternProperties: { "(x+x+)+y": {} } },
+    long_pattern: { ...PLAIN, ...text("[".repeat(300_000)) },
+    self: { ...PLAIN, allOf: [{ $ref: "#" }] },
+    wide: { ...PLAIN, $defs: doubled, not: { not: { $ref: "#/$defs/d30" } } },
+    remote: { ...PLAIN, properties: { a: { $ref: "http://127.0.0.1:1/x.json" } } },
   };
 }
 
@@ -98,19 +98,19 @@ for (const era of ERAS) {
 }
 
 for (const era of ERAS) {
-  Deno.test(`A tool whose schema takes long is kept, and called where it can be checked, on ${era} (RX8)`, async () => {
+  Deno.test(`a tool whose schema takes long to check is kept, and its server gets the arguments, on ${era} (RX8)`, async () => {
     const slow = Object.entries(slowSchemas());
     await using scene = await sceneOf(
-      slow.map(([name, [inputSchema]]) => ({ name, inputSchema })),
+      slow.map(([name, inputSchema]) => ({ name, inputSchema })),
       era,
     );
     const { ws, pml } = scene;
     assert.deepEqual(await listed(scene), slow.map(([name]) => `lists__${name}`).sort());
     const given = { a: `${"a".repeat(40)}!` };
-    for (const [name, [, code]] of slow) {
+    for (const [name] of slow) {
       const answer = await call(pml, `lists:${name}`, given);
-      assert.equal(toldCode(answer), code, `${name}: ${textOf(answer)}`);
-      if (code === undefined) assert.deepEqual(answer.result?.structuredContent, given);
+      assert.equal(toldCode(answer), undefined, `${name}: ${textOf(answer)}`);
+      assert.deepEqual(answer.result?.structuredContent, given, name);
     }
     const shown = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
     assert.match(shown, /x\.json/, "what is not checked is shown");
