@@ -60,7 +60,7 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "odd_type.ts": [
     module('a: { description: "A", outputSchema: { type: "nonsense" } }'),
-    'FAIL schemas: outputSchema of "a" uses a keyword that cannot be checked: type "nonsense"',
+    'FAIL schemas: outputSchema of "a" has the unknown type "nonsense"',
   ],
   "syntax.ts": [
     module(A) + "const b = ;\n",
@@ -125,20 +125,13 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
   ],
   "reference.ts": [
     module(IN('{ $ref: "https://x.y/z" }')),
-    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: $ref "https://x.y/z"',
-    "     Nothing else checks arguments of a module: do not use it",
-  ],
-  "pattern.ts": [
-    module(IN('{ properties: { p: { type: "string", pattern: "^(?!a)" } } }')),
-    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "^(?!a)"',
-  ],
-  "keyword_name.ts": [
-    module(IN('{ properties: { enum: { properties: { pattern: { pattern: "(?!b)" } } } } }')),
-    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "(?!b)"',
+    'FAIL schemas: inputSchema of "a" cannot be used: $ref "https://x.y/z" leads to no schema',
+    "     Write plain JSON Schema 2020-12: local $ref, less depth and size",
   ],
   "no_pattern.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "(" } } }')),
-    'FAIL schemas: inputSchema of "a" uses a keyword that cannot be checked: pattern "("',
+    'FAIL schemas: inputSchema of "a" cannot be used: Invalid regular expression: /(/u: ' +
+    "Unterminated group",
   ],
   "example.ts": [
     module(IN('{ properties: { p: { type: "string" } }, examples: [{ p: 1 }] }')),
@@ -158,6 +151,10 @@ const BAD: Readonly<Record<string, readonly [text: string, ...lines: readonly st
 
 /** Files in which nothing fails, and the lines that warn. */
 const ODD: typeof BAD = {
+  "pattern.ts": [
+    module(IN('{ properties: { p: { type: "string", pattern: "^(?!a)" } } }')),
+    "ok   schemas: the gateway can use each",
+  ],
   "dynamic.ts": [
     module(A) + 'export const b = () => import("node:fs");\n',
     'warn denied: dynamic.ts:6:24: import("node:fs") is denied when it runs',
