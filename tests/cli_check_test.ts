@@ -191,7 +191,7 @@ const ODD: typeof BAD = {
   ],
   "never.ts": [
     module(IN('{ properties: { p: { type: "string", pattern: "^qqq$" } }, required: ["p"] }')),
-    'warn arguments: no arguments were found that "a" accepts: p: String does not match pattern',
+    'warn arguments: no arguments were found that "a" accepts: p: the value does not match pattern',
     '     Add some to inputSchema, as "examples": [{…}]',
   ],
   "no_type.ts": [
