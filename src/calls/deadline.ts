@@ -8,6 +8,7 @@ import type { Call, ProgressReport } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { ownProgress, showsWork } from "../core/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { turn } from "../io/waiting.ts";
 
 /** How long a call may take, in milliseconds. */
 export interface Deadline {
@@ -27,6 +28,8 @@ export class Deadlines implements Disposable {
   readonly #limits: (id: ToolId) => Deadline;
   readonly #reportMs: number;
   readonly #running = new Set<RunningCall>();
+  /** Calls whose time is over and that are not cancelled yet. */
+  readonly #expired = new Set<RunningCall>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** When the timer goes off; never if it is not set. */
   #at = Infinity;
@@ -51,6 +54,7 @@ export class Deadlines implements Disposable {
   /** Ends the time of a call. The timer stays, because it goes off once for many calls. */
   end(running: RunningCall): void {
     this.#running.delete(running);
+    this.#expired.delete(running);
     running.leave();
   }
 
@@ -68,10 +72,21 @@ export class Deadlines implements Disposable {
 
   #look(): void {
     this.#at = Infinity;
+    const isExpiring = this.#expired.size > 0;
     for (const running of this.#running) {
       const due = running.look();
-      if (due === undefined) this.#running.delete(running);
-      else this.#wake(due);
+      if (due !== undefined) this.#wake(due);
+      else if (this.#running.delete(running)) this.#expired.add(running);
+    }
+    if (!isExpiring && this.#expired.size > 0) void this.#expire();
+  }
+
+  /** Cancels the expired calls, one in a turn: others can end with it, if their server is ended. */
+  async #expire(): Promise<void> {
+    for (const running of this.#expired) {
+      this.#expired.delete(running);
+      running.expire();
+      await turn();
     }
   }
 }
@@ -146,11 +161,11 @@ export class RunningCall {
     }
   }
 
-  /** Cancels the call if its time is over; otherwise returns when that is to be looked at again. */
+  /** Returns when the call is to be looked at again; undefined if its time is over. */
   look(): number | undefined {
     const call = this.#call;
     if (call === undefined) return undefined;
-    const { callMs, capMs, heldMs = 0 } = this.#limits(call.id);
+    const { heldMs = 0 } = this.#limits(call.id);
     // The time in which the client had to read first does not count, and its answer may wait unread.
     if (heldMs > this.#known) {
       this.#started += heldMs - this.#known;
@@ -161,9 +176,16 @@ export class RunningCall {
       this.#report(call);
       return this.#nextOf(call);
     }
+    return undefined;
+  }
+
+  /** Cancels the call. */
+  expire(): void {
+    const call = this.#call;
+    if (call === undefined) return;
+    const { callMs, capMs } = this.#limits(call.id);
     const ms = this.#heard + callMs < this.#started + capMs ? callMs : capMs;
     call.cancel(timedOut(call.id, ms));
-    return undefined;
   }
 
   /** Forgets the call. The engine keeps old tables of a Set, with their content, for long. */

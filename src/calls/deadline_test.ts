@@ -215,3 +215,21 @@ Deno.test("no report is sent while a server is unresponsive, the user is asked, 
   await new Promise((resolve) => setTimeout(resolve, 50));
   assert.equal(reports.length, length);
 });
+
+Deno.test("a call that ends because another one has expired is not cancelled by its own deadline", async () => {
+  using deadlines = new Deadlines(() => ({ callMs: 20, capMs: 20 }));
+  const cancelled: string[] = [];
+  const timed = (name: string, onCancel: () => void) => ({
+    ...{ id: toolId("s", "t"), wantsReports: false, report: () => {} },
+    cancel: () => {
+      cancelled.push(name);
+      onCancel();
+    },
+  });
+  const endsSecond = () => void Promise.resolve().then(() => deadlines.end(second));
+  deadlines.begin(timed("first", endsSecond));
+  const second = deadlines.begin(timed("second", () => {}));
+  await until(() => cancelled.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(cancelled, ["first"]);
+});
