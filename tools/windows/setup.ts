@@ -121,6 +121,8 @@ async function runWithin(seconds: number, command: readonly string[]): Promise<s
   const limit = String(Math.max(1, Math.floor(seconds)));
   const { code, stdout, stderr } = await new Deno.Command("timeout", {
     args: ["--kill-after=5", limit, ...command],
+    // The folder of this process for temporary files does not exist in the chroot.
+    env: { TMPDIR: "/tmp" },
     stdin: "null",
   }).output();
   const text = new TextDecoder().decode(stdout);
