@@ -349,7 +349,7 @@ export class MetaCalls {
     const id = this.#known(one.tool);
     if (id === undefined) return unknownTool(one.tool, this.#options.servers);
     const args = one.arguments ?? {};
-    const tool = this.#options.catalog.get(id)?.own;
+    const tool = this.#options.catalog.get(id)?.tool;
     const why = tool && wrongNames(tool.inputSchema, args);
     if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
     const working = { ...workingOf(request), answer: undefined };
