@@ -114,7 +114,7 @@ export class CallPathStage implements AsyncDisposable {
       servers: this.servers,
       schemas: new Schemas(),
       files: options.moduleFiles ?? new ModuleFiles(),
-      builtins: new Map(),
+      builtins: () => Promise.resolve(new Map()),
       directory: this.directory,
       keys: new Keys({
         environment: () => policy.now.loaded.environment,

@@ -15,7 +15,7 @@ export async function workflowOf(app: App): Promise<Workflow> {
   const path = await app.callPath();
   return new Workflow({
     callTool: path.callTool,
-    children: path.machine.modules.code,
+    children: (await path.machine.modules()).code,
     limits: () => app.config().limits,
     checkTypes: typesOf(app),
     saving: async () => (await app.capabilities()).saving,

@@ -29,7 +29,7 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
   callPath.draft = undefined;
   if (draft === undefined) return;
   const { name, path, code } = draft;
-  const { modules } = callPath.machine;
+  const modules = await callPath.machine.modules();
   const use: ModuleUse = {
     source: { kind: "file", name, path, draft: code },
     approved: undefined,

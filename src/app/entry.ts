@@ -16,7 +16,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
 import type { DenoManifest, Manifest } from "../core/manifest.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
-import { accessOf, type Grants } from "../permissions/grants.ts";
+import { accessOf, type Grants, grantsOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import { pinnedOf } from "../registry/lock.ts";
 import { requiredOf, variablesOf } from "../registry/manifest.ts";
@@ -100,12 +100,6 @@ export function definitionOf(
     case "cloud":
       return undefined;
   }
-}
-
-/** Gives what a module gets: what the person grants it, and the variables that the yes covered. */
-export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
-  if (manifest.kind !== "deno" || manifest.envRequired.length === 0) return grants;
-  return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
 }
 
 /** Says line by line what a yes covers. */

@@ -17,6 +17,8 @@ import { unknownTool } from "../gateway/unknown_tool.ts";
 import { McpServer } from "../mcp_client/mcp_server.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { ModuleUse } from "../modules/loader.ts";
+import type { Modules } from "../modules/modules.ts";
+import { grantsOf } from "../permissions/grants.ts";
 import type { ModuleSource } from "../modules/module_files.ts";
 import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
@@ -34,7 +36,6 @@ import {
 } from "./approval_sources.ts";
 import { DefinitionValues } from "./definition_values.ts";
 import type { Directory } from "./directory.ts";
-import { grantsOf } from "./entry.ts";
 import { Logins } from "./logins.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
@@ -48,7 +49,8 @@ import { UnknownServer } from "./unknown_server.ts";
 export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
   readonly directory: Directory;
   readonly servers: Servers;
-  readonly builtins: ReadonlyMap<string, ModuleSource>;
+  /** Loads the built-in modules. */
+  readonly builtins: () => Promise<ReadonlyMap<string, ModuleSource>>;
   /** Returns the servers of registries. */
   readonly registries: () => Promise<RegistryServers>;
   /** Returns what the person saved. */
@@ -59,6 +61,15 @@ export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
 interface Kind {
   readonly approval: Approval;
   readonly make: (options: KnownServerOptions) => Server;
+}
+
+/** The kinds of servers that run in the sandbox, or have tools that do. */
+const SANDBOXED: ReadonlySet<string> = new Set(["deno", "capability", "namespace"]);
+
+/** What runs modules, and those that ship with PML. */
+interface Sandbox {
+  readonly modules: Modules;
+  readonly builtins: ReadonlyMap<string, ModuleSource>;
 }
 
 /** The servers of registries, and the values of their definitions. */
@@ -77,6 +88,7 @@ export class Kinds {
   readonly #find: FindTool;
   readonly #opened = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
+  #sandbox: Sandbox | undefined;
   #registered: Registered | undefined;
   #capabilities: Capabilities | undefined;
 
@@ -123,6 +135,13 @@ export class Kinds {
     const saved = isMixed ? (listing.definition as Parts).base : listing;
     if (isMixed || saved?.kind === "capability") {
       this.#capabilities = (await this.#options.capabilities()).capabilities;
+    }
+    if (SANDBOXED.has(listing.kind)) {
+      const [modules, builtins] = await Promise.all([
+        this.machine.modules(),
+        this.#options.builtins(),
+      ]);
+      this.#sandbox ??= { modules, builtins };
     }
     return this.#open(listing);
   }
@@ -246,17 +265,22 @@ export class Kinds {
   }
 
   #withCheck(options: KnownServerOptions): SavedServerOptions {
-    const { modules } = this.machine;
+    const { modules } = this.#loaded();
     return { ...options, wrong: (...of) => modules.wrongValue(...of) };
   }
 
   #module(use: () => ModuleUse, fetched?: () => Promise<void>): Kind["make"] {
-    const { modules } = this.machine;
+    const { modules } = this.#loaded();
     return (options) => new ModuleServer({ ...options, modules, use, ...(fetched && { fetched }) });
   }
 
+  #loaded(): Sandbox {
+    if (this.#sandbox === undefined) throw new Error("Cannot open a module: no code runs modules");
+    return this.#sandbox;
+  }
+
   #shipped(name: string): ModuleUse {
-    const source = this.#options.builtins.get(name);
+    const source = this.#loaded().builtins.get(name);
     if (source === undefined) throw new Error(`no built-in is called ${name}`);
     return { source, approved: undefined, grants: this.#options.policy.now.config.grants[name] };
   }
@@ -305,7 +329,8 @@ export class Kinds {
   /** Finds the way to a server by what its name stands for now; to none that nobody approved. */
   #wayTo(name: string, isCloud: boolean): UpstreamServer {
     const listing = this.#options.directory.at(name);
-    const server = listing.blocked() === undefined ? this.#open(listing) : undefined;
+    const isProgram = listing.blocked() === undefined && !SANDBOXED.has(listing.kind);
+    const server = isProgram ? this.#open(listing) : undefined;
     if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
       return server.way();
     }

@@ -29,7 +29,7 @@ import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
-import { Modules, type ModulesOptions } from "../modules/modules.ts";
+import type { Modules, ModulesOptions } from "../modules/modules.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -99,8 +99,6 @@ export class Machine implements AsyncDisposable {
   heard: ModulesOptions["onLog"];
   /** Ends what was started if PML is killed. */
   readonly groups: Reaper;
-  /** Runs modules in the sandbox. */
-  readonly modules: Modules;
   /** Starts programs. */
   readonly programs: StdioServers;
   /** Reaches addresses. */
@@ -126,6 +124,8 @@ export class Machine implements AsyncDisposable {
     ...protectedPaths,
     paths: servers.flatMap((server) => codeOf(server, this.#options.policy.folders)),
   }));
+  readonly #basics: Basics;
+  #modules: Promise<Modules> | undefined;
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
@@ -138,14 +138,13 @@ export class Machine implements AsyncDisposable {
     this.groups = new Reaper(join(home, "sandbox", `${Deno.pid}-`));
     if (options.hasClient) void this.groups.watch();
     this.packages = new Packages(options);
-    const basics: Basics = {
+    const basics = this.#basics = {
       ...{ home, groups: this.groups, fetch: this.fetch, room: options.backlog?.room },
       workspace: () => this.#config().workspace,
       protection: () => this.#protection(this.#config()),
       limits: () => this.#config().limits,
       osLayer: () => this.#config().osLayer,
     };
-    this.modules = this.#openModules(basics);
     const shared = { ...basics, ...this.#upstreamsOptions() };
     this.programs = this.#openPrograms(shared);
     this.addresses = new HttpServers({
@@ -273,9 +272,9 @@ export class Machine implements AsyncDisposable {
   /** Tries what modules need on this machine, and looks at what was installed. */
   async checks(): Promise<readonly Check[]> {
     return [
-      ...await this.modules.checks(),
+      ...await (await this.modules()).checks(),
       await this.#confinedCheck(),
-      ...this.packages.checks(),
+      ...await this.packages.checks(),
     ];
   }
 
@@ -313,12 +312,17 @@ export class Machine implements AsyncDisposable {
     return this.#signIns;
   }
 
+  /** Returns what runs modules in the sandbox. The first module loads it. */
+  modules(): Promise<Modules> {
+    return this.#modules ??= this.#openModules();
+  }
+
   /** Ends every child and server. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.hub[Symbol.dispose]();
     this.#closing.abort(ending("start the module"));
-    const open = [this.modules, this.upstreams, this.far];
-    await Promise.all(open.map((each) => each[Symbol.asyncDispose]()));
+    const open = [await this.#modules, this.upstreams, this.far];
+    await Promise.all(open.map((each) => each?.[Symbol.asyncDispose]()));
     (await this.#network)?.[Symbol.dispose]();
     await this.groups[Symbol.asyncDispose]();
     for (const trial of this.#trials.values()) trial[Symbol.dispose]();
@@ -328,10 +332,11 @@ export class Machine implements AsyncDisposable {
     for (const upstreams of [this.upstreams, this.far]) act(upstreams);
   }
 
-  #openModules(basics: Basics): Modules {
+  async #openModules(): Promise<Modules> {
+    const { Modules } = await import("../modules/modules.ts");
     const { files, policy, redactor } = this.#options;
     return new Modules({
-      ...basics,
+      ...this.#basics,
       files,
       variable: (name) => this.#options.keys.get(name),
       environment: programEnvironment(policy.now.loaded.environment),

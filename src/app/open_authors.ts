@@ -11,6 +11,6 @@ import { exportedIn } from "./saved_capability.ts";
 /** Returns what looks at modules, and serves a folder of them. */
 export async function authorsOf(app: App): Promise<Authors> {
   const config = () => app.config();
-  const { machine: { modules: { schemas: checker } } } = await app.callPath();
+  const { schemas: checker } = await (await app.callPath()).machine.modules();
   return new Authors({ config, capability: exportedIn, taken: app.builtins, checker });
 }

@@ -12,7 +12,7 @@ import type { ServerIdentity } from "../core/server_identity.ts";
 import type { ModuleFiles } from "../modules/module_files.ts";
 import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
-import { installedPackage, waitingScripts } from "../stdio/installed.ts";
+import { installedPackage } from "../stdio/installed.ts";
 import type { InstalledPackage } from "../stdio/installs.ts";
 import type { PackagePins } from "../stdio/stdio_servers.ts";
 
@@ -85,7 +85,8 @@ export class Packages implements PackagePins {
   }
 
   /** Names the packages whose install scripts did not run; nothing is started. */
-  checks(): readonly Check[] {
+  async checks(): Promise<readonly Check[]> {
+    const { waitingScripts } = await import("../stdio/waiting_scripts.ts");
     const { home, servers } = this.#policy.now.config;
     return servers.flatMap((own) => {
       if (own.kind !== "stdio") return [];

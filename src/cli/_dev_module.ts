@@ -62,7 +62,7 @@ export class DevModule {
     const since = Date.now();
     const checked = await (await authorsOf(app)).checkModule(path, { types, signal });
     this.#checked = checked;
-    (await app.callPath()).machine.modules.rest();
+    (await (await app.callPath()).machine.modules()).rest();
     const { ok, checks } = checked.report;
     const { server, runs } = this.#place();
     const tools = this.#tools().map(({ definition }) => definition.name);

@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { isOwn } from "../core/steering.ts";
+import type { Manifest } from "../core/manifest.ts";
 import type { Permissions } from "../core/tool.ts";
 import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
 
@@ -131,4 +132,10 @@ function hosts(net: readonly string[]): readonly string[] {
 function realPath(path: string): string {
   // A granted path that does not exist yet is used as it is written.
   return realPathIfAny(path) ?? path;
+}
+
+/** Returns the grants of a module of a registry: those of the user, and the variables that it requires. */
+export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
+  if (manifest.kind !== "deno" || manifest.envRequired.length === 0) return grants;
+  return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
 }

@@ -7,11 +7,10 @@
 import { join } from "node:path";
 import { sha256 } from "../core/hash.ts";
 import { type PackageCommand, packageCommand, type WrittenCommand } from "./_package_command.ts";
-import { type InstalledPackage, type InstallRecord, packageOf, recordOf } from "./_record.ts";
-import { scriptedIn, type ScriptedPackage } from "./_scripts.ts";
+import { type InstalledPackage, packageOf, recordOf } from "./_record.ts";
 
 /** The PML home, and the pinned version if there is one. */
-interface Where {
+export interface InstalledOptions {
   readonly home: string;
   readonly version: string | undefined;
 }
@@ -22,26 +21,14 @@ export const EXACT = /^\d[\w.+-]*$/;
 /** Returns the installed package of a command, without installing or running anything. */
 export function installedPackage(
   written: WrittenCommand,
-  from: Where,
+  from: InstalledOptions,
 ): InstalledPackage | undefined {
   const found = installedOf(written, from);
   return found && packageOf(found.known);
 }
 
-/**
- * Returns the packages of a command that are installed and have install scripts that did not run.
- */
-export function waitingScripts(
-  written: WrittenCommand,
-  from: Where,
-): readonly ScriptedPackage[] {
-  const found = installedOf(written, from);
-  return found === undefined || found.asked.isScriptless
-    ? []
-    : waitingIn(found.folder, found.known);
-}
-
-function installedOf(written: WrittenCommand, from: Where) {
+/** Returns the folder and the record of the package of a command, if it is installed. */
+export function installedOf(written: WrittenCommand, from: InstalledOptions) {
   try {
     const asked = packageCommand(written);
     if (asked === undefined) return undefined;
@@ -60,7 +47,7 @@ function installedOf(written: WrittenCommand, from: Where) {
  */
 export function pinnedCommand(
   wanted: PackageCommand,
-  { home, version = "" }: Where,
+  { home, version = "" }: InstalledOptions,
 ): PackageCommand {
   const { tool, spec, name } = wanted;
   const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
@@ -75,9 +62,4 @@ export function folderOf(home: string, wanted: PackageCommand): string {
   const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
   const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
   return join(home, "servers", `${tool}-${id}`);
-}
-
-/** Returns the packages in a folder whose install scripts did not run. */
-export function waitingIn(folder: string, { ran = [] }: InstallRecord): readonly ScriptedPackage[] {
-  return scriptedIn(folder).filter(({ id }) => !ran.includes(id));
 }
