@@ -37,7 +37,7 @@ export async function serveScene(
   const pml = { version: 1, permissions: { allow: ["s:*"] }, mcpServers };
   const ws = await makeScenery({ pml, ...options });
   if (config !== undefined) await writeConfig(ws, config);
-  const served = await servePml(ws, [], { env });
+  const served = await servePml(ws, [], { env, ownProcess: options.ownProcess });
   const open = (more: DoorClientOptions = {}) =>
     DoorClient.open(served, { era: "2026-07-28", ...more });
   const client = await open();

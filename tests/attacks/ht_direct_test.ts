@@ -157,7 +157,7 @@ Deno.test("A token that is revoked while the body of its request comes lets noth
     return JSON.stringify(said).includes('"done"');
   });
   using line = await Line.open(all.served);
-  const bytes = callOf({ ...all.served, token: OTHER }, { args: { late: true } });
+  const bytes = callOf({ url: all.served.url, token: OTHER }, { args: { late: true } });
   await line.write(bytes.subarray(0, -5));
   await writeConfig(all.ws, { identities: {} });
   await until(async () => {

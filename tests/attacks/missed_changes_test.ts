@@ -122,6 +122,7 @@ Deno.test({
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     await using scene = await scriptScene("2025-11-25", {
+      ownProcess: true, // it is stopped
       rules: { allow: ["s:*", "filesystem:*"] },
     });
     const { ws, pml, call } = scene;

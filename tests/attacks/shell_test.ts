@@ -55,7 +55,8 @@ for (const era of ERAS) {
 }
 
 Deno.test("shell:exec shows a program none of PML's environment (SX4)", async () => {
-  await using scene = await makeScene({ pml: ALLOWED });
+  // In the process of the test, PML's variables are not those of its process.
+  await using scene = await makeScene({ ownProcess: true, pml: ALLOWED });
   const { ws, pml } = scene;
   const { stdout } = await exec(pml, { command: "env" });
   const names = stdout.trim().split("\n").map((line) => line.split("=")[0] ?? "");

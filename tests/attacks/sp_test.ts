@@ -188,7 +188,8 @@ Deno.test("A stdio server finds nothing of PML's environment but what it is give
     mcpServers: { good: definition },
   };
   const env = { FROM_OUTSIDE: "outside-value-1", PML_API_KEY: "key-123456", OTHER_SECRET: "s-1" };
-  await using scene = await makeScene({ pml, env });
+  // In the process of the test, PML's variables are not those of its process.
+  await using scene = await makeScene({ ownProcess: true, pml, env });
   const { result } = await call(scene.pml, "good:env");
   const seen = JSON.parse(textOf({ result }));
   assert.equal(seen.GIVEN, "x-outside-value-1");
