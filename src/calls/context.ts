@@ -288,6 +288,10 @@ class ContextClient implements CallClient {
     return this.#client.able;
   }
 
+  get isOlder(): boolean | undefined {
+    return this.#client.isOlder;
+  }
+
   get sampling(): JsonObject | undefined {
     return this.#client.sampling;
   }

@@ -119,6 +119,8 @@ export interface CallClient {
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
   /** The capabilities of the client. */
   readonly able?: JsonObject | undefined;
+  /** Whether the client uses a revision before 2026-07-28. */
+  readonly isOlder?: boolean | undefined;
   /** What the client says of its model: its capability `sampling`; undefined if it has none. */
   readonly sampling?: JsonObject | undefined;
   /** Returns the tools that exist for the client now; undefined for all. */
@@ -146,10 +148,11 @@ export function changedClient(
   client: CallClient,
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
-  const { request, onProgress, onMessage, onAsk, able, sampling, toolset, onQuestion, onOpen } =
-    client;
+  const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
+  const { onQuestion, onOpen } = client;
   return {
-    ...{ request, onProgress, onMessage, onAsk, able, sampling, toolset, onQuestion, onOpen },
+    ...{ request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset },
+    ...{ onQuestion, onOpen },
     ...changes,
   };
 }

@@ -69,6 +69,10 @@ export class RequestWork implements CallClient {
     return this.of.capabilities;
   }
 
+  get isOlder(): boolean {
+    return !this.of.client.isModern;
+  }
+
   get sampling(): JsonObject | undefined {
     const { sampling } = this.of.capabilities;
     return isObject(sampling) ? objectOf(sampling) : undefined;

@@ -25,6 +25,8 @@ export interface Handshake {
   /** Makes the error for a server that breaks the protocol. */
   readonly broken: (why: string) => Error;
   readonly signal: AbortSignal;
+  /** Whether only the older revisions are tried. */
+  readonly isSession?: boolean | undefined;
 }
 
 /**
@@ -48,12 +50,13 @@ export interface Agreement {
 
 /** Makes the handshake with a server, in a revision that it supports. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
-  const { wire: { newestFirst }, signal } = options;
+  const { wire: { newestFirst }, signal, isSession } = options;
   // Aborting a handshake ends the connection, so no ping is needed after it.
   using cancellation = Cancellation.of(signal);
   const aside = { ...withoutClient(cancellation), lasts: true };
   const start = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
+    if (isSession) return await startSession(options, aside);
     if (newestFirst) return await discoverFirst(options, aside);
     return await start().catch((error) => {
       if (!isNewer(error)) throw error;
@@ -62,6 +65,13 @@ export async function shakeHands(options: Handshake): Promise<Agreement> {
   } catch (error) {
     throw failureOf(error, options);
   }
+}
+
+/** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
+async function startSession(options: Handshake, aside: RequestOptions): Promise<Agreement> {
+  const agreed = await initialize(options, aside);
+  if (options.wire.hasSession !== true) throw options.broken("it opened no session");
+  return agreed;
 }
 
 /** Tries the newest revision for a limited time, then `initialize`. */
@@ -147,9 +157,11 @@ function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "is
 }
 
 /** Returns the error that best explains why the handshake failed. */
-function failureOf(error: unknown, { wire, broken }: Handshake): unknown {
+function failureOf(error: unknown, { wire, broken, isSession }: Handshake): unknown {
   const own = error instanceof ErrorResponse
     ? broken(`it refused the handshake: ${error.message}`)
     : error;
+  // The transport is the right one: the server has answered on it in the newest revision.
+  if (isSession) return own;
   return mayBeOlder(error) && own instanceof PmlError ? wire.explain?.(own) ?? own : own;
 }

@@ -44,6 +44,8 @@ import type { UpstreamEvents } from "./upstream_events.ts";
 export interface ConnectionOptions {
   readonly name: string;
   readonly open: OpenWire;
+  /** Whether it is a session of the older revisions, although the server has the newest one. */
+  readonly isSession?: boolean | undefined;
   /** Returns the roots that the server may see. */
   readonly roots: () => Promise<readonly JsonObject[]>;
   /** Returns the client capabilities that the server gets, for a client with these or for all. */
@@ -186,6 +188,16 @@ export class Connection implements Living {
     return this.#agreed.isModern;
   }
 
+  /** Whether the server may have sessions for clients of the older revisions. */
+  get mayHaveSession(): boolean {
+    return this.#agreed.isModern && this.#wire.mayHaveSession === true;
+  }
+
+  /** Remembers that a session of the older revisions could not be opened. */
+  foundNoSession(how: { readonly isRefused: boolean }): void {
+    this.#wire.foundNoSession?.(how);
+  }
+
   /** Whether the server can run tools as tasks, in the revision before the newest. */
   get runsTasks(): boolean {
     return runsTasks(this.#agreed.capabilities);
@@ -278,6 +290,7 @@ export class Connection implements Living {
       newest: this.#newest,
       capabilities: this.#options.capabilities,
       broken: this.#broken,
+      isSession: this.#options.isSession,
       signal,
     });
     const { isModern, capabilities } = agreed;

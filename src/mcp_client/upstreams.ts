@@ -27,6 +27,7 @@ import {
 } from "./_answers.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
+import { OlderSessions } from "./_older_sessions.ts";
 import { ErrorResponse } from "./_peer.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
@@ -116,9 +117,12 @@ export class Upstreams implements AsyncDisposable {
   /** The servers that were ended because they did not answer, until their next result. */
   readonly #restarted = new Set<string>();
   readonly #declared: DeclaredCapabilities;
+  readonly #sessions: OlderSessions;
   readonly #tasks = new RunningTasks((name, until) => {
+    const server = this.#options.server(name);
+    void this.#sessions.hold(server, until);
     // If the server fails, its tasks end with it.
-    this.#use(this.#options.server(name), () => until).catch(() => {});
+    this.#use(server, () => until).catch(() => {});
   });
   readonly #outages = new Outages();
   readonly #elicitations = new FinishedElicitations();
@@ -148,6 +152,10 @@ export class Upstreams implements AsyncDisposable {
     this.#unresponsive = new UnresponsiveServers(options.home);
     this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
       for (const list of LIST_NAMES) options.told.changed(name, list);
+    });
+    this.#sessions = new OlderSessions({
+      ...options,
+      open: (server, capabilities) => this.#connect(server, { capabilities, isSession: true }),
     });
     this.#notices = new Notices({
       ...options,
@@ -312,29 +320,47 @@ export class Upstreams implements AsyncDisposable {
     this.#unresponsive[Symbol.dispose]();
     // A server that is still starting is not waited for.
     this.#closing.abort(ending("start the server"));
+    await this.#sessions[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
   }
 
   /** Sends a request on a connection, after the server has listed the tool that was checked. */
   #ask(request: ServerCall, connection: Connection): Promise<Json> {
+    const { server, call: { client, cancellation } } = request;
+    if (client.isOlder !== true || !connection.mayHaveSession) {
+      return this.#askOn(request, connection);
+    }
+    return this.#sessions.use(server, {
+      newest: connection,
+      use: (session) => this.#askOn(request, connection, session),
+      signal: () => cancellation.signal,
+    });
+  }
+
+  /** Sends a request in a session, if there is one, after its tool was listed on the connection. */
+  #askOn(request: ServerCall, connection: Connection, session = connection): Promise<Json> {
     const { server, call, owner } = request;
     request.tells = connection.tells;
-    request.isModern = connection.isModern;
+    request.isModern = session.isModern;
     if (request.isCompared) {
       const lists = this.#lists;
       if (!isListed(connection, { ...server, owner, lists })) {
-        return this.#askListed(request, connection);
+        return this.#askListed(request, connection, session);
       }
       this.#assertListed(call, lists.known(owner, "tools"));
     }
-    return this.#sent(request, connection);
+    return this.#sent(request, session);
   }
 
-  async #askListed(request: ServerCall, connection: Connection): Promise<Json> {
+  async #askListed(
+    request: ServerCall,
+    connection: Connection,
+    session: Connection,
+  ): Promise<Json> {
     const { server, call } = request;
     const tools = await this.#listedTools(server, connection, call.cancellation.signal);
     this.#assertListed(call, tools);
-    return await this.#sent(request, connection);
+    return await this.#sent(request, session);
   }
 
   #assertListed(call: CheckedCall, tools: readonly ListItem[]): void {
@@ -474,19 +500,32 @@ export class Upstreams implements AsyncDisposable {
   }
 
   async #start(server: UpstreamServer): Promise<Connection> {
-    const { limits, onLog, roots, withoutSecrets, home } = this.#options;
     const { name } = server;
-    const { signal: closing } = this.#closing;
     // A process that does not answer takes longer to end than the next one to start.
     for (const one of this.#running) {
       if (one.name === name && one.hung) this.#ended(one, server, true);
     }
+    const connection = await this.#connect(server, {
+      capabilities: (able) => this.#declared.capabilitiesFor(name, able),
+    });
+    this.#declared.connected(name, connection);
+    this.#lists.outdate(this.#ownerOf(server));
+    return connection;
+  }
+
+  async #connect(
+    server: UpstreamServer,
+    own: Pick<ConnectionOptions, "capabilities" | "isSession">,
+  ): Promise<Connection> {
+    const { limits, onLog, roots, withoutSecrets, home } = this.#options;
+    const { name } = server;
+    const { signal: closing } = this.#closing;
     const connection = await Connection.start({
       name,
       open: await openOf(server, { closing, now: this.#options.server }),
       roots: () => roots(name),
       onAsk: this.#options.told.asked,
-      capabilities: (able) => this.#declared.capabilitiesFor(name, able),
+      ...own,
       withoutSecrets,
       limits: limits(),
       home,
@@ -500,13 +539,11 @@ export class Upstreams implements AsyncDisposable {
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
       onEnd: (ended, isHung) => {
         this.#ended(ended, server, isHung || ended.hung);
-        this.#tasks.end(name);
+        if (own.isSession !== true) this.#tasks.end(name);
         if (isHung && server.isRemote !== true) this.#restart(name);
       },
     });
     if (connection.alive) this.#running.add(connection);
-    this.#declared.connected(name, connection);
-    this.#lists.outdate(this.#ownerOf(server));
     const level = this.#options.level();
     if (level !== undefined) connection.setLevel(level);
     return connection;

@@ -28,6 +28,15 @@ export interface Wire {
    * `isSilent`: it did not answer, which a server that starts slowly does, too.
    */
   foundOlder?(how: { readonly isSilent: boolean }): void;
+  /**
+   * Whether a server of the newest revision may have sessions of the older ones, too. Set where
+   * another connection costs little.
+   */
+  readonly mayHaveSession?: boolean;
+  /** Whether the server gave the connection a session. */
+  readonly hasSession?: boolean;
+  /** Remembers that a session of the older revisions could not be opened. */
+  foundNoSession?(how: { readonly isRefused: boolean }): void;
   /** Returns the error for a refused handshake: `SessionLost` if another wire is worth a try. */
   explain?(error: PmlError): PmlError;
   /** Returns the permission that the server lacks, found in its output and the given text. */

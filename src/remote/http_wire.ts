@@ -85,6 +85,21 @@ export class HttpWire implements Wire {
     this.#way.options.transport.foundOlder(isSilent);
   }
 
+  /** Whether the server may have sessions of the older revisions, too. */
+  get mayHaveSession(): boolean {
+    return this.#way.options.transport.mayHaveSession;
+  }
+
+  /** Whether the server gave an id for the session. */
+  get hasSession(): boolean {
+    return this.#way.session.isKept;
+  }
+
+  /** Remembers that a session could not be opened. */
+  foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
+    this.#way.options.transport.foundNoSession(isRefused);
+  }
+
   /** Has the older transport tried, if the address may be one of it. */
   explain(error: PmlError): PmlError {
     return this.#way.options.transport.other(error);

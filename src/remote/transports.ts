@@ -21,11 +21,15 @@ import { SseWire } from "./sse_wire.ts";
  * milliseconds. A server that did not answer may only have started slowly.
  */
 const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
+/** How long no session is tried after one failed otherwise than by a refusal, in milliseconds. */
+const NO_SESSION_MS = 60_000;
 
 /** The facts known about an address. */
 export interface AddressFacts {
   /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
   readonly olderUntil?: number;
+  /** Until when a server of the newest revision counts as one without sessions. */
+  readonly noSessionUntil?: number;
   /** Whether it is an address of HTTP+SSE. */
   readonly isSse?: boolean;
   /** Why the other transport was left. It has not been tried again since then. */
@@ -53,6 +57,7 @@ export class TransportChoice implements AddressFacts {
   readonly isSse: boolean;
   readonly olderUntil: number;
   readonly #olderFile: string;
+  readonly #newestFile: string;
   readonly #server: HttpValues;
   readonly #known: Map<string, AddressFacts>;
   readonly #key: string;
@@ -68,6 +73,7 @@ export class TransportChoice implements AddressFacts {
       join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
     this.#file = fileOf("sse");
     this.#olderFile = fileOf("older");
+    this.#newestFile = fileOf("newest");
     const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
     this.olderUntil = olderUntil ?? Number(readKept(this.#olderFile) ?? 0);
     this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
@@ -76,9 +82,23 @@ export class TransportChoice implements AddressFacts {
 
   /** Whether the handshake of the older revisions is tried first. */
   get isOlder(): boolean {
-    const left = this.olderUntil - Date.now();
-    // A time too far ahead was written while the clock was wrong.
-    return left > 0 && left <= REMEMBERED_MS.refused;
+    return isAhead(this.olderUntil);
+  }
+
+  /** Whether a server of the newest revision may have sessions of the older ones. */
+  get mayHaveSession(): boolean {
+    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
+    if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
+    const kept = Number(readKept(this.#newestFile) ?? 0);
+    this.found({ noSessionUntil: kept });
+    return !isAhead(kept);
+  }
+
+  /** Remembers that a session could not be opened, for long if the server refused it. */
+  foundNoSession(isRefused: boolean): void {
+    const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
+    this.found({ noSessionUntil });
+    if (isRefused) this.#keep(this.#newestFile, noSessionUntil);
   }
 
   /** Remembers that the server took the handshake of the older revisions. */
@@ -86,20 +106,24 @@ export class TransportChoice implements AddressFacts {
     const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
     const olderUntil = Date.now() + ms;
     this.found({ olderUntil });
-    try {
-      keep(this.#olderFile, olderUntil);
-    } catch {
-      // Another process finds it out again.
-    }
+    this.#keep(this.#olderFile, olderUntil);
   }
 
   /** Remembers a fact about the address. */
   found(facts: AddressFacts): void {
     const { olderUntil, isSse } = this;
-    this.#known.set(this.#key, { olderUntil, isSse, ...facts });
-    if (!isSse || this.#server.isSse) return;
+    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
+    this.#known.set(this.#key, {
+      ...{ olderUntil, isSse },
+      ...noSessionUntil !== undefined && { noSessionUntil },
+      ...facts,
+    });
+    if (isSse && !this.#server.isSse) this.#keep(this.#file, true);
+  }
+
+  #keep(file: string, fact: unknown): void {
     try {
-      keep(this.#file, true);
+      keep(file, fact);
     } catch {
       // Another process finds it out again.
     }
@@ -117,4 +141,10 @@ export class TransportChoice implements AddressFacts {
     // Most addresses are of Streamable HTTP.
     return this.isSse ? this.#because : error;
   }
+}
+
+/** Returns whether a remembered time is ahead. One too far ahead was written with a wrong clock. */
+function isAhead(until: number): boolean {
+  const left = until - Date.now();
+  return left > 0 && left <= REMEMBERED_MS.refused;
 }
