@@ -124,6 +124,7 @@ Deno.test("A server is not started anew for another client while it is in use, b
 
 Deno.test("A client that makes up sets without end costs few starts, few lists and few files", async () => {
   await using ws = await workspaceOf();
+  // Its memory is measured.
   await using pml = new RawStdio(ws, { ownProcess: true, era: "2026-07-28", capabilities: {} });
   await pml.open();
   const sizes: number[] = [];

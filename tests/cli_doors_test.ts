@@ -33,6 +33,7 @@ function hasFull(): boolean {
 
 Deno.test("pml call that is told to end ends its tool, and leaves no process", async () => {
   await using ws = await greeting();
+  // A signal ends it.
   await using call = new RawStdio(ws, { ownProcess: true, args: ["call", "greeter:wait"] });
   const runs = async () => (await call.watch.remember(call.pid)).length > 1;
   assert.ok(await waitUntil(runs), `no child was started: ${call.stderr}`);
@@ -70,6 +71,7 @@ Deno.test("pml stdio serves until the client hangs up or a signal comes", async 
     ["SIGHUP", 129],
   ];
   for (const [signal, code] of ends) {
+    // A signal ends it.
     await using client = new RawStdio(ws, { ownProcess: true });
     await client.open();
     const answer = await client.callTool("call", {

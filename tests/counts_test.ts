@@ -48,6 +48,7 @@ async function traffic(pid: number): Promise<Counts> {
  */
 async function leastTraffic(): Promise<Counts> {
   await using ws = await workspaceOf();
+  // The system calls of PML alone are counted.
   await using pml = new RawStdio(ws, { ownProcess: true });
   await pml.open();
   await warm(pml, WARM_UP);

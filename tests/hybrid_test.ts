@@ -43,6 +43,7 @@ Deno.test({
     assert.ok(typeof here !== "string");
     await using ws = await house(here.model);
     {
+      // It ends before the next one starts.
       await using pml = new RawStdio(ws, { ownProcess: true });
       await pml.open();
       assert.ok(!pml.stderr.includes("Index"), "nothing before the first search");
@@ -54,6 +55,7 @@ Deno.test({
       await pml.close();
       await pml.watch.assertNothingLeft();
     }
+    // It is killed.
     await using pml = new RawStdio(ws, { ownProcess: true });
     await pml.open();
     await until(async () => await modeOf(pml, "another thing to do") === "hybrid");

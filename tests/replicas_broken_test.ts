@@ -13,6 +13,9 @@ import { repoFile } from "./kit/pml_command.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import { KEY, sceneryOf } from "./replicas_scene.ts";
 
+/** A request is passed on to another process. */
+const OWN_PROCESS = { ownProcess: true } as const;
+
 const GONE = /UPSTREAM_DOWN[^]*"may_have_run":true/;
 
 const PRELOAD = { preload: repoFile("tests/kit/short_drain.ts") };
@@ -64,10 +67,10 @@ function post(to: Served, file: string, body: object): Promise<Response> {
 
 Deno.test("Each request has one answer where what another process says breaks off before its end", async () => {
   await using ws = await sceneryOf();
-  await using _ = await servePml(ws, [], { ownProcess: true });
+  await using _ = await servePml(ws, [], OWN_PROCESS);
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   const file = join(ws.home, "replicas", name);
-  await using two = await servePml(ws, [], { ownProcess: true });
+  await using two = await servePml(ws, [], OWN_PROCESS);
   const result = { content: [{ type: "text", text: "x".repeat(100_000) }] };
   const [first, second] = [
     eventOf({ jsonrpc: "2.0", id: 7, result }),
@@ -92,7 +95,7 @@ Deno.test("Each request has one answer where what another process says breaks of
 
 Deno.test("A request that was answered has no other answer where PML ends before the stream does", async () => {
   await using ws = await sceneryOf();
-  await using _ = await servePml(ws, [], { ownProcess: true });
+  await using _ = await servePml(ws, [], OWN_PROCESS);
   const [name = ""] = await readdir(join(ws.home, "replicas"));
   const file = join(ws.home, "replicas", name);
   await using two = await servePml(ws, [], PRELOAD);

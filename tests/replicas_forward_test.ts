@@ -32,6 +32,9 @@ import {
   YES,
 } from "./replicas_scene.ts";
 
+/** Each process has its own address and its own tickets. */
+const OWN_PROCESS = { ownProcess: true } as const;
+
 /** What is said of an answer to nobody. */
 const OVER =
   /-32602[^]*is over\. Nothing was run twice\. Look what was done[^]*"may_have_run":true/;
@@ -87,12 +90,12 @@ Deno.test("A question of a server is answered through another process, and its c
 
 Deno.test("An answer after a restart without a sealing key is told that its call may have run", async () => {
   await using ws = await sceneryOf({ config: { serve: undefined } });
-  const one = await servePml(ws, [], { ownProcess: true });
+  const one = await servePml(ws, [], OWN_PROCESS);
   const { result } = await callAt(one, "asks:ask_name");
   const requestState = `${result?.requestState}`;
   one.kill("SIGKILL");
   await one.ended;
-  await using two = await servePml(ws, [], { ownProcess: true });
+  await using two = await servePml(ws, [], OWN_PROCESS);
   const said = await callAt(two, "asks:ask_name", { requestState, inputResponses: {} });
   assert.match(said.text, OVER);
 });
@@ -107,7 +110,7 @@ Deno.test("What waits in a process that was killed is told as UPSTREAM_DOWN, wit
   const said = await callAt(two, "asks:ask_name", asked);
   assert.match(said.text, GONE);
   // One that has ended as it should has left no address either.
-  await using three = await servePml(ws, [], { ownProcess: true });
+  await using three = await servePml(ws, [], OWN_PROCESS);
   const other = await askedBy(three);
   three.kill("SIGTERM");
   await three.ended;
@@ -181,7 +184,7 @@ Deno.test("A session goes on through another process, and ends with its own", as
 
 Deno.test("Nobody without the key is heard, nothing is readable on the way, and nothing counts twice", async () => {
   await using ws = await sceneryOf();
-  await using one = await servePml(ws, [], { ownProcess: true });
+  await using one = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);
   const { address } = JSON.parse(await readFile(file, "utf8"));
   const post = (body: string, to: string = address, authorization = `Bearer ${one.token}`) =>
@@ -216,7 +219,7 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
     },
   );
   await writeFile(file, JSON.stringify({ address: `127.0.0.1:${listener.addr.port}` }));
-  await using two = await servePml(ws, [], { ownProcess: true });
+  await using two = await servePml(ws, [], OWN_PROCESS);
   const asked = await askedBy(one);
   assert.match((await callAt(two, "asks:ask_name", asked)).text, /Ada/);
   assert.equal(bodies.length, 1);
@@ -241,7 +244,7 @@ Deno.test("Nobody without the key is heard, nothing is readable on the way, and 
 
 Deno.test("What another process passes on goes by the token that was sent to it", async () => {
   await using ws = await sceneryOf();
-  await using _ = await servePml(ws, [], { ownProcess: true });
+  await using _ = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);
   const { address } = JSON.parse(await readFile(file, "utf8"));
   const sealer = new Sealer(new TextEncoder().encode(KEY), "pml replicas");
@@ -268,7 +271,7 @@ Deno.test("What another process passes on goes by the token that was sent to it"
 
 Deno.test("Nothing is kept of what somebody without the key sends to the address of a process", async () => {
   await using ws = await sceneryOf();
-  await using one = await servePml(ws, [], { ownProcess: true });
+  await using one = await servePml(ws, [], OWN_PROCESS);
   const { address } = JSON.parse(await readFile(await registered(ws), "utf8"));
   const before = await rssOf(one.pid);
   const head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
@@ -289,9 +292,9 @@ Deno.test("Nothing is kept of what somebody without the key sends to the address
 
 Deno.test("An address that others may have written, or that is old, is not used", async () => {
   await using ws = await sceneryOf();
-  await using one = await servePml(ws, [], { ownProcess: true });
+  await using one = await servePml(ws, [], OWN_PROCESS);
   const file = await registered(ws);
-  await using two = await servePml(ws, [], { ownProcess: true });
+  await using two = await servePml(ws, [], OWN_PROCESS);
   let count = 0;
   await using listener = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },

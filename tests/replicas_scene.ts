@@ -14,6 +14,9 @@ import { full } from "./full_scene.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
+/** Requests are passed on to another process. */
+const OWN_PROCESS = { ownProcess: true } as const;
+
 /** The sealing key of all scenes. */
 export const KEY = "0123456789abcdef0123456789abcdef-of-a-test";
 /** The token of the identity `ci`. */
@@ -107,8 +110,8 @@ export interface Two extends AsyncDisposable {
 /** Spawns two processes. */
 export async function twoOf(ws: Workspace): Promise<Two> {
   const [one, two] = await Promise.all([
-    servePml(ws, [], { ownProcess: true }),
-    servePml(ws, [], { ownProcess: true }),
+    servePml(ws, [], OWN_PROCESS),
+    servePml(ws, [], OWN_PROCESS),
   ]);
   return {
     one,

@@ -103,6 +103,7 @@ Deno.test("A state of another request, identity or key, or a changed one, lets n
   );
 
   await using other = await sceneryOf({ key: `${KEY}-other` });
+  // Other processes read its address.
   await using foreign = await servePml(other, [], { ownProcess: true });
   const own = await stateOf(foreign, "note:add", args);
   assert.match(

@@ -60,6 +60,7 @@ Deno.test("Each refused request is in the journal with its reason, and no token 
 
 Deno.test("Of a flood of refused requests the journal tells the number", async () => {
   await using ws = await makeScenery();
+  // A signal ends it.
   const served = await servePml(ws, [], { ownProcess: true });
   const wrong = { headers: { authorization: "Bearer wrong" } };
   for (let at = 0; at < 10; at++) {

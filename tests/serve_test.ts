@@ -131,6 +131,7 @@ Deno.test("Requests that are not for PML, or not from its clients, are refused",
 
 Deno.test("A signal ends it after the calls that run; exit code 0", async () => {
   await using ws = await makeScenery(SLOW);
+  // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };
@@ -145,6 +146,7 @@ Deno.test("A signal ends it after the calls that run; exit code 0", async () => 
 
 Deno.test("A second signal ends it at once, with what it started", async () => {
   await using ws = await makeScenery(SLOW);
+  // Two signals end it.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using one = await served.connect();
   const params = { name: "call", arguments: { tool: "slow:wait", arguments: { path: "go.txt" } } };

@@ -105,6 +105,7 @@ class Crowd implements AsyncDisposable {
   async open(count: number): Promise<void> {
     const more = Array.from(
       { length: count - this.#running.length },
+      // Some of them are killed.
       () => new RawStdio(this.#ws, { era: "2026-07-28", ownProcess: true }),
     );
     this.#running.push(...more);

@@ -115,6 +115,7 @@ Deno.test("limits.first_list_ms sets how long tools/list waits, and its list is 
 });
 
 Deno.test("a list of a slow server is stored after the client has left, and the next process has it at once", async () => {
+  // PML ends with its client.
   await using scene = await sceneOf("meta_only", { ownProcess: true });
   const { ws, pml } = scene;
   // The client leaves with the request.
@@ -133,6 +134,7 @@ Deno.test("a list of a slow server is stored after the client has left, and the 
 });
 
 Deno.test("a signal ends PML although a server has not finished its lists", async () => {
+  // A signal ends it.
   await using scene = await sceneOf("meta_only", { ownProcess: true });
   const { ws, pml } = scene;
   assert.deepEqual(await ofServer(pml, "prompts/list"), []);

@@ -10,6 +10,9 @@ import { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
+/** The children of PML alone are looked at. */
+const OWN_PROCESS = { ownProcess: true } as const;
+
 const [command, ...args] = denoCommand("bench/floor/server.ts");
 const LINUX = { ignore: Deno.build.os !== "linux" };
 
@@ -36,7 +39,7 @@ function textOf(path: string): string {
 
 Deno.test("the first server gets the keeper that waits", LINUX, async () => {
   await using ws = await workspaceOf({ plain: { command, args } });
-  await using pml = new RawStdio(ws, { ownProcess: true });
+  await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
   await pml.request("tools/list");
   await until(() => keepersOf(pml.pid).length === 1);
@@ -49,7 +52,7 @@ Deno.test("the first server gets the keeper that waits", LINUX, async () => {
 
 Deno.test("a keeper that waits ends with a PML that is killed", LINUX, async () => {
   await using ws = await workspaceOf({ plain: { command, args } });
-  await using pml = new RawStdio(ws, { ownProcess: true });
+  await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
   await pml.request("tools/list");
   await until(() => keepersOf(pml.pid).length === 1);
@@ -60,7 +63,7 @@ Deno.test("a keeper that waits ends with a PML that is killed", LINUX, async () 
 
 Deno.test("no keeper waits where no server is a program that may run", LINUX, async () => {
   await using ws = await workspaceOf({});
-  await using pml = new RawStdio(ws, { ownProcess: true });
+  await using pml = new RawStdio(ws, OWN_PROCESS);
   await pml.open();
   const found = await pml.callTool("search", { query: "read a file" });
   assert.match(JSON.stringify(found), /filesystem/);

@@ -20,11 +20,14 @@ import { residentBytes } from "../src/sandbox/process.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
+/** PML of a window attaches to another process. */
+const OWN_PROCESS = { ownProcess: true } as const;
+
 const READ = { tool: "filesystem:read_file", arguments: { path: "good.txt" } };
 const WAIT = { tool: "slow:wait", arguments: { path: "go.txt" } };
 
 async function windowOf(ws: Workspace, options: RawStdioOptions = {}): Promise<RawStdio> {
-  const here = new RawStdio(ws, { ownProcess: true, ...options });
+  const here = new RawStdio(ws, { ...OWN_PROCESS, ...options });
   await here.open();
   return here;
 }
@@ -45,7 +48,7 @@ async function isEmpty({ pid }: { readonly pid: number }): Promise<boolean> {
 
 Deno.test("Windows of both eras are served by the running PML", async () => {
   await using ws = await makeScenery();
-  await using served = await servePml(ws, [], { ownProcess: true });
+  await using served = await servePml(ws, [], OWN_PROCESS);
   for (const era of ERAS) {
     await using here = await windowOf(ws, { era });
     assert.match(textOf(await read(here)), /./);
@@ -59,7 +62,7 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
   const mcpServers = { one: { command: "none", env: { KEY: "${ONE_KEY}" } } };
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] }, mcpServers };
   await using ws = await makeScenery({ pml, files: { "other/.pml.json": '{"version":1}' } });
-  const served = await servePml(ws, [], { ownProcess: true });
+  const served = await servePml(ws, [], OWN_PROCESS);
   const others: readonly RawStdioOptions[] = [
     { env: { PML_LOG_LEVEL: "debug" } },
     { env: { PML_ANYTHING: "x" } },
@@ -85,7 +88,7 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
   await using last = await windowOf(ws);
   assert.match(textOf(await read(last)), /./);
   assert.match(last.stderr, /Serving on stdio/);
-  await using again = await servePml(ws, [], { ownProcess: true });
+  await using again = await servePml(ws, [], OWN_PROCESS);
   await using attached = await windowOf(ws);
   await read(attached);
   assert.doesNotMatch(attached.stderr, /Serving/);
@@ -95,7 +98,7 @@ Deno.test("A window with another environment, workspace or nobody to attach to w
 for (const era of ERAS) {
   Deno.test(`A window goes on alone when the running PML is gone, and loses nothing (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
-    const served = await servePml(ws, [], { ownProcess: true });
+    const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
     await read(here);
     const running = here.callTool("call", WAIT);
@@ -123,7 +126,7 @@ for (const era of ERAS) {
 
   Deno.test(`What a window began ends with it (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
-    await using _served = await servePml(ws, [], { ownProcess: true });
+    await using _served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
     here.callTool("call", WAIT);
     await begun(ws, 1);
@@ -137,7 +140,7 @@ for (const era of ERAS) {
 Deno.test("The answer to a question of one window does nothing in another", async () => {
   const pml = { version: 1, permissions: { ask: ["filesystem:read_file"] } };
   await using ws = await makeScenery({ pml });
-  await using _served = await servePml(ws, [], { ownProcess: true });
+  await using _served = await servePml(ws, [], OWN_PROCESS);
   const capabilities = { elicitation: { form: {} } };
   const options = { era: "2026-07-28", capabilities } as const;
   await using one = await windowOf(ws, options);
@@ -167,7 +170,7 @@ Deno.test("The answer to a question of one window does nothing in another", asyn
 Deno.test("A window goes on alone when the configuration names another variable", async () => {
   const pml = { version: 1, permissions: { allow: ["filesystem:*"] } };
   await using ws = await makeScenery({ pml });
-  await using _served = await servePml(ws, [], { ownProcess: true });
+  await using _served = await servePml(ws, [], OWN_PROCESS);
   await using here = await windowOf(ws);
   await read(here);
   assert.doesNotMatch(here.stderr, /Serving/);
@@ -191,7 +194,7 @@ Deno.test("Many windows share servers, which end when nobody calls them", async 
   await using ws = await makeScenery({ pml, files, limits: { idle_ms: 3_000 } });
   const sets = 'toolsets:\n  few: ["s0:*"]\nclient_toolsets:\n  small: few\n';
   await Deno.writeTextFile(join(ws.home, "config.yaml"), sets, { append: true });
-  await using served = await servePml(ws, [], { ownProcess: true });
+  await using served = await servePml(ws, [], OWN_PROCESS);
   const all: RawStdio[] = [];
   const running = async () =>
     (await treeOf(served.pid)).filter(({ command }) => command.includes("tiny.js")).length;
@@ -233,7 +236,7 @@ Deno.test("A client of a window that reads late gets all; what is too much ends 
   const pml = { version: 1, permissions: { allow: ["big:*"] }, mcpServers: { big: server } };
   const files = { "tiny.js": tinyServer("'x'.repeat(1_000_000)") };
   await using ws = await makeScenery({ pml, files, limits: { queued_bytes: 4_000_000 } });
-  await using served = await servePml(ws, [], { ownProcess: true });
+  await using served = await servePml(ws, [], OWN_PROCESS);
   let held: PromiseWithResolvers<void> | undefined;
   await using here = await windowOf(ws, { reads: () => held?.promise });
   await using other = await windowOf(ws);
@@ -267,7 +270,7 @@ Deno.test("A client of a window that reads late gets all; what is too much ends 
 for (const era of ERAS) {
   Deno.test(`A PML that ends waits for the calls of its windows (${era})`, async () => {
     await using ws = await makeScenery(SLOW);
-    const served = await servePml(ws, [], { ownProcess: true });
+    const served = await servePml(ws, [], OWN_PROCESS);
     await using here = await windowOf(ws, { era });
     if (era === "2026-07-28") {
       const notifications = { toolsListChanged: true };
@@ -322,8 +325,8 @@ Deno.test("A long answer counts as given whatever the id, and none is given agai
   const pml = { version: 1, permissions: { allow: ["big:*", "filesystem:*"] }, mcpServers };
   const files = { "tiny.js": tinyServer("'x'.repeat(100_000)"), "fails.js": FAILS };
   await using ws = await makeScenery({ pml, files });
-  await using served = await servePml(ws, [], { ownProcess: true });
-  await using here = new RawStdio(ws, { ownProcess: true });
+  await using served = await servePml(ws, [], OWN_PROCESS);
+  await using here = new RawStdio(ws, OWN_PROCESS);
   // After such a message the SDK answers everything.
   await here.notify("notifications/odd");
   await here.open();

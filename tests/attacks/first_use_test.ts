@@ -101,6 +101,7 @@ for (const era of ERAS) {
 
   Deno.test(`trust in a file does not approve texts that it did not show, on ${era} (GX14)`, async () => {
     await using scene = await makeScene(
+      // It is killed.
       servingAs(DEFINITION, { era, trusted: false, ownProcess: true }),
     );
     const { ws, pml } = scene;

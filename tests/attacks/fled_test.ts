@@ -57,6 +57,7 @@ function fleeing(script: string, mode = "good"): Record<string, unknown> {
 function sceneWith(server: Record<string, unknown>, more: SceneOptions = {}) {
   const allow = ["filesystem:*", "shell:*", "good:*"];
   const pml = { version: 1, permissions: { allow }, mcpServers: { good: server } };
+  // Processes that leave their group are found by their parent.
   return makeScene({ ownProcess: true, pml, ...more });
 }
 

@@ -36,6 +36,7 @@ async function startBounded(ws: Workspace, env: Record<string, string> = {}): Pr
   // A repository round the home of a test would make that home the repository's.
   const command: Command | undefined = HAS_ACCOUNTS ? [...pmlOfAccount(ws), "stdio"] : undefined;
   const pml = new RawStdio(ws, {
+    // Its memory is measured.
     ownProcess: true,
     env,
     capabilities: {},

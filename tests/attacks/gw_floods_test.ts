@@ -241,6 +241,7 @@ Deno.test("All results of a batch have the room of one, and each of its calls is
     pml,
     files,
     limits: { result_bytes: 1_000_000 },
+    // PML reads large results while its server writes.
     ownProcess: true,
   });
   const calls = [...Array(20).keys()].map((at) => ({
@@ -286,6 +287,7 @@ Deno.test("A long result with an escape in a name is answered, and soon (GW3)", 
   const limits = { call_ms: 20_000 };
   await using scene = await makeScene({
     ...{ pml, files: { "escaped.js": ESCAPED }, limits },
+    // PML reads large results while its server writes.
     ownProcess: true,
   });
   const { result } = await scene.pml.callTool("call", { tool: "own:tell" });

@@ -116,6 +116,7 @@ const REFUSALS = [
 function sceneOf(era: Era): Promise<Scene> {
   const args = ["run", "-A", "--no-config", "--quiet", "./server.js"];
   return makeScene({
+    // The time of PML alone is measured.
     ownProcess: true,
     era,
     limits: { call_ms: 4_000 },

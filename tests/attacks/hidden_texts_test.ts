@@ -88,6 +88,7 @@ for (const era of ERAS) {
     });
     assert.match((await runPml(ws, ["call", "lists:args"])).stdout, /tools\.json/);
     await writeFile(ws.file("tools.json"), JSON.stringify([{ ...first, title: "two" }, ...others]));
+    // It is killed.
     await using pml = new RawStdio(ws, { ownProcess: true, era, capabilities: CAN_ASK });
     await pml.open();
     // It starts the server, so that the new list is known.

@@ -82,6 +82,7 @@ Deno.test("HT15: who reads 1 GB of events too slowly loses it, and its server go
   const [times, message] = [5_000, "x".repeat(200_000)];
   for (const meta of [{}, WITH_META._meta]) {
     await using all = await serveScene({
+      // Its memory is measured.
       ownProcess: true,
       limits: { queued_bytes: 8_000_000, unread_ms: 600_000 },
     });

@@ -157,6 +157,7 @@ const ODD: fc.Arbitrary<Odd> = fc.record({
 
 Deno.test("Whatever comes through the door, PML lives, answers others at once, and in HTTP as documented", async () => {
   await using ws = await makeScenery({ limits: { input_bytes: 65_536 } });
+  // Its memory is measured.
   await using served = await servePml(ws, [], { ownProcess: true });
   await using good = await DoorClient.open(served);
   const before = await rssOf(served.pid);

@@ -138,6 +138,7 @@ for (const [when, limits] of Object.entries(LIMITS)) {
         mcpServers: floodServers(["flood"]),
       },
     });
+    // The memory of PML alone is measured.
     await using served = await servePml(ws, [], { ownProcess: true });
     const reader = await DoorClient.open(served, { era: "2026-07-28" });
     // Who reads gets all of it.

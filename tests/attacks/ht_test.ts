@@ -179,6 +179,7 @@ function wrongBodies(served: Served): readonly (readonly [string, number, RegExp
 
 Deno.test("HT7, HT8: bodies that are too large, or no message, are refused early", async (t) => {
   await using ws = await makeScenery({ limits: { input_bytes: 262_144 } });
+  // Its memory is measured.
   await using served = await servePml(ws, [], { ownProcess: true });
   for (const [what, status, says, raw] of wrongBodies(served)) {
     await t.step(what, async () => {
@@ -301,6 +302,7 @@ Deno.test("HT12: a client that goes away cancels its call", async () => {
 
 Deno.test("HT16: a signal during 50 calls lets them end, and takes no more", async () => {
   await using ws = await makeScenery(SLOW);
+  // A signal ends it.
   await using served = await servePml(ws, [], { ownProcess: true });
   const clients = await Promise.all(
     Array.from(

@@ -36,6 +36,7 @@ const UNDER_WAY: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 for (const era of ERAS) {
   Deno.test(`Nothing is left when PML is killed with every built-in at work, on ${era} (P6)`, async () => {
     await using scene = await makeScene({
+      // It is killed.
       ownProcess: true,
       era,
       ...SLOW,

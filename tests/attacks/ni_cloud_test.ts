@@ -22,6 +22,7 @@ Deno.test("What runs on this machine opens no socket and reaches no cloud, whate
   );
   const servers = ["filesystem", "exa", "tavily", "newcomer", "memory"];
   await using scene = await makeScene({
+    // The sockets of PML alone are watched.
     ownProcess: true,
     pml: {
       version: 1,

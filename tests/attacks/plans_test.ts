@@ -228,6 +228,7 @@ async function killedOnce(round: number): Promise<void> {
     ));
   const ms = Math.random() * (round === 0 ? 100 : 20);
   {
+    // It is killed.
     await using pml = new RawStdio(ws, { ownProcess: true, era, answer });
     await pml.open();
     await assertServes(pml);
@@ -247,6 +248,7 @@ async function killedOnce(round: number): Promise<void> {
   const begun = lines.filter(({ tool }) => tool === "marks:mark");
   assert.ok(begun.every(({ via, run }) => via === "plan" && run !== undefined), what);
   assert.ok(ran.length <= begun.length, `${what}: ${ran.length} ran, ${begun.length} journalled`);
+  // It has nothing of the process that was killed.
   await using again = new RawStdio(ws, { ownProcess: true, era, answer });
   await again.open();
   const run = begun[0]?.run ?? "aaaaaaaaaaaa";

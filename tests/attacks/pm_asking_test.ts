@@ -107,6 +107,7 @@ for (const era of ERAS) {
 
   Deno.test(`A Yes passes one call, once, on ${era} (PM10)`, async () => {
     await using scene = await makeScene({
+      // It is killed.
       ownProcess: true,
       era,
       pml: READS,

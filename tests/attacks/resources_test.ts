@@ -58,6 +58,7 @@ export const go = () => { setTimeout(() => { throw new Error("crashed"); }); ret
 Deno.test("A module that may write is held to its memory and to what it may write (RX2, RX9)", async () => {
   const limits = { rss_mb: 400, write_bytes: 2 * MB, call_ms: 20_000 };
   await attack(
+    // Its memory is measured.
     { ownProcess: true, modules: { writer: WRITER, small: SMALL("small") }, limits },
     async (house) => {
       const { call, ws, pml } = house;
@@ -111,6 +112,7 @@ Deno.test("Fifty children of twenty-five modules leave nothing behind, and few l
   const modules = Object.fromEntries(names.map((name) => [name, SMALL(name)]));
   const idle = 1;
   await attack(
+    // Its children and files are counted.
     { ownProcess: true, modules, limits: { idle_children: idle } },
     async ({ call, pml, ws }) => {
       const seen = new Set<string>();
@@ -171,6 +173,7 @@ async function gatewayOf({ pid }: RawStdio) {
 }
 
 Deno.test("Tools of other permissions in turn start no child beyond their own and a blank one", async () => {
+  // Its children are counted.
   await using scene = await makeScene({ ownProcess: true });
   const { ws, pml } = scene;
   const seen = new Set<number>();

@@ -98,5 +98,6 @@ Deno.test("RG13: a catalog without end, or with 100,000 entries, is read as far 
     await assertServes(pml);
     assert.ok(await rssOf(pml.pid) < 500 << 20, `${await rssOf(pml.pid)}`);
     assert.equal((await came(pml)).said, "acme 1.0.0");
+    // Its memory is measured.
   }, { ownProcess: true });
 });

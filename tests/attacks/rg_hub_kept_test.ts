@@ -95,6 +95,7 @@ Deno.test("RG8: a hub whose certificate has expired is no registry", async () =>
   await within(
     ws,
     async (pml) => assert.match((await came(pml)).said, /^REGISTRY_OFFLINE: .*certificate/),
+    // Deno reads this variable as it starts.
     { env: { DENO_CERT: ws.file("old.pem") }, ownProcess: true },
   );
 });

@@ -247,6 +247,7 @@ Deno.test("RG5: an answer that is too long, has a wrong length or never ends is 
       assert.ok(took < 30_000, `${took} ms`);
       assert.ok(await rssOf(pml.pid) - rss < 120 << 20, "memory does not stay flat");
       await assertServes(pml);
+      // Its memory is measured.
     }, { ownProcess: true });
   }));
   await using ws = await personOf(proxy.url);

@@ -51,6 +51,7 @@ Deno.test("Code that never ends is ended in time, and others do not wait (RX7)",
 
 Deno.test("Code that eats the memory loses its child, and PML stays as it is (RX7)", async (t) => {
   await using scene = await ledgerScene({
+    // Its memory is measured.
     ownProcess: true,
     limits: { rss_mb: 400, heap_mb: 128 },
   });

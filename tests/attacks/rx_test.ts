@@ -25,6 +25,7 @@ interface Watched {
 Deno.test("a call that never ends is ended by its deadline, and others do not wait", async (t) => {
   const limit = 800;
   await attack(
+    // Its memory and its time are measured.
     { ownProcess: true, modules: MODULES, limits: { call_ms: limit } },
     async (house) => {
       await house.call("good:ping");
@@ -44,6 +45,7 @@ Deno.test("a call that never ends is ended by its deadline, and others do not wa
 
 Deno.test("a memory bomb ends its child, and the gateway's memory stays flat", async (t) => {
   await attack({
+    // Its memory and its time are measured.
     ownProcess: true,
     modules: MODULES,
     limits: { call_ms: 20_000, rss_mb: 400, heap_mb: 128 },
@@ -69,6 +71,7 @@ Deno.test("a flood of messages ends its child, and others hardly notice", async 
   // Memory and time enough that it is the count that ends it, also where the gateway reads slowly.
   const bounds = { frame_bytes: 16 * MB, frames: 2_000, rss_mb: 1_500 };
   await attack(
+    // Its memory and its time are measured.
     { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 30_000 } },
     async (house) => {
       await house.call("good:ping");
@@ -84,6 +87,7 @@ Deno.test("a flood of messages ends its child, and others hardly notice", async 
     },
   );
   await attack(
+    // Its memory and its time are measured.
     { ownProcess: true, modules: MODULES, limits: { ...bounds, call_ms: 1_500 } },
     async (house) => {
       await house.call("good:ping");
@@ -115,6 +119,7 @@ const FLOODS = ["post_big", "post_tiny", "result_of_none", "no_frame", "file"];
 
 Deno.test("a module that goes on sending after its answer loses its child", async (t) => {
   const limits = { frame_bytes: 4 * MB, frames: 200, rss_mb: 400 };
+  // Children that PML has ended are counted.
   await attack({ ownProcess: true, modules: MODULES, limits }, async (house) => {
     for (const how of ["log_of_none", "result_of_none", "failed_of_none", "ready_again"]) {
       await t.step(how, async () => {

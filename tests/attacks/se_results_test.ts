@@ -99,6 +99,7 @@ for (const era of ERAS) {
 
 Deno.test("a result of a million items holds up neither the gateway nor its memory", async () => {
   await attack(
+    // Its memory is measured.
     { ownProcess: true, modules: { evil: "odd.ts", good: "good.ts" } },
     async ({ call, pml }) => {
       await call("good:ping");

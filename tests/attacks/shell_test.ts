@@ -134,6 +134,7 @@ Deno.test("A cancelled shell:exec leaves nothing of its program", async () => {
 });
 
 Deno.test("Nothing is left when PML is killed while programs run and a child is stopped (P6)", async () => {
+  // It is killed.
   await using scene = await makeScene({ ownProcess: true, pml: ALLOWED });
   const { ws, pml } = scene;
   const script = "echo > begun; setsid sleep 300 & sleep 301 & sleep 302";

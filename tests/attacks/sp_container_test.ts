@@ -51,6 +51,7 @@ function sceneOf(
 ) {
   const allow = ["filesystem:*", ...Object.keys(servers).map((name) => `${name}:*`)];
   return makeScene({
+    // Some are killed.
     ownProcess: true,
     pml: { version: 1, permissions: { allow }, mcpServers: servers },
     env: { PATH: `${docker.bin}:${Deno.env.get("PATH")}` },

@@ -87,6 +87,7 @@ Deno.test("A server that dies again and again has to wait, and no other does (SP
 });
 
 Deno.test("A server that is killed is served again at once, whoever holds its pipes (SP3, SP5)", async () => {
+  // Its time is measured.
   await using scene = await sceneOf(["holds"], { ownProcess: true });
   const { ws, pml } = scene;
   await call(pml, "holds:echo");

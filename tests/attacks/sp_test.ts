@@ -103,6 +103,7 @@ Deno.test("A stdio server that dies in a call is told, not asked again, and star
 
 Deno.test("A stdio server that stays is gone after the end, with what it started (SP4, SP5)", async () => {
   for (const how of ["close", "kill"] as const) {
+    // It is killed.
     await using scene = await sceneOf(["stays"], { ownProcess: true });
     const { ws, pml } = scene;
     assert.equal((await call(pml, "stays:echo")).result?.isError, undefined);

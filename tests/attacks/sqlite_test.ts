@@ -229,6 +229,7 @@ Deno.test("A statement that never ends is ended by its deadline, and others go o
 
 Deno.test("A result without end is bounded, and the gateway stays small (RX4)", async () => {
   const limits = { call_ms: 2_500, result_bytes: 4 << 20 };
+  // Its memory is measured.
   await using scene = await makeScene({ ownProcess: true, pml: ALLOWED, limits, prepare: furnish });
   const { ws, pml } = scene;
   await sqlite(pml, "query", { sql: "SELECT 1" });

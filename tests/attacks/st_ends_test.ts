@@ -36,6 +36,7 @@ const CRASH = /panicked|Uncaught|error: |at file:|\n {4}at /;
 for (const era of ERAS) {
   for (const [doing, act] of Object.entries(DOING)) {
     Deno.test(`A client that hangs up ${doing} leaves nothing, on ${era} (ST5)`, async () => {
+      // Its end is what this tests.
       await using scene = await makeScene({ ownProcess: true, era, ...SLOW });
       const { ws, pml } = scene;
       await act(pml);
@@ -51,6 +52,7 @@ for (const era of ERAS) {
 for (const [signal, wanted] of Object.entries(SIGNALS)) {
   for (const [doing, act] of Object.entries(DOING)) {
     Deno.test(`${signal} ${doing} ends with ${wanted} (ST6)`, async () => {
+      // Its end is what this tests.
       await using scene = await makeScene({ ...SLOW, ownProcess: true });
       const { ws, pml } = scene;
       await act(pml);
@@ -64,6 +66,7 @@ for (const [signal, wanted] of Object.entries(SIGNALS)) {
 }
 
 Deno.test("A second SIGINT ends it at once (ST6)", async () => {
+  // Two signals end it.
   await using scene = await makeScene({ ...SLOW, ownProcess: true });
   const { ws, pml } = scene;
   await begun(pml, "spin");
@@ -77,6 +80,7 @@ Deno.test("A second SIGINT ends it at once (ST6)", async () => {
 Deno.test("A signal at any moment of the start leaves nothing (ST6)", async () => {
   await using ws = await makeScenery(SLOW);
   for (let ms = 0; ms < 150; ms += 6) {
+    // A signal may come before PML runs.
     const pml = new RawStdio(ws, { ownProcess: true });
     pml.open().catch(() => {}); // the signal may come before the answer
     // No event tells how far a start has come: the moments are spread over all of it.
@@ -177,6 +181,7 @@ Deno.test("Who still waits to follow a resource when PML ends is told so in our 
   const pml = { permissions: { allow: ["mute:*"] } };
   const mcpServers = { mute: { command: "node", args: ["mute.mjs"] } };
   await using scene = await makeScene({
+    // A signal ends it.
     ownProcess: true,
     era: "2026-07-28",
     files: { "mute.mjs": MUTE },

@@ -154,6 +154,7 @@ for (const era of ERAS) {
 }
 
 Deno.test("A line without an end takes no memory, and is told once (ST3)", async () => {
+  // Its memory is measured.
   await using scene = await makeScene({ ownProcess: true, limits: { input_bytes: 4096 } });
   const { ws, pml } = scene;
   await pml.callTool("filesystem__read_file", { path: "good.txt" });

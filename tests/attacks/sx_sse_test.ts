@@ -181,6 +181,7 @@ Deno.test("A stream of comments without an end fills no memory, and answers come
     own.say({ id: message.id, result: { content: [{ type: "text", text: "through" }] } });
     return new Response(null, ACCEPTED);
   });
+  // Its memory is measured.
   await using scene = await sceneOf({ ownProcess: true, servers: { noisy: server.url } });
   const { ws, pml } = scene;
   const before = await rssOf(pml.pid);

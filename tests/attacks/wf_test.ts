@@ -108,6 +108,7 @@ Deno.test("A schema plants no reference into a plan that is made of an intent", 
 });
 
 Deno.test("An intent of nothing but opened quotes does not keep other clients waiting", async () => {
+  // The time of PML alone is measured.
   await using scene = await makeScene({ ownProcess: true });
   const { pml } = scene;
   await pml.callTool("execute_workflow", { intent: "read the good.txt file" });
@@ -140,6 +141,7 @@ const GROWS: Table = {
 
 Deno.test("A tool that needs thousands of arguments does not keep other clients waiting", async () => {
   await using scene = await makeScene({
+    // The time of PML alone is measured.
     ownProcess: true,
     files: filesOf({ web: GROWS }),
     pml: { version: 1, permissions: { allow: ["web:*"] }, mcpServers: definitions({ web: GROWS }) },
