@@ -6,6 +6,8 @@
  */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { toldCode } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { AuthorizationServer } from "./kit/authorization_server.ts";
@@ -15,7 +17,6 @@ import type { Message } from "./kit/json_rpc.ts";
 import { ProcWatch } from "./kit/procwatch.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { signIn } from "./kit/sign_in.ts";
-import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
 
 /** How large the storm is. */
@@ -56,6 +57,8 @@ export async function storm(options: StormOptions): Promise<Stormed> {
     },
     ...(options.env && { env: options.env }),
   });
+  // A start waits for the sign-in, which each process takes from the keyring in its turn.
+  await writeFile(join(ws.home, "config.yaml"), "limits:\n  start_ms: 600000\n");
   const { code, stdout, stderr } = await signIn(ws, "far");
   assert.equal(code, 0, stdout + stderr);
   await using crowd = new Crowd(ws, server);
@@ -129,19 +132,21 @@ class Crowd implements AsyncDisposable {
   }
 
   async #atOnce(kill: "any" | undefined): Promise<readonly Said[]> {
-    const victim = kill && this.#victim();
     const calls = this.#running.map(called);
-    if (victim !== undefined) {
+    if (kill !== undefined) {
       await Promise.race(calls);
-      await victim.kill();
+      await this.#kill(this.#running[this.kills % this.#running.length]);
     }
     return await Promise.all(calls);
   }
 
-  /** Kills the process that began the refresh, and holds its answer until another one wants it. */
+  /**
+   * Kills the process that began the refresh while the authorization server holds the answer. The
+   * others wait for the same refresh. The answer is held no longer than the kill takes: a refresh
+   * whose answer comes too late is lost.
+   */
   async #inRefresh(): Promise<readonly Said[]> {
     const { options } = this.#server;
-    const victim = this.#victim();
     const [isAsked, isFree] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     options.after = async ({ form }: OAuthRequest, answer: Response) => {
       if (form.get("grant_type") !== "refresh_token") return answer;
@@ -150,27 +155,26 @@ class Crowd implements AsyncDisposable {
       await isFree.promise;
       return answer;
     };
-    const first = called(victim);
+    const calls = this.#running.map(called);
     await isAsked.promise;
-    const others = this.#running.filter((one) => one !== victim).map(called);
-    await victim.kill();
-    await until(async () => await this.#refreshing() > 1);
+    await this.#kill(await this.#refreshing());
     this.killsInRefresh++;
     isFree.resolve();
-    return await Promise.all([first, ...others]);
+    return await Promise.all(calls);
   }
 
-  #victim(): RawStdio {
-    const victim = this.#running[this.kills++ % this.#running.length];
+  async #kill(victim: RawStdio | undefined): Promise<void> {
     assert.ok(victim !== undefined);
+    this.kills++;
     this.#killed.add(victim);
-    return victim;
+    await victim.kill();
   }
 
-  /** Returns how many processes refresh, or wait for it. */
-  async #refreshing(): Promise<number> {
+  /** Returns the process that has a refresh under way. */
+  async #refreshing(): Promise<RawStdio | undefined> {
     const living = await new ProcWatch(this.#ws.tag).living();
-    return living.filter(({ command }) => command.includes("refresh_child")).length;
+    const child = living.find(({ command }) => command.includes("refresh_child"));
+    return this.#running.find(({ pid }) => pid === child?.parent);
   }
 
   /** Hangs up on all. */
