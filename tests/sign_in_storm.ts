@@ -141,9 +141,9 @@ class Crowd implements AsyncDisposable {
   }
 
   /**
-   * Kills the process that began the refresh while the authorization server holds the answer. The
-   * others wait for the same refresh. The answer is held no longer than the kill takes: a refresh
-   * whose answer comes too late is lost.
+   * Kills the process that began the refresh while the authorization server delays the answer. The
+   * others wait for the same refresh. The answer is delayed only for as long as the kill takes: a
+   * refresh whose answer comes too late is lost.
    */
   async #inRefresh(): Promise<readonly Said[]> {
     const { options } = this.#server;
