@@ -5,7 +5,7 @@
  */
 
 import { quoted } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 export { unhidden } from "../permissions/trust_subject.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { Capability } from "../workflow/capability.ts";
@@ -20,7 +20,7 @@ export async function assertRuns(
   if (capability.kind === "plan") {
     const { strictTool } = await import("../gateway/strict_tool.ts");
     const schemas = await app.schemas();
-    const plan = parseJson(capability.text);
+    const plan = parseExact(capability.text);
     await schemas.ownArguments(strictTool("execute_workflow", 1), { plan }, "the plan");
   }
   await (await app.workflow()).assertRuns(capability);

@@ -15,11 +15,13 @@
 
 import { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import { integrityOf } from "../registry/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
+export { parseExact } from "../core/exact_json.ts";
 export { parseJson } from "../core/parse_json.ts";
 
 export { isLoopback } from "../core/address.ts";
@@ -60,7 +62,7 @@ export async function savedCapability(name: string): Promise<SavedCapability> {
 export async function capabilityIn(code: Uint8Array): Promise<SavedCapability> {
   const { savedIn } = await import("./saved_capability.ts");
   const { parseCapability } = await import("../workflow/capability.ts");
-  const said: unknown = parseJsonBytes(code);
+  const said: unknown = parseJsonBytes(code, parseExact);
   const saved = savedIn(parseCapability(said));
   if (integrityOf(saved.code) === integrityOf(code)) return saved;
   throw new TypeError("it is not in its canonical form");

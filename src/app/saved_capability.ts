@@ -5,7 +5,7 @@
  */
 
 import { canonical, type JsonObject } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { SavedCapability } from "../registry/registry_store.ts";
 import { type Capability, exported, fileForm } from "../workflow/capability.ts";
 import { namedTools } from "../workflow/capability_parameters.ts";
@@ -24,7 +24,7 @@ export function savedIn(capability: Capability): SavedCapability {
   const { kind, text, description, parameters, toolsUsed } = capability;
   const names = kind === "code"
     ? namedTools(capability)
-    : parsePlan(parseJson(text), { most: MOST_TASKS, params: {} }).tasks.map(({ tool }) => tool);
+    : parsePlan(parseExact(text), { most: MOST_TASKS, params: {} }).tasks.map(({ tool }) => tool);
   const calls = inOrder(Object.keys(toolsUsed), names);
   // Clients know it by the hash of its canonical form.
   const code = new TextEncoder().encode(canonical(fileForm(capability)));

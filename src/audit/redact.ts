@@ -6,6 +6,7 @@
 
 import { Buffer } from "node:buffer";
 import { PmlError } from "../core/errors.ts";
+import { exactNumber, isChangedByParsing } from "../core/exact_number.ts";
 import { defined, isObject } from "../core/json.ts";
 import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
 
@@ -61,7 +62,10 @@ export class Redactor {
     // Texts without escapes stand in the JSON unchanged: if the whole contains no secret, no part
     // does.
     if (!plain.includes("\\") && this.redact(plain) === plain) return value;
-    return JSON.parse(plain, (_, part) => {
+    return JSON.parse(plain, (_, part, of?: { readonly source: string }) => {
+      if (typeof part === "number" && isChangedByParsing(of?.source ?? String(part))) {
+        return exactNumber(of?.source ?? "");
+      }
       if (typeof part === "string") return this.redact(part);
       if (!isObject(part)) return part;
       return Object.fromEntries(

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isExactNumber } from "../core/exact_number.ts";
 import type { Json } from "../core/json.ts";
 
 const DEEPEST = 2;
@@ -19,6 +20,7 @@ export function shapeOf(value: unknown, depth = 0): Json {
   if (typeof value === "string") return `string(${value.length})`;
   if (Array.isArray(value)) return `array(${value.length})`;
   if (value === null) return "null";
+  if (isExactNumber(value)) return "number";
   if (typeof value !== "object") return typeof value;
   const names = Object.keys(value);
   if (depth >= DEEPEST) return `object(${names.length})`;

@@ -6,6 +6,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { usage } from "./_failure.ts";
@@ -89,7 +90,7 @@ function pointed(ref: string, root: unknown): unknown {
 
 function parseJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text);
+    return parseExact(text);
   } catch {
     return undefined; // the caller throws its own error
   }

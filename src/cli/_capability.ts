@@ -10,7 +10,7 @@ import { assertRuns, exportForm, hidden, ownerOf, unhidden } from "../app/capabi
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { parseArguments } from "./_arguments.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
@@ -101,7 +101,7 @@ async function show(at: At): Promise<Shown> {
   const { stale, facts } = await saving.told(whole);
   const { calls: _, ...about } = await told(at, id);
   const { kind, text, parameters, toolsUsed } = whole;
-  const content = { [kind]: kind === "plan" ? parseJson(text) : text };
+  const content = { [kind]: kind === "plan" ? parseExact(text) : text };
   return {
     value: { ...about, ...content, parameters, tools_used: toolsUsed, stale },
     text: [
@@ -201,7 +201,7 @@ function textOf(file: string): string {
 function parsed(text: string, file: string): Record<string, Json> {
   let value: unknown;
   try {
-    value = parseJson(text);
+    value = parseExact(text);
   } catch {
     // Told below.
   }

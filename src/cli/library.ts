@@ -9,6 +9,7 @@ import type { App } from "../app/app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
+import { asPlatformValue, withExactIntegers } from "../core/exact_number.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
 import { withRisingValues } from "../core/progress.ts";
@@ -37,14 +38,14 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
   using cancellation = Cancellation.of(signal);
   const outcome = await path.callTool({
     id,
-    arguments: args,
+    arguments: withExactIntegers(args),
     via: "library",
     actor: "local",
     cancellation,
     callId: crypto.randomUUID(),
     client: { onProgress: onProgress && withRisingValues(onProgress) },
   });
-  if (outcome.kind === "result") return outcome.result;
+  if (outcome.kind === "result") return asPlatformValue(outcome.result) as ToolResult;
   throw await path.leave(outcome.question);
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { PmlError } from "./errors.ts";
+import { isExactNumber } from "./exact_number.ts";
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -15,9 +16,10 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** Returns whether a value is an object, and neither null nor an array. */
+/** Returns whether a value is an object, and neither null, nor an array, nor an exact number. */
 export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) &&
+    !isExactNumber(value);
 }
 
 /** Returns a value of parsed JSON if it is an object, and an empty object otherwise. */
@@ -115,7 +117,7 @@ export function* textsIn(value: unknown): Generator<string> {
   while (left.length > 0) {
     const part = left.pop();
     if (typeof part === "string") yield part;
-    if (typeof part !== "object" || part === null) continue;
+    if (typeof part !== "object" || part === null || isExactNumber(part)) continue;
     if (!Array.isArray(part)) yield* Object.keys(part);
     for (const one of Object.values(part).reverse()) left.push(one);
   }

@@ -129,8 +129,11 @@ export function parsedJson(
 }
 
 /** Parses JSON; undefined if it is not valid or exceeds a limit. */
-export function boundedJson(bytes: Uint8Array): unknown {
-  return excessOf(bytes) === undefined ? parsedJson(bytes) : undefined;
+export function boundedJson(
+  bytes: Uint8Array,
+  parse: (text: string) => unknown = parseJson,
+): unknown {
+  return excessOf(bytes) === undefined ? parsedJson(bytes, parse) : undefined;
 }
 
 /** What helps where a result is too large. */

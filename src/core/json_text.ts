@@ -5,7 +5,7 @@
  */
 
 import { isObject } from "./json.ts";
-import { parseJson } from "./parse_json.ts";
+import { parseExact } from "./exact_json.ts";
 
 /** The text of a shorter result is made again in no time. */
 const LARGE = 4_096;
@@ -29,23 +29,23 @@ const texts = new WeakMap<object, string>();
 
 /** Parses a message, and remembers the text of its result if that is large. Throws as `JSON.parse`. */
 export function parseMessage(text: string): unknown {
-  if (text.length < LARGE) return parseJson(text);
+  if (text.length < LARGE) return parseExact(text);
   const [head = FIRST] = HEAD.exec(text.slice(0, AROUND)) ?? [];
   const [tail = "}"] = head === FIRST ? TAIL.exec(text.slice(-AROUND)) ?? [] : [];
   const said = text.slice(head.length, -tail.length);
   try {
     // What parses by itself is one value, so what is around it are the other members.
-    const result: unknown = parseJson(said);
-    const message = parseJson(`${head}null${tail}`);
+    const result: unknown = parseExact(said);
+    const message = parseExact(`${head}null${tail}`);
     if (!isObject(result) || !text.startsWith(head) || !text.endsWith(tail)) {
-      return parseJson(text);
+      return parseExact(text);
     }
     // A client may take the first of two members with one name, and PML reads the last.
     const isPlain = hasEachOnce(said, result) || memberCount(said) === Object.keys(result).length;
     if (isPlain) texts.set(result, inOneLine(said));
     return { ...message, result };
   } catch {
-    return parseJson(text);
+    return parseExact(text);
   }
 }
 

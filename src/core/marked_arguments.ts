@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "./errors.ts";
+import { numberOf } from "./exact_number.ts";
 import { isObject, objectOf, quoted, textOf } from "./json.ts";
 import type { ListItem } from "./lists.ts";
 import { memoized } from "./memo.ts";
@@ -28,7 +29,7 @@ interface MarkedArgument {
 export function markedValues(tool: ListItem, args: unknown): ReadonlyMap<string, unknown> {
   const values = markedIn(tool).map(({ header, path }) => {
     const value = path.reduce<unknown>(schemaAt, args);
-    return [`mcp-param-${header}`, value] as const;
+    return [`mcp-param-${header}`, numberOf(value) ?? value] as const;
   });
   return new Map(values.filter(([, value]) => isPlain(value)));
 }

@@ -6,7 +6,7 @@
 
 import type { ContentBlock, ToolResult } from "./call.ts";
 import { isObject, type Json, objectOf } from "./json.ts";
-import { parseJson } from "./parse_json.ts";
+import { parseExact } from "./exact_json.ts";
 
 /**
  * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
@@ -41,7 +41,7 @@ function isRemark({ _meta }: ContentBlock): boolean {
 function jsonIn(text: string): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
-    const value: unknown = parseJson(text);
+    const value: unknown = parseExact(text);
     return isObject(value) || Array.isArray(value) ? value as Json : undefined;
   } catch {
     return undefined;

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withRoundedNumbers } from "./exact_number.ts";
 import type { JsonObject } from "./json.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import type { Maybe } from "./maybe.ts";
@@ -27,6 +28,7 @@ export class OwnSchemas {
   #wrong({ JsonSchema }: Library, schema: JsonObject, value: unknown): string | undefined {
     const known = this.#schemas.get(schema) ?? new JsonSchema(schema);
     this.#schemas.set(schema, known);
-    return known.wrong(value);
+    // The library knows no numbers but the platform's.
+    return known.wrong(withRoundedNumbers(value));
   }
 }

@@ -6,9 +6,10 @@
  */
 
 import { PmlError } from "./errors.ts";
+import { withEqualNumbers, withRoundedNumbers } from "./exact_number.ts";
 import { canonical, isObject, type JsonObject, quoted } from "./json.ts";
 import { isServerName, isToolName, splitToolId, type ToolId } from "./tool_id.ts";
-import { parseJson } from "./parse_json.ts";
+import { parseExact } from "./exact_json.ts";
 import { nodePath, type PathRules, PATHS, POSIX } from "./paths.ts";
 
 /** The parts of MCP, beside tools, that a rule can name. */
@@ -51,7 +52,12 @@ export type Pattern =
   | { readonly kind: "server"; readonly text: string; readonly server: string }
   | NamedTool & { readonly kind: "exact" }
   | NamedTool & { readonly kind: "conditions"; readonly conditions: readonly Condition[] }
-  | NamedTool & { readonly kind: "arguments"; readonly canonical: string };
+  | NamedTool & {
+    readonly kind: "arguments";
+    readonly canonical: string;
+    /** The same text with numbers as the platform rounds them; undefined if one is infinite. */
+    readonly rounded: string | undefined;
+  };
 
 /** How narrow a pattern is. A larger number wins over a smaller one. */
 const NARROWNESS = { any: 0, server: 1, exact: 2, conditions: 3, arguments: 3 } as const;
@@ -98,7 +104,7 @@ export function narrowness(pattern: Pattern): number {
 /** Returns the rule that covers a tool with exactly these arguments; undefined if no rule can. */
 export function argumentsRule(id: ToolId, args: JsonObject): string | undefined {
   try {
-    const { text } = parsePattern(`${id}(${canonical(args)})`);
+    const { text } = parsePattern(`${id}(${canonical(withEqualNumbers(args))})`);
     return text;
   } catch {
     return undefined; // too long, or not valid JSON: the person is asked each time
@@ -137,11 +143,24 @@ function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
 
 function withArguments(named: NamedTool, json: string): Pattern | undefined {
   try {
-    const value: unknown = parseJson(json);
+    const value: unknown = parseExact(json);
     if (!isObject(value)) return undefined;
-    return { ...named, kind: "arguments", canonical: canonical(value as JsonObject) };
+    const text = canonical(withEqualNumbers(value as JsonObject));
+    const near = withRoundedNumbers(value as JsonObject);
+    return {
+      ...{ ...named, kind: "arguments", canonical: text },
+      rounded: near === value ? text : canonicalOf(near),
+    };
   } catch {
     return undefined; // the caller reports the error
+  }
+}
+
+function canonicalOf(value: JsonObject): string | undefined {
+  try {
+    return canonical(value);
+  } catch {
+    return undefined; // a number is infinite
   }
 }
 

@@ -83,7 +83,6 @@ const BAD_ARGUMENTS = [
   "fs:read({},path=a)",
   "fs:read({'a':1})",
   'fs:read({"a":1,})',
-  'fs:read({"a":1e400})',
   String.raw`fs:read({"a":"\ud800"})`,
   String.raw`fs:read({"\ud800":1})`,
   'fs:read(["a"])',

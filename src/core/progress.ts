@@ -5,6 +5,7 @@
  */
 
 import type { OwnReport, Progress, ProgressReport } from "./call.ts";
+import { numberOf } from "./exact_number.ts";
 import { defined } from "./json.ts";
 import { safeText } from "./safe_text.ts";
 
@@ -21,11 +22,12 @@ export function progressOf(
   { progress, total, message }: Readonly<Record<string, unknown>>,
   most = Infinity,
 ): Progress | undefined {
+  const [done, all] = [numberOf(progress), numberOf(total)];
   // `1e400` reads as infinite, and would be written as null.
-  if (!Number.isFinite(progress)) return undefined;
+  if (done === undefined || !Number.isFinite(done)) return undefined;
   return defined({
-    progress: Number(progress),
-    total: Number.isFinite(total) ? Number(total) : undefined,
+    progress: done,
+    total: Number.isFinite(all) ? all : undefined,
     message: typeof message === "string" ? safeText(message.slice(0, most)) : undefined,
   });
 }

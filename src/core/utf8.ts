@@ -12,6 +12,9 @@ export function textOfUtf8(bytes: Uint8Array): string {
 }
 
 /** Parses JSON in UTF-8. Throws as `parseJson` does, and for other bytes. */
-export function parseJsonBytes(bytes: Uint8Array): ReturnType<typeof JSON.parse> {
-  return parseJson(textOfUtf8(bytes));
+export function parseJsonBytes(
+  bytes: Uint8Array,
+  parse: (text: string) => ReturnType<typeof JSON.parse> = parseJson,
+): ReturnType<typeof JSON.parse> {
+  return parse(textOfUtf8(bytes));
 }

@@ -7,6 +7,7 @@
 
 import keys from "../../config/client-meta.json" with { type: "json" };
 import type { Call } from "../core/call.ts";
+import { numberOf } from "../core/exact_number.ts";
 import {
   isObject,
   type Json,
@@ -67,7 +68,7 @@ export function membersOf(params: JsonObject, listed: readonly string[]): CallMe
 function isKnown(key: string, value: Json): boolean {
   switch (memberOf(KNOWN, key)) {
     case "text":
-      return typeof value === "number" || typeof value === "string" && value.length <= TEXT_MAX;
+      return numberOf(value) !== undefined || typeof value === "string" && value.length <= TEXT_MAX;
     case "object":
       return isObject(value) && JSON.stringify(value).length <= OBJECT_MAX;
     default:
@@ -79,5 +80,5 @@ function isKnown(key: string, value: Json): boolean {
 function isTask(value: Json): boolean {
   if (!isObject(value)) return false;
   const { ttl = 0, ...rest } = value;
-  return typeof ttl === "number" && Object.keys(rest).length === 0;
+  return numberOf(ttl) !== undefined && Object.keys(rest).length === 0;
 }

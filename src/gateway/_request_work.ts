@@ -6,6 +6,7 @@
 
 import type { Answer, CallClient } from "../core/call.ts";
 import type { Cancellation } from "../core/cancellation.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import { isAtLeast } from "../core/levels.ts";
 import { type ProgressListener, withRisingValues } from "../core/progress.ts";
@@ -126,5 +127,5 @@ export class RequestWork implements CallClient {
 }
 
 function isToken(value: unknown): boolean {
-  return typeof value === "string" || typeof value === "number";
+  return typeof value === "string" || numberOf(value) !== undefined;
 }

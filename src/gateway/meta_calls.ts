@@ -20,7 +20,8 @@ import {
 } from "../core/json.ts";
 import { assertSameHeaders } from "../core/marked_arguments.ts";
 import { outputOf } from "../core/output.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
+import { numberOf } from "../core/exact_number.ts";
 import type { MetaTool } from "../core/exposure.ts";
 import { safeItem } from "../core/safe_text.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -163,7 +164,8 @@ export class MetaCalls {
     const { servers, search, judge, settings } = this.#options;
     const { actor, metaTools } = settings();
     await servers.prepare();
-    const { server, limit = 10 } = args as { server?: string; limit?: number };
+    const { server } = args as { server?: string };
+    const limit = numberOf(args.limit) ?? 10;
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
     const isOwn = server !== undefined && servers.has(server) &&
       allowed(toolId(server, WHOLE_SERVER));
@@ -409,7 +411,7 @@ function withParsedArguments(name: MetaTool, args: JsonObject): JsonObject {
 function parsedArguments({ arguments: text }: JsonObject): JsonObject {
   if (typeof text !== "string") return {};
   try {
-    const value: unknown = parseJson(text);
+    const value: unknown = parseExact(text);
     return isObject(value) ? { arguments: value as JsonObject } : {};
   } catch {
     return {}; // the check of the schema reports that it is a text

@@ -7,6 +7,7 @@
 
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { OwnSchemas } from "../core/own_schemas.ts";
@@ -67,7 +68,8 @@ function hasInfinity(whole: unknown): boolean {
   const left: unknown[] = [whole];
   while (left.length > 0) {
     const value = left.pop();
-    if (typeof value === "number" && !Number.isFinite(value)) return true;
+    const number = numberOf(value);
+    if (number !== undefined && !Number.isFinite(number)) return true;
     if (typeof value !== "object" || value === null) continue;
     for (const inner of Object.values(value)) left.push(inner);
   }

@@ -18,6 +18,7 @@ import {
   visibleLines,
 } from "../core/json.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
+import { numberOf, numberText } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
 import { ownProgress, progressOf } from "../core/progress.ts";
 import { Responsiveness, type ResponsivenessOptions, TIMES } from "./_responsiveness.ts";
@@ -344,7 +345,7 @@ export class Peer {
     }
   }
 
-  async #answer(id: number | string, request: Omit<PeerRequest, "signal">): Promise<void> {
+  async #answer(id: Json, request: Omit<PeerRequest, "signal">): Promise<void> {
     const key = JSON.stringify(id);
     if (this.#open.size >= OPEN_MAX) {
       const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
@@ -432,19 +433,23 @@ export class ErrorResponse extends Error {
   /** Reads the `error` of a response. */
   static of(error: unknown): ErrorResponse {
     const { code, message, data } = objectOf(error);
-    const number = Number.isSafeInteger(code) ? Number(code) : INTERNAL_ERROR;
-    return new ErrorResponse(number, textOf(message), data as Json | undefined); // parsed JSON
+    const number = numberOf(code);
+    const known = Number.isSafeInteger(number) ? Number(number) : INTERNAL_ERROR;
+    return new ErrorResponse(known, textOf(message), data as Json | undefined); // parsed JSON
   }
 }
 
-/** Reads an id or a progress token of ours. Some servers return it as text. */
+/** Reads an id or a progress token of ours. Some servers return it as text, or as `1.0`. */
 function ownIdOf(id: unknown): RequestId | undefined {
-  if (typeof id === "number") return id;
+  const number = numberOf(id);
+  if (number !== undefined) return number;
   return typeof id === "string" && /^[1-9]\d{0,9}$/.test(id) ? Number(id) : undefined;
 }
 
-function isId(id: unknown): id is number | string {
-  return Number.isSafeInteger(id) || typeof id === "string" && id.length <= ID_MAX;
+/** Returns whether a server may name a request so. The answer has the same text. */
+function isId(id: unknown): id is Json {
+  const text = typeof id === "string" ? id : numberText(id);
+  return text !== undefined && text.length <= ID_MAX;
 }
 
 /** Returns the error of a response with the addresses as its server wrote them. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withRoundedNumbers } from "../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
@@ -53,7 +54,8 @@ export async function readList(
       if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
       throw error;
     });
-    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(result);
+    // Definitions are compared, hashed and kept as the platform writes their numbers.
+    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(withRoundedNumbers(result));
     // The list is as old as its oldest page.
     if (typeof ttl === "number" && ttl >= 0) ttlMs = Math.min(ttl, ttlMs ?? ttl);
     if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);

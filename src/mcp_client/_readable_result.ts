@@ -6,6 +6,7 @@
  */
 
 import type { ContentBlock, ToolResult } from "../core/call.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { defined, isObject, visible } from "../core/json.ts";
 import { remarkOf } from "../core/output.ts";
 import { isDateTime, mimeTypeIn, readableBase64 } from "./_result_values.ts";
@@ -65,7 +66,7 @@ function isPlainText(block: unknown): boolean {
 type Kind = readonly [is: (value: unknown) => boolean, what: string];
 
 const TEXT: Kind = [(value) => typeof value === "string", "no text"];
-const NUMBER: Kind = [(value) => typeof value === "number", "no number"];
+const NUMBER: Kind = [(value) => numberOf(value) !== undefined, "no number"];
 const OBJECT: Kind = [isObject, "no object"];
 const LIST: Kind = [Array.isArray, "no list"];
 const NO_BASE64 = "no plain base64";
@@ -84,9 +85,14 @@ const ANNOTATIONS: Readonly<Record<string, Kind>> = {
     (value) => Array.isArray(value) && value.every((one) => ROLES.includes(one)),
     "no list of user and assistant",
   ],
-  priority: [(value) => typeof value === "number" && value >= 0 && value <= 1, "not from 0 to 1"],
+  priority: [isPart, "not from 0 to 1"],
   lastModified: [isDateTime, "no date and time with a time zone"],
 };
+
+function isPart(value: unknown): boolean {
+  const number = numberOf(value) ?? -1;
+  return number >= 0 && number <= 1;
+}
 
 /** Corrects one result, and collects the corrections. */
 class Repair {
@@ -177,7 +183,7 @@ class Repair {
     const isFit = values === known.values && values.length <= VALUES_MAX && values.every(TEXT[0]);
     if (!isFit) this.#note("values of the completion", known.values, "no list of 100 texts");
     const kinds: Readonly<Record<string, Kind>> = {
-      total: [Number.isInteger, "no whole number"],
+      total: [(value) => Number.isInteger(numberOf(value)), "no whole number"],
       hasMore: [(value) => typeof value === "boolean", "neither true nor false"],
     };
     return this.#with(this.#members(result, { _meta: OBJECT }), {

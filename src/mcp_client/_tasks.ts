@@ -6,6 +6,7 @@
  */
 
 import type { Call } from "../core/call.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
 import { MISSING_CAPABILITY } from "./_answers.ts";
@@ -104,7 +105,7 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
       await connection.request("tasks/update", { taskId, inputResponses }, call);
       for (const [key] of asked) answered.add(key);
     }
-    const wait = typeof pollIntervalMs === "number" ? pollIntervalMs : POLL_MS;
+    const wait = numberOf(pollIntervalMs) ?? POLL_MS;
     await pause(Math.min(Math.max(wait, POLL_MIN_MS), POLL_MAX_MS), call.cancellation.signal);
   }
 }
@@ -138,8 +139,8 @@ export function taskIn(result: Json, { method, arguments: args, task }: Call): S
 /** Reads the state of a task; undefined if it is not valid. */
 export function stateOf({ taskId, status, ttl, ttlMs }: JsonObject): State | undefined {
   if (typeof taskId !== "string" || typeof status !== "string") return undefined;
-  const life = ttl ?? ttlMs;
-  const ms = typeof life === "number" ? Math.min(life, LIFE_MAX_MS) : LIFE_MS;
+  const life = numberOf(ttl ?? ttlMs) ?? LIFE_MS;
+  const ms = Math.min(life, LIFE_MAX_MS);
   return { taskId, status, ms };
 }
 

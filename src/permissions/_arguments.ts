@@ -5,6 +5,12 @@
  * @module
  */
 
+import {
+  decimalText,
+  isExactNumber,
+  withEqualNumbers,
+  withRoundedNumbers,
+} from "../core/exact_number.ts";
 import { fold, type GlobSet } from "../core/glob.ts";
 import { canonical, isObject, type Json, type JsonObject } from "../core/json.ts";
 import { type PathRules, PATHS, POSIX } from "../core/paths.ts";
@@ -87,6 +93,7 @@ export class SeenArguments {
   readonly #seen = new Map<string, ArgumentForms>();
   #names: ReadonlyMap<string, readonly string[]> | undefined;
   #canonical: string | undefined | null = null;
+  #rounded: string | undefined | null = null;
 
   /** Takes the arguments as they came. */
   constructor(args: JsonObject, { workspace, variables, system = OWN_SYSTEM }: SeenOptions) {
@@ -98,8 +105,17 @@ export class SeenArguments {
 
   /** The text that is the same for equal arguments; undefined if they are not valid JSON. */
   get canonical(): string | undefined {
-    if (this.#canonical === null) this.#canonical = canonicalOf(this.#args);
+    if (this.#canonical === null) this.#canonical = canonicalOf(withEqualNumbers(this.#args));
     return this.#canonical;
+  }
+
+  /** The same text with numbers as a server may round them; undefined if it may read infinity. */
+  get rounded(): string | undefined {
+    if (this.#rounded === null) {
+      const near = withRoundedNumbers(this.#args);
+      this.#rounded = near === this.#args ? this.canonical : canonicalOf(near);
+    }
+    return this.#rounded;
   }
 
   /** The names of the arguments that set environment variables for a program. */
@@ -177,6 +193,8 @@ export class SeenArguments {
         ? UNCLEAR
         : ENVIRONMENT.test(name) && isObject(value)
         ? lookAtNames(Object.keys(value))
+        : isExactNumber(value)
+        ? lookAtNumber(value.rawJSON)
         : this.#lookAtText(name, textOf(value));
       this.#seen.set(name, seen);
     }
@@ -242,6 +260,18 @@ function canonicalOf(args: JsonObject): string | undefined {
 function textOf(value: Json | undefined): string | undefined {
   if (typeof value === "number" || typeof value === "boolean") return JSON.stringify(value);
   return typeof value === "string" ? value : undefined;
+}
+
+/**
+ * Returns the forms of a number that keeps its text. Many servers round it, so that a deny rule for
+ * the rounded number matches, too.
+ */
+function lookAtNumber(text: string): ArgumentForms {
+  if (text.length > TEXT_MAX) return UNCLEAR;
+  const decimal = decimalText(text);
+  const near = Number(text);
+  const digits = Number.isInteger(near) ? BigInt(near).toString() : decimal;
+  return { clear: [decimal], any: [...new Set([decimal, text, String(near), digits])] };
 }
 
 function lookAtNames(names: readonly string[]): ArgumentForms {

@@ -26,6 +26,8 @@ interface ConditionalRule {
 class ArgumentRules {
   /** The rules that require exactly these arguments, by their canonical text. */
   readonly exact = new Map<string, Rule>();
+  /** The same rules by the text with the numbers that servers may round. */
+  readonly rounded = new Map<string, Rule>();
   readonly conditioned: ConditionalRule[] = [];
   #sets: ReadonlyMap<string, GlobSet> | undefined;
 
@@ -95,15 +97,21 @@ export class RuleIndex {
     isOpen: (name: string) => boolean,
   ): Rule | undefined {
     const narrow = this.#narrow.get(id) ?? NONE;
-    const { exact, conditioned } = narrow;
-    const [any] = exact.size > 0 && seen.canonical === undefined ? exact.values() : [];
+    const { exact, rounded, conditioned } = narrow;
+    const isUnclear = exact.size > 0 &&
+      (seen.canonical === undefined || seen.rounded === undefined);
+    const [any] = isUnclear ? exact.values() : [];
     const coveringOf = remembered((name) => seen.perhaps(name, narrow.globsOf(name)));
     const holds = ({ name, glob }: Condition) => {
       const covering = coveringOf(name);
       return covering === "every" || covering.has(glob) || isOpen(name);
     };
-    return any ?? this.#exact(id, seen) ??
-      conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
+    const certain = any ?? this.#exact(id, seen);
+    if (certain !== undefined) return certain;
+    const rounding = rounded.size > 0 ? rounded.get(seen.rounded ?? "") : undefined;
+    // guard: rounded-deny
+    if (rounding !== undefined) return rounding;
+    return conditioned.find(({ conditions }) => conditions.every(holds))?.rule;
   }
 
   /** Returns whether a rule of the tool names each variable that changes how programs run. */
@@ -128,6 +136,7 @@ export class RuleIndex {
         break;
       case "arguments":
         addOnce(this.#of(pattern).exact, pattern.canonical, rule);
+        addOnce(this.#of(pattern).rounded, pattern.rounded, rule);
         break;
       default:
         addOnce(this.#plain, pattern.text, rule);
@@ -157,6 +166,6 @@ function remembered<T>(look: (name: string) => T): (name: string) => T {
   };
 }
 
-function addOnce(map: Map<string, Rule>, key: string, rule: Rule): void {
-  if (!map.has(key)) map.set(key, rule);
+function addOnce(map: Map<string, Rule>, key: string | undefined, rule: Rule): void {
+  if (key !== undefined && !map.has(key)) map.set(key, rule);
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import type { Verdict } from "../core/call.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches, narrowness, parsePattern, type Pattern } from "../core/pattern.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
@@ -168,6 +169,34 @@ Deno.test("exact arguments are compared as values, not as text", () => {
   ];
   for (const other of others) assert.equal(judge(ID, other).kind, "ask", JSON.stringify(other));
   assert.equal(judge(toolId("fs", "write"), args).kind, "ask");
+});
+
+Deno.test("rules compare numbers by their digits", () => {
+  const big = (digits: string) => parseExact(`{"id":${digits},"deep":[1e400]}`) as JsonObject;
+  const [id, near, other] = ["725653563933458432", "725653563933458450", "725653563933459999"];
+  const table: [Parameters<typeof set>[0], Record<string, string>][] = [
+    [{ allow: [`fs:read({"id":${id},"deep":[1e400]})`] }, { [id]: "allow", [near]: "ask" }],
+    [{ allow: [`fs:read({"id":${id}.0,"deep":[10e399]})`] }, { [id]: "allow", [near]: "ask" }],
+    [{ allow: [`fs:read(id=${id})`] }, { [id]: "allow", [`${id}.0`]: "allow", [near]: "ask" }],
+    [{ deny: [`fs:read(id=${id})`] }, { [id]: "deny", [`${id}.0`]: "deny", [other]: "ask" }],
+  ];
+  for (const [lists, kinds] of table) {
+    for (const [digits, kind] of Object.entries(kinds)) {
+      const judge = makeJudge(set(lists), { known });
+      assert.equal(judge(ID, big(digits)).kind, kind, `${JSON.stringify(lists)} ${digits}`);
+    }
+  }
+});
+
+Deno.test("a deny or an ask for a number covers those that a server may round to it", () => {
+  const [id, near] = ["725653563933458432", "725653563933458430"];
+  const args = (digits: string) => parseExact(`{"id":${digits}}`) as JsonObject;
+  for (const rule of [`fs:read({"id":${id}})`, `fs:read({"id":${near}})`, `fs:read(id=${id})`]) {
+    for (const kind of ["deny", "ask"]) {
+      const judge = makeJudge(set({ allow: ["*"], [kind]: [rule] }), { known });
+      assert.equal(judge(ID, args(near)).kind, kind, `${kind} ${rule}`);
+    }
+  }
 });
 
 Deno.test("arguments that cannot be compared meet every exact deny and ask, and no allow", () => {

@@ -4,10 +4,9 @@
  * @module
  */
 
-import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
-import type { JsonObject } from "../core/json.ts";
+import { canonical, type Json, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 
 /** One call as a person is asked about it. The digest covers all of it. */
@@ -42,9 +41,9 @@ export interface Subject {
  */
 export function digestOf(subjects: readonly Subject[]): string {
   try {
-    // The type allows undefined, which the package returns for `undefined` only.
+    // Numbers are covered by their texts: `1` and `1.0` are two subjects.
     const bound = subjects.map(({ definitionLines: _, ...subject }) => subject);
-    return sha256(canonicalize(bound) ?? "");
+    return sha256(canonical(bound as unknown as Json)); // undefined members are not written
   } catch (cause) {
     throw new PmlError("BAD_ARGUMENTS", "Cannot ask about this call: its arguments are no JSON", {
       hint: "Send finite numbers, well-formed text and fewer levels",

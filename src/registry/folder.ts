@@ -10,6 +10,7 @@ import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import type { ModuleMeta } from "../core/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
@@ -191,7 +192,9 @@ export class Folder implements RegistryStore {
     const { bytes } = read;
     const said = parseJsonBytes(bytes);
     if (!isObject(said)) throw broken("it is no object");
-    if (said.kind !== undefined) return await this.#capabilityEntry(said as JsonObject, read);
+    if (said.kind !== undefined) {
+      return await this.#capabilityEntry(parseJsonBytes(bytes, parseExact), read);
+    }
     const type = textOf(said.type);
     if (!KINDS.includes(type)) {
       throw broken(`its type is ${quoted(type)}, and it may be ${KINDS.join(", ")}`);

@@ -130,6 +130,8 @@ export interface Came {
   readonly headers: Headers;
   /** The message in it. */
   readonly message: JsonObject;
+  /** The text of the message. */
+  readonly text: string;
   /** Aborts when the sender has gone. */
   readonly signal: AbortSignal;
 }
@@ -183,7 +185,7 @@ export class Scripted implements AsyncDisposable {
     const { method, url, headers, signal } = request;
     const { pathname: path } = new URL(url);
     const message = objectOf(text === "" ? {} : JSON.parse(text));
-    const came: Came = { method, path, headers, message, signal };
+    const came: Came = { method, path, headers, message, text, signal };
     this.came.push(came);
     return await this.#script(came) ?? this.#usual(came);
   }

@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { GlobSet } from "../core/glob.ts";
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { matches, type Pattern } from "../core/pattern.ts";
@@ -56,7 +57,9 @@ const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 /** Reads a request. Throws BAD_REQUEST if it is none. */
 export function promptOf(params: JsonObject): Prompt {
   const { messages, toolChoice, tools, metadata, modelPreferences } = params;
-  const { systemPrompt, maxTokens, temperature, stopSequences } = params;
+  const { systemPrompt, stopSequences } = params;
+  const [maxTokens, temperature] = [params.maxTokens, params.temperature]
+    .map((value) => numberOf(value) ?? value);
   const mode = isObject(toolChoice) ? toolChoice.mode : toolChoice;
   const all = listOf(messages, "messages", MESSAGES_MAX).map(messageOf);
   check(all.length > 0, "messages", "a list with a message");

@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { boundedJson } from "../core/json_bounds.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { Block, Prompt } from "./_request.ts";
@@ -119,7 +120,7 @@ export function untaken(what: string, provider: string): PmlError {
 }
 
 function inputOf(text: string): { readonly input: JsonObject; readonly [BAD_INPUT]?: string } {
-  const input = boundedJson(new TextEncoder().encode(text || "{}"));
+  const input = boundedJson(new TextEncoder().encode(text || "{}"), parseExact);
   if (isObject(input)) return { input: input as JsonObject };
   // What the model wrote is told.
   return { input: {}, [BAD_INPUT]: text.slice(0, 200) };

@@ -7,7 +7,8 @@
 import type { PmlError } from "../core/errors.ts";
 import { type Json, quoted } from "../core/json.ts";
 import { excessOf, TOO_DEEP, tooLarge } from "../core/json_bounds.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { isExactNumber } from "../core/exact_number.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { failure } from "./_failure.ts";
 
 const DEPTH_MAX = 200;
@@ -30,14 +31,14 @@ export function plainJson(bytes: Uint8Array, what: string): Json {
 
 function parsed(text: string, what: string): Json {
   try {
-    return parseJson(text);
+    return parseExact(text);
   } catch (cause) {
     throw invalid(what, "it is not JSON", cause);
   }
 }
 
 function check(value: unknown, at: { readonly depth: number; readonly what: string }): void {
-  if (typeof value !== "object" || value === null) return;
+  if (typeof value !== "object" || value === null || isExactNumber(value)) return;
   if (at.depth >= DEPTH_MAX) throw invalid(at.what, `it is nested deeper than ${DEPTH_MAX}`);
   const next = { ...at, depth: at.depth + 1 };
   const isList = Array.isArray(value);

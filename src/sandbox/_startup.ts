@@ -5,6 +5,7 @@
  */
 
 import { PmlError, shownPlace } from "../core/errors.ts";
+import { withRoundedNumbers } from "../core/exact_number.ts";
 import { type Json, objectOf, quoted } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import { failureFrom } from "./_failure.ts";
@@ -90,7 +91,7 @@ export class Startup {
       const said = plainJson(frame.json, `"__meta__" of ${quoted(this.name)}`);
       const { exports, meta } = objectOf(said);
       this.exports = Array.isArray(exports) ? exports.map(String) : [];
-      this.meta = meta;
+      this.meta = withRoundedNumbers(meta);
       this.#next.resolve();
     } catch (error) {
       this.fail(error);

@@ -6,9 +6,9 @@
  */
 
 import { isObject, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { LineReader } from "../io/lines.ts";
-import type { ReadLine } from "./_json_rpc.ts";
+import type { ReadLine } from "../protocol/message.ts";
 import type { Pipes } from "./_pipes.ts";
 import { unknownEnd } from "./_unknown_end.ts";
 import { type Left, lineOf, withEnd } from "./window.ts";
@@ -79,7 +79,7 @@ function answerIn(read: ReadLine): JsonObject | undefined {
 
 /** Returns the line that the client gets; undefined for answers to what it did not ask. */
 function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
-  const message: unknown = parseJson(new TextDecoder().decode(line));
+  const message: unknown = parseExact(new TextDecoder().decode(line));
   if (!isObject(message)) return lineOf(message);
   const { id, method, params } = message;
   const own = (id: unknown) => `${REPEATED}${JSON.stringify(id)}`;

@@ -15,7 +15,7 @@ import { type Era, eraOf, hasFitToken } from "./_envelope.ts";
 import { peerOf } from "./_client_peer.ts";
 import { ClientRequests } from "./_client_requests.ts";
 import { greet, type Greeted } from "./_greeting.ts";
-import type { ReadLine, Refusal } from "./_json_rpc.ts";
+import type { ReadLine, Refusal } from "../protocol/message.ts";
 import { ResultTexts } from "./_result_texts.ts";
 import { isUsual, UsualRequests } from "./_usual_requests.ts";
 

@@ -9,7 +9,7 @@ import { helloOf } from "../gateway/hello.ts";
 import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
 import { soon, turn } from "../io/waiting.ts";
 import { Direct, type DirectOptions } from "./_direct.ts";
-import { readMessage } from "./_json_rpc.ts";
+import { readMessage } from "../protocol/message.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 
@@ -80,7 +81,8 @@ export function modernResult(
   const { resultType = "complete", _meta = {} } = result;
   const isComplete = resultType === "complete";
   if (!isComplete && !ASKING.includes(method)) throw new Error("Internal error");
-  const { ttlMs, cacheScope } = result;
+  const { cacheScope } = result;
+  const ttlMs = numberOf(result.ttlMs);
   return {
     ...result,
     resultType,
@@ -95,7 +97,7 @@ export function modernResult(
 /** Returns whether the progress token of a request, if it has one, is a string or a whole number. */
 export function hasFitToken(params: JsonObject): boolean {
   const { progressToken = "" } = objectOf(params._meta);
-  return typeof progressToken === "string" || Number.isSafeInteger(progressToken);
+  return typeof progressToken === "string" || Number.isInteger(numberOf(progressToken));
 }
 
 function isPlain(meta: JsonObject): boolean {

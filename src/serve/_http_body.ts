@@ -6,7 +6,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { excessOf } from "../core/json_bounds.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { whyBroken } from "../io/listener.ts";
 import { joined } from "../io/lines.ts";
 import { turn } from "../io/waiting.ts";
@@ -83,7 +83,7 @@ function parsed(bytes: Uint8Array): Body {
   // guard: http-deep
   if (excess !== undefined) return refused(400, excess, -32600);
   try {
-    return { json: parseJson(UTF_8.decode(bytes)) };
+    return { json: parseExact(UTF_8.decode(bytes)) };
   } catch {
     return refused(400, "it is not JSON in UTF-8", -32700);
   }

@@ -7,7 +7,7 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject, type JsonObject, objectOf, textsOf } from "../core/json.ts";
-import type { ReadLine } from "./_json_rpc.ts";
+import type { ReadLine } from "../protocol/message.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { parseExact } from "../core/exact_json.ts";
 import { joined } from "../io/lines.ts";
 
 const UTF_8 = new TextEncoder();
@@ -41,7 +42,7 @@ export class Sealer {
       const options = optionsOf(bytes.subarray(0, IV_BYTES), bound);
       const rest = bytes.subarray(IV_BYTES);
       const opened = await crypto.subtle.decrypt(options, await this.#key, rest);
-      return JSON.parse(new TextDecoder().decode(opened));
+      return parseExact(new TextDecoder().decode(opened));
     } catch {
       // It was changed, or is bound to other things.
       return undefined;

@@ -12,13 +12,13 @@ import type {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import type { JsonObject } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { ANY } from "../gateway/any_schema.ts";
 import type { Connection } from "../gateway/connection.ts";
 import { after } from "../io/waiting.ts";
 import { TextAnswer } from "./_http_answer.ts";
 import type { PostRequest } from "./_http_direct.ts";
-import { classify } from "./_json_rpc.ts";
+import { classify } from "../protocol/message.ts";
 import type { ResultTexts } from "./_result_texts.ts";
 import { takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
 
@@ -90,7 +90,7 @@ export class SessionRequests implements Disposable {
         this.#ended(id);
         const text = `{${said},"jsonrpc":"2.0","id":${id}}`;
         if (stream === undefined) resolve(new TextAnswer(200, text));
-        else send(parseJson(text)).catch(onError);
+        else send(parseExact(text)).catch(onError);
       },
       notify: (one) => send({ jsonrpc: "2.0", ...one }),
       ask: async (method, params, { signal, ms }) => {

@@ -10,7 +10,7 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import type { AskOptions, Connection, RequestContext } from "../gateway/connection.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { type Era, eraOf, hasFitToken, lift, type Lifted } from "./_envelope.ts";
-import { classify } from "./_json_rpc.ts";
+import { classify } from "../protocol/message.ts";
 import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
 
 /** A request that needs no SDK. */

@@ -15,7 +15,7 @@ import type { Hello } from "../gateway/hello.ts";
 import { type Line, LineReader } from "../io/lines.ts";
 import type { Direct, Ends, Message, QuestionsReceiver, RootsReceiver } from "./_direct.ts";
 import { capabilitiesIn, greet, type Greeted, isHurried } from "./_greeting.ts";
-import { readMessage, type Refusal, refusalMessage } from "./_json_rpc.ts";
+import { readMessage, type Refusal, refusalMessage } from "../protocol/message.ts";
 import { Listening, type Subscriptions } from "./_listening.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, type Pipes, standardPipes } from "./_pipes.ts";

@@ -11,7 +11,7 @@ import { inOneLine } from "../core/json_text.ts";
 import { NOT_BEGUN } from "../core/window.ts";
 import { joined, type Line, LineReader } from "../io/lines.ts";
 import { aborted, after } from "../io/waiting.ts";
-import { type ReadLine, readMessage, refusalMessage } from "./_json_rpc.ts";
+import { type ReadLine, readMessage, refusalMessage } from "../protocol/message.ts";
 import { type Input, LAST_WRITE_MS, type Output, type Pipes, standardPipes } from "./_pipes.ts";
 import { briefly } from "./_unknown_end.ts";
 import { pipesOf } from "./window_socket.ts";

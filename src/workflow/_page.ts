@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isExactNumber } from "../core/exact_number.ts";
 import { decoded, type Json, type JsonObject, visible } from "../core/json.ts";
 import { bad, isList, partAt } from "./_refs.ts";
 
@@ -52,7 +53,7 @@ export function pageOf(whole: Json, { name, pointer, offset, limit }: PageReques
     );
     return paged(value.slice(offset, end), { offset, end, total: value.length });
   }
-  if (typeof value !== "object" || value === null) return { value };
+  if (typeof value !== "object" || value === null || isExactNumber(value)) return { value };
   // An output may have very many members, so only those of the page are looked at.
   const names = isList(value) ? undefined : Object.keys(value);
   const { length: total } = names ?? value as readonly Json[];
@@ -87,6 +88,7 @@ function paged(
 function shape(value: Json, depth: number): string {
   if (typeof value === "string") return value.length > 100 ? `string(${value.length})` : "string";
   if (value === null) return "null";
+  if (isExactNumber(value)) return "number";
   if (typeof value !== "object") return typeof value;
   if (isList(value)) {
     const [first] = value;

@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { isExactNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, memberOf, quoted } from "../core/json.ts";
 import { keyIn } from "../core/schema_ref.ts";
 
@@ -31,6 +32,7 @@ const KEYS_SHOWN = 12;
 /** Returns a value with all references replaced by what they take. */
 export function filled(value: Json, take: Take, depth = 0): Json {
   if (typeof value !== "object" || value === null || PLAIN.has(value)) return value;
+  if (isExactNumber(value)) return value;
   if (depth > DEPTH_MAX) throw bad(`it is nested deeper than ${DEPTH_MAX}`);
   if (!isList(value)) {
     if (Object.hasOwn(value, "$literal")) return alone(value, "$literal");
@@ -115,7 +117,7 @@ function alone(value: JsonObject, key: string): Json {
 }
 
 function valueAt(value: Json, key: string): Json | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
+  if (typeof value !== "object" || value === null || isExactNumber(value)) return undefined;
   if (isList(value)) return /^(0|[1-9]\d{0,9})$/.test(key) ? value[Number(key)] : undefined;
   return memberOf(value, key);
 }
@@ -129,5 +131,6 @@ function said(value: Json): string {
     return keys.length === 0 ? "an empty object" : `an object with ${shown}${more}`;
   }
   if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (isExactNumber(value)) return "a number";
   return value === null ? "null" : `a ${typeof value}`;
 }

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, memberOf } from "../core/json.ts";
 
 /** A JSON Schema that says nothing but types. */
@@ -92,7 +93,9 @@ export function parseShape(said: unknown, depth = 0): Shape {
 
 function typeOf(value: unknown): string {
   if (value === null) return "null";
-  return Number.isInteger(value) ? "integer" : typeof value;
+  const number = numberOf(value);
+  if (number !== undefined) return Number.isInteger(number) ? "integer" : "number";
+  return typeof value;
 }
 
 function typesOf({ type = [] }: Shape): readonly string[] {

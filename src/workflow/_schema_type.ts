@@ -15,6 +15,8 @@ export interface TypeOptions {
    * listed. A check needs that, because servers accept them.
    */
   readonly isOpen?: boolean;
+  /** Whether a number may be a BigInt, as that of an integer beyond 2^53 in arguments. */
+  readonly takesBigInts?: boolean;
   /** Whether descriptions are written as comments. */
   readonly docs?: boolean;
 }
@@ -142,7 +144,8 @@ class TypeWriter {
   #named(type: unknown, schema: Record<string, unknown>, depth: number): string {
     if (type === "object") return this.#object(schema, depth);
     if (type === "array") return this.#array(schema, depth);
-    return typeof type === "string" && memberOf(PLAIN, type) || ANY;
+    const plain = typeof type === "string" && memberOf(PLAIN, type) || ANY;
+    return plain === "number" && this.#options.takesBigInts === true ? "number | bigint" : plain;
   }
 
   #object(schema: Record<string, unknown>, depth: number): string {

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { decimalText, numberText } from "../core/exact_number.ts";
 import { isObject, type Json } from "../core/json.ts";
 import { bad, filled, isList, Missing, type Take } from "./_refs.ts";
 
@@ -51,6 +52,11 @@ export function holds(condition: Json, take: Take, depth = 0): boolean {
 /** Compares values part by part: large ones are mostly told apart, or known again, at once. */
 function isSame(one: Json, other: Json): boolean {
   if (one === other) return true;
+  const [number, another] = [numberText(one), numberText(other)];
+  if (number !== undefined && another !== undefined) {
+    return decimalText(number) === decimalText(another);
+  }
+  if (number !== undefined || another !== undefined) return false;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) {
     return false;
   }
@@ -79,6 +85,8 @@ function valueOf(value: Json | undefined, take: Take): Json | undefined {
 }
 
 function isTrue(value: Json | undefined): boolean {
+  const number = numberText(value);
+  if (number !== undefined) return decimalText(number) !== "0";
   if (typeof value === "object" && value !== null) return Object.keys(value).length > 0;
   return Boolean(value);
 }

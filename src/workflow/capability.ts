@@ -6,6 +6,7 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { withRoundedNumbers } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import {
   canonical,
@@ -18,7 +19,7 @@ import {
 } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 
 /** A capability without its name: what its hash covers. */
 export interface Capability {
@@ -64,7 +65,7 @@ export function fileForm(
   return {
     version: FORMAT,
     kind,
-    ...(kind === "code" ? { code: text } : { plan: parseJson(text) as Json }),
+    ...(kind === "code" ? { code: text } : { plan: parseExact(text) as Json }),
     ...defined({ description }),
     parameters,
     tools_used: toolsUsed,
@@ -73,9 +74,9 @@ export function fileForm(
 
 /** Parses the JSON of a capability. Throws a TypeError that says which member is wrong. */
 export function parseCapability(value: unknown): Capability {
-  const { version, kind, code, plan, description, parameters, tools_used: used, ...rest } =
-    objectOf(value);
-  const { definitions = {}, ...others } = rest;
+  const { version, kind, code, plan, description, tools_used: used, ...rest } = objectOf(value);
+  // Only the values of a plan are exact: schemas are compared and hashed as the platform has them.
+  const { parameters, definitions = {}, ...others } = withRoundedNumbers(rest);
   const text = kind === "code" ? code : isObject(plan) && JSON.stringify(plan, null, 2);
   const checks = {
     version: version === FORMAT,

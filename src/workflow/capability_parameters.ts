@@ -6,8 +6,9 @@
  */
 
 import { PmlError } from "../core/errors.ts";
+import { isExactNumber } from "../core/exact_number.ts";
 import { canonical, isObject, type Json, type JsonObject, quoted } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { Capability } from "./capability.ts";
 
 /** What is made of code or a plan. */
@@ -199,12 +200,12 @@ function inPlan(text: string, nameOf: NameOf): Found {
     ),
   });
   const tasks = tasksOf(text).map((task) => within(task, ["arguments", "for_each", "when"]));
-  const plan = { ...parseJson(text), tasks };
+  const plan = { ...parseExact(text), tasks };
   return { text: JSON.stringify(plan, null, 2), counts, read, left };
 }
 
 function tasksOf(text: string): readonly JsonObject[] {
-  const { tasks }: { readonly tasks?: unknown } = parseJson(text);
+  const { tasks }: { readonly tasks?: unknown } = parseExact(text);
   return Array.isArray(tasks) ? tasks.filter(isObject) as JsonObject[] : [];
 }
 
@@ -213,6 +214,7 @@ function count(counts: Map<string, number>, name: string): void {
 }
 
 function schemaOf(value: Json): JsonObject {
+  if (isExactNumber(value)) return { type: "number" };
   return { type: Array.isArray(value) ? "array" : value === null ? "null" : typeof value };
 }
 

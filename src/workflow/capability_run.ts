@@ -6,7 +6,7 @@
 
 import { type CallTool, textResult, type ToolResult } from "../core/call.ts";
 import { defined, isObject, type Json, type JsonObject } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { CheckedCall } from "../core/server.ts";
 import { type Capability, capabilityHash } from "./capability.ts";
 import { type CodeHouse, runCode } from "./code.ts";
@@ -56,7 +56,7 @@ export async function runCapability(
   const via = isForeign ? kind : "capability";
   const own = { callTool, waiting: call.run === undefined ? house.waiting : UNCOUNTED };
   if (kind === "plan") {
-    const plan = parseJson(text);
+    const plan = parseExact(text);
     const outcome = await house.plans(own)
       .run({ ...given, plan, params: call.arguments, via, depth });
     const { run, isDone, output } = outcome;
@@ -76,7 +76,7 @@ export async function runCapability(
 
 /** Says which tasks of a plan failed. What is done of it cannot be resumed. */
 function unfinished({ result: { content } }: PlanOutcome): ToolResult {
-  const said: JsonObject = parseJson(String(content[0]?.text));
+  const said: JsonObject = parseExact(String(content[0]?.text));
   const { failed: wrong = {}, not_run: left = {}, may_have_run } = said;
   return failed(JSON.stringify({ failed: wrong, not_run: left, may_have_run }));
 }

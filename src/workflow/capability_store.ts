@@ -10,6 +10,7 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import {
   locked,
@@ -184,5 +185,5 @@ function parseIndex(json: unknown): Approved {
 /** Reads a file of JSON; undefined if there is none. */
 function read(path: string): unknown {
   const plain = readPlain(path, FILE_MAX);
-  return plain && parseJsonBytes(plain.bytes);
+  return plain && parseJsonBytes(plain.bytes, parseExact);
 }

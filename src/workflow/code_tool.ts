@@ -6,6 +6,7 @@
 
 import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
 import { asPmlError, type PmlError, shownPlace } from "../core/errors.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, type Json, type JsonObject } from "../core/json.ts";
 import type { CapabilitySaving } from "./capability_saving.ts";
@@ -42,7 +43,7 @@ export interface CodeToolHouse extends CodeHouse, RunHouse {
 
 interface CodeArguments {
   readonly code: string;
-  readonly timeout_ms?: number;
+  readonly timeout_ms?: Json;
   readonly save_as?: Json;
 }
 
@@ -65,7 +66,7 @@ export async function executeCode(
   // They were checked against the schema.
   const { code, timeout_ms, save_as: saveAs } = given as unknown as CodeArguments;
   const { codeMs, callMaxMs: mostMs, codeCalls: calls } = house.limits();
-  const ms = Math.min(timeout_ms ?? codeMs, mostMs);
+  const ms = Math.min(numberOf(timeout_ms) ?? codeMs, mostMs);
   const about: JsonObject = { code: sha256(code), characters: code.length };
   const saving = saveAs === undefined ? undefined : await house.saving();
   // What cannot be saved does not run.

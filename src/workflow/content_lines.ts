@@ -4,14 +4,14 @@
  * @module
  */
 
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { parseCapability, textLines } from "./capability.ts";
 
 /** Returns the lines of the content of a capability. What is none is shown as it came. */
 export function contentLines(content: Uint8Array): readonly string[] {
   const text = new TextDecoder().decode(content);
   try {
-    return textLines(parseCapability(parseJson(text)).text);
+    return textLines(parseCapability(parseExact(text)).text);
   } catch {
     return textLines(text); // it is refused when it runs
   }

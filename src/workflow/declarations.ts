@@ -45,7 +45,7 @@ export function toolTypes(
   tool: ToolDefinition,
   { observed, ...options }: DeclarationOptions & TypeOptions,
 ): ToolTypes {
-  const args = typeOf(tool.inputSchema, options);
+  const args = typeOf(tool.inputSchema, { ...options, takesBigInts: options.isOpen === true });
   const seen = tool.outputSchema === undefined ? observed?.(server, tool) : undefined;
   // More may come than was seen.
   const output = typeOf(

@@ -14,7 +14,7 @@ import {
 } from "../core/call.ts";
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import { pageOf, pageRequestOf } from "./_page.ts";
 import { keptOutput, readHint } from "./_plan_answer.ts";
 import type { Capability } from "./capability.ts";
@@ -77,7 +77,7 @@ export class Workflow {
   /** Throws if code or a plan could not run as it stands. Nothing of it runs. */
   async assertRuns({ kind, text }: Pick<Capability, "kind" | "text">): Promise<void> {
     if (kind === "plan") {
-      parsePlan(parseJson(text), { most: this.#options.limits().planTasks, params: {} });
+      parsePlan(parseExact(text), { most: this.#options.limits().planTasks, params: {} });
       return;
     }
     const { signal } = new AbortController();

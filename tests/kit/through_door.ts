@@ -9,6 +9,7 @@
  */
 
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
+import { parseExact } from "../../src/core/exact_json.ts";
 import { type Command, denoCommand, pmlCommand } from "./pml_command.ts";
 
 interface Message {
@@ -201,7 +202,7 @@ export async function passThrough({ greeting, input, write, warn }: DoorOptions)
   for await (const chunk of input) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) if (line.trim() !== "") await door.send(JSON.parse(line));
+    for (const line of lines) if (line.trim() !== "") await door.send(parseExact(line));
   }
   door.close();
 }

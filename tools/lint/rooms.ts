@@ -19,6 +19,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     config: ["core", "io"],
     mcp_client: ["core", "io"],
     permissions: ["core", "io"],
+    protocol: ["core", "io"],
     registry: ["core", "io"],
     sandbox: ["core", "io"],
     search: ["core", "io"],
@@ -37,7 +38,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
   { gateway: ["core", "io", "search", "workflow"] },
   {
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],
-    serve: ["core", "io", "gateway"],
+    serve: ["core", "io", "gateway", "protocol"],
   },
   { app: [] },
   { cli: ["core", "io", "app", "config", "serve"] },

@@ -21,7 +21,7 @@ const FILES = [
   "src/sandbox/_pipe_threads_test.ts",
   "src/sandbox/_windows_test.ts",
   "src/sandbox/search_path_test.ts",
-  "src/serve/_json_rpc_test.ts",
+  "src/protocol/message_test.ts",
   "src/serve/window_pipe_test.ts",
 ];
 

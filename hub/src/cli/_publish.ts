@@ -7,7 +7,7 @@
 import {
   integrityOf,
   isObject,
-  parseJson,
+  parseExact,
   quoted,
   signerOf,
   textOf,
@@ -126,7 +126,7 @@ function linesOf(entry: Prepared): readonly string[] {
 
 /** Shows all of a saved capability: values that are nobody's business may stand in it. */
 function callLines(code: string, { tools_used: used }: Prepared["manifest"]): readonly string[] {
-  const { plan, code: text = JSON.stringify(plan, undefined, 2) } = parseJson(code);
+  const { plan, code: text = JSON.stringify(plan, undefined, 2) } = parseExact(code);
   const calls = Array.isArray(used) ? used.map(textOf) : [];
   return [
     `  calls  ${calls.length === 0 ? "no tool" : listed(calls)}`,

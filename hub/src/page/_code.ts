@@ -4,7 +4,7 @@
  * @module
  */
 
-import { objectOf, parseJson } from "@casys/pml/registry";
+import { objectOf, parseExact } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 import { type Html, html } from "./_html.ts";
 
@@ -32,7 +32,7 @@ export function readable({ manifest, code }: Pick<StoredEntry, "manifest" | "cod
   const text = new TextDecoder().decode(code);
   if (manifest.type !== "capability") return text;
   try {
-    const { code: own, plan } = objectOf(parseJson(text));
+    const { code: own, plan } = objectOf(parseExact(text));
     return typeof own === "string" ? own : JSON.stringify(plan, null, 2);
   } catch {
     return text; // it was imported, and clients refuse it

@@ -4,8 +4,9 @@
  * @module
  */
 
+import { parsedWithBigInts } from "./exact_values.ts";
+
 const stringify = JSON.stringify;
-const parse = JSON.parse;
 
 /** A value as plain JSON, or why it is none. */
 export type Plain =
@@ -22,7 +23,7 @@ export function plainText(value: unknown): Plain {
   try {
     const text = stringify(value, check);
     if (why !== undefined) return { why };
-    return { value: text === undefined ? null : parse(text) };
+    return { value: text === undefined ? null : parsedWithBigInts(text) };
   } catch (error) {
     const message = error instanceof Error ? error.message.split("\n", 1)[0] : "it cannot be read";
     return { why: /circular/i.test(String(message)) ? "it refers to itself" : String(message) };
@@ -42,7 +43,6 @@ function kindOf(value: unknown): readonly [what: string, instead: string] | unde
   if (typeof value === "number" && !Number.isFinite(value)) {
     return [String(value), "use null, or a text"];
   }
-  if (typeof value === "bigint") return ["a BigInt", "use Number(value) or String(value)"];
   if (value instanceof Map) return ["a Map", "use Object.fromEntries(map)"];
   if (value instanceof Set) return ["a Set", "use [...set]"];
   if (value instanceof Promise) return ["a Promise", "await it"];

@@ -9,6 +9,7 @@ import { Answers } from "./answers.ts";
 import { Broker } from "./broker.ts";
 import { Databases } from "./databases.ts";
 import { PathGuard } from "./path_guard.ts";
+import { parsedWithBigInts } from "./exact_values.ts";
 import { confine } from "./landlock.ts";
 import { afterLife } from "./life.ts";
 import { frameWriter, stdinLines, type WriteFrame } from "./lines.ts";
@@ -55,7 +56,7 @@ export async function boot(): Promise<void> {
   };
   worker.postMessage(told, [port2]);
   for await (const line of lines) {
-    const message: ToWorker | Answered = JSON.parse(line);
+    const message: ToWorker | Answered = parsedWithBigInts(line);
     if (message.kind === "answered") wants.settle(message);
     else port1.postMessage(message);
   }

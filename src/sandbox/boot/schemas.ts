@@ -6,6 +6,7 @@
  */
 
 import { JsonSchema } from "../../core/json_schema.ts";
+import { withNumbers } from "./exact_values.ts";
 
 export { JsonSchema };
 
@@ -29,7 +30,9 @@ export interface SchemaAnswer {
 const schemas = new Map<number, JsonSchema>();
 
 /** Checks a value. */
-export function check({ id, schema, isReset, ...rest }: SchemaCheck): SchemaAnswer {
+export function check(given: SchemaCheck): SchemaAnswer {
+  // The library of schemas takes no BigInt.
+  const { id, schema, isReset, ...rest } = withNumbers(given) as SchemaCheck;
   try {
     if (isReset) schemas.clear();
     if (schema !== undefined) schemas.set(id, new JsonSchema(schema));

@@ -5,6 +5,7 @@
  * @module
  */
 
+import { withBigInts, withNumbers } from "./exact_values.ts";
 import type { SentError } from "./message.ts";
 
 /** One problem with a value. */
@@ -59,8 +60,9 @@ export class StandardSchemas {
   async input(name: string, args: unknown): Promise<unknown> {
     const schema = this.#tools.get(name)?.input;
     if (schema === undefined) return args;
-    const result = await schema["~standard"].validate(args);
-    if (result.issues === undefined) return result.value;
+    // A library that checks numbers refuses BigInts.
+    const result = await schema["~standard"].validate(withNumbers(args));
+    if (result.issues === undefined) return withBigInts(result.value, args);
     throw failure("BAD_ARGUMENTS", `Cannot call "${name}": ${textOf(result.issues)}`);
   }
 
@@ -71,7 +73,8 @@ export class StandardSchemas {
     const { content, structuredContent, isError } = Object(value);
     const isResult = Array.isArray(content);
     if (isResult && isError === true) return;
-    const { issues } = await schema["~standard"].validate(isResult ? structuredContent : value);
+    const structured = withNumbers(isResult ? structuredContent : value);
+    const { issues } = await schema["~standard"].validate(structured);
     if (issues === undefined) return;
     const why = `it does not match outputSchema: ${textOf(issues)}`;
     throw failure("OUTPUT_INVALID", `Cannot return the result: ${why}`);

@@ -7,6 +7,7 @@
 
 import { HostClient } from "./host_client.ts";
 import { deniedGlobals, deniedInDeno } from "./denied.ts";
+import { parsedWithBigInts, withNumbers, writeBigInts } from "./exact_values.ts";
 import { brokeredFiles } from "./files.ts";
 import { hostOf } from "./module_host.ts";
 import { type CheckResult, resultChecks, urlOf } from "./results.ts";
@@ -83,6 +84,8 @@ class ModuleThread {
       const exports = names.filter((name) => typeof this.#module[name] === "function");
       this.#standard = new StandardSchemas(this.#module.__meta__);
       this.#send("ready", 0, { exports, meta: this.#standard.meta });
+      // Not before: metadata has no BigInts.
+      writeBigInts();
     } catch (error) {
       this.#send("unloaded", 0, failed(error));
     }
@@ -182,8 +185,8 @@ class ModuleThread {
 
 /** Returns a result as plain JSON that matches the schema of its tool. */
 function checked(json: string, check: CheckResult): unknown {
-  const value: unknown = JSON.parse(json);
-  const wrong = check(value);
+  const value: unknown = parsedWithBigInts(json);
+  const wrong = check(withNumbers(value));
   if (wrong === undefined) return value;
   throw noResult("OUTPUT_INVALID", `it does not match outputSchema: ${wrong}`);
 }

@@ -7,7 +7,7 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { isObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
-import { parseJson } from "../core/parse_json.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { Line } from "../io/lines.ts";
 
 /** An error response that PML sends itself. */
@@ -51,7 +51,7 @@ export function readMessage(line: Line): ReadLine | undefined {
   try {
     const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();
     if (text === "") return undefined;
-    value = parseJson(text);
+    value = parseExact(text);
   } catch {
     return refusal(-32700, "Parse error: the line is not JSON in UTF-8");
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { readMessage } from "./_json_rpc.ts";
+import { readMessage } from "./message.ts";
 
 function read(text: string | Uint8Array): ReturnType<typeof readMessage> {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;

@@ -1,0 +1,157 @@
+/**
+ * Numbers that keep their text. `JSON.parse` rounds integers beyond 2^53, reads `1e400` as infinite
+ * and drops the fraction of `1.0`. Such a number is a raw JSON value (`JSON.rawJSON`), which
+ * `JSON.stringify` writes unchanged. No JSON text can make one: an object with a member `rawJSON` is
+ * not one.
+ *
+ * @module
+ */
+
+/** A number as its JSON text. */
+export interface ExactNumber {
+  /** The text. */
+  readonly rawJSON: string;
+}
+
+// The type library does not have them yet.
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  readonly rawJSON: (text: string) => ExactNumber;
+  readonly isRawJSON: (value: unknown) => boolean;
+};
+
+const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+/** An exponent with more digits is compared as text. */
+const EXPONENT_MAX = 12;
+/** How many zeros are written out. */
+const ZEROS_MAX = 400;
+const MEMBER = { enumerable: true, configurable: true, writable: true };
+
+/** Returns whether a value is a number that keeps its text. */
+export function isExactNumber(value: unknown): value is ExactNumber {
+  return typeof value === "object" && value !== null && "rawJSON" in value && isRawJSON(value);
+}
+
+/** Makes a number from its JSON text. Throws `SyntaxError` if the text is not a JSON number. */
+export function exactNumber(text: string): ExactNumber {
+  if (!NUMBER.test(text)) throw new SyntaxError("the text is not a JSON number");
+  return rawJSON(text);
+}
+
+/** Returns whether `JSON.parse` followed by `JSON.stringify` changes the text of a number. */
+export function isChangedByParsing(text: string): boolean {
+  return String(Number(text)) !== text; // of infinity and -0, too
+}
+
+/** Returns the nearest platform number for a number of parsed JSON; undefined for other values. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return isExactNumber(value) ? Number(value.rawJSON) : undefined;
+}
+
+/** Returns the JSON text of a number of parsed JSON; undefined for other values. */
+export function numberText(value: unknown): string | undefined {
+  if (isExactNumber(value)) return value.rawJSON;
+  return typeof value === "number" ? JSON.stringify(value) : undefined;
+}
+
+/**
+ * Returns a text that is the same for all texts of one number, such as `100`, `1e2` and `100.0`:
+ * digits without an exponent where those are not too many.
+ */
+export function decimalText(text: string): string {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  if (exponent.length > EXPONENT_MAX) return text;
+  // The number is 0.SIGNIFICANT × 10^point.
+  const leading = (whole + fraction).length - digits.length;
+  const point = whole.length - leading + Number(exponent);
+  if (point > significant.length + ZEROS_MAX || point < -ZEROS_MAX) {
+    return `${sign}0.${significant}e${point}`;
+  }
+  if (point <= 0) return `${sign}0.${"0".repeat(-point)}${significant}`;
+  if (point >= significant.length) return sign + significant.padEnd(point, "0");
+  return `${sign}${significant.slice(0, point)}.${significant.slice(point)}`;
+}
+
+/**
+ * Returns JSON in which each number is the nearest platform number: the same object if it has no
+ * exact numbers.
+ */
+export function withRoundedNumbers<T>(json: T): T {
+  return hasExactNumber(json) ? mapped(json, ({ rawJSON }) => Number(rawJSON)) as T : json;
+}
+
+/**
+ * Returns JSON in which equal numbers have the same text, such as `1` for `1.0`: the same object if
+ * it has no exact numbers.
+ */
+export function withEqualNumbers<T>(json: T): T {
+  return hasExactNumber(json) ? mapped(json, ({ rawJSON }) => equalNumber(rawJSON)) as T : json;
+}
+
+function equalNumber(text: string): number | ExactNumber {
+  const number = Number(text);
+  const decimal = decimalText(text);
+  const isSame = Number.isFinite(number) && decimalText(String(number)) === decimal;
+  return isSame ? number : exactNumber(decimal);
+}
+
+/**
+ * Returns JSON as the values of a program: integers beyond 2^53 are BigInts, other numbers the
+ * nearest platform numbers.
+ */
+export function asPlatformValue(json: unknown): unknown {
+  if (!hasExactNumber(json)) return json;
+  return mapped(
+    json,
+    ({ rawJSON }) =>
+      /^-?\d+$/.test(rawJSON) && rawJSON !== "-0" ? BigInt(rawJSON) : Number(rawJSON),
+  );
+}
+
+/** Returns the arguments of a program as JSON: BigInts become exact numbers. */
+export function withExactIntegers<T>(value: T): T {
+  if (typeof value === "bigint") return exactNumber(value.toString()) as T;
+  if (typeof value !== "object" || value === null || isExactNumber(value)) return value;
+  const members = Object.entries(value).map(([name, one]) => [name, withExactIntegers(one)]);
+  if (members.every(([name, one]) => Object.is(Reflect.get(value, name), one))) return value;
+  if (Array.isArray(value)) return members.map(([, one]) => one) as T;
+  return Object.fromEntries(members) as T;
+}
+
+/** Returns whether JSON contains an exact number. */
+export function hasExactNumber(json: unknown): boolean {
+  if (typeof json !== "object" || json === null) return false;
+  if (isExactNumber(json)) return true;
+  const open: object[] = [json];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    for (const name in one) {
+      if (!Object.hasOwn(one, name)) continue;
+      const value: unknown = Reflect.get(one, name);
+      if (typeof value !== "object" || value === null) continue;
+      if (isExactNumber(value)) return true;
+      open.push(value);
+    }
+  }
+  return false;
+}
+
+/** Returns a copy of JSON with other values for its exact numbers, however deep it is. */
+function mapped(json: unknown, map: (number: ExactNumber) => unknown): unknown {
+  const whole = [json];
+  const open: object[] = [whole];
+  for (const copy of open) {
+    for (const name of Object.keys(copy)) {
+      const value: unknown = Reflect.get(copy, name);
+      if (typeof value !== "object" || value === null) continue;
+      const isNumber = isExactNumber(value);
+      const other = isNumber ? map(value) : Array.isArray(value) ? [...value] : { ...value };
+      if (!isNumber) open.push(other as object);
+      // Assigning to `__proto__` would set the prototype.
+      Object.defineProperty(copy, name, { ...MEMBER, value: other });
+    }
+  }
+  return whole[0];
+}

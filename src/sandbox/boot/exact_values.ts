@@ -1,0 +1,66 @@
+/**
+ * Integers beyond 2^53 as the values of modules and code: BigInts, which JSON has as digits.
+ *
+ * @module
+ */
+
+// The type library does not have it yet.
+const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
+const parse = JSON.parse;
+
+/** A text without so many digits in a row has no integer beyond 2^53. */
+const MANY_DIGITS = /\d{16}/;
+const INTEGER = /^-?\d+$/;
+
+/** Parses JSON. An integer beyond 2^53 becomes a BigInt. */
+export function parsedWithBigInts(text: string): ReturnType<typeof JSON.parse> {
+  if (!MANY_DIGITS.test(text)) return parse(text);
+  return parse(text, (_, value: unknown, of?: { readonly source?: string }) => {
+    const { source = "" } = of ?? {};
+    const isLarge = typeof value === "number" && !Number.isSafeInteger(value);
+    return isLarge && INTEGER.test(source) ? BigInt(source) : value;
+  });
+}
+
+/** Has `JSON.stringify` write BigInts as their digits. */
+export function writeBigInts(): void {
+  Object.defineProperty(BigInt.prototype, "toJSON", {
+    value(this: bigint): unknown {
+      return rawJSON(this.toString());
+    },
+    writable: true,
+    configurable: true,
+  });
+}
+
+/** Returns JSON in which BigInts are the nearest numbers, for libraries that check values. */
+export function withNumbers(value: unknown): unknown {
+  if (typeof value === "bigint") return Number(value);
+  if (!hasBigInt(value)) return value;
+  if (Array.isArray(value)) return value.map(withNumbers);
+  const entries = Object.entries(Object(value)).map(([name, one]) => [name, withNumbers(one)]);
+  return Object.fromEntries(entries);
+}
+
+/**
+ * Returns a value that a library made of `withNumbers(given)`, with the BigInts of `given` where
+ * their numbers are unchanged.
+ */
+export function withBigInts(value: unknown, given: unknown): unknown {
+  if (typeof given === "bigint") return value === Number(given) ? given : value;
+  if (typeof value !== "object" || value === null || !hasBigInt(given)) return value;
+  for (const [name, one] of Object.entries(Object(given))) {
+    if (!Object.hasOwn(value, name)) continue;
+    const before: unknown = Reflect.get(value, name);
+    const after = withBigInts(before, one);
+    if (after === before) continue;
+    const all = { value: after, enumerable: true, writable: true, configurable: true };
+    Object.defineProperty(value, name, all);
+  }
+  return value;
+}
+
+function hasBigInt(value: unknown): boolean {
+  if (typeof value === "bigint") return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(hasBigInt);
+}

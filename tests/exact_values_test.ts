@@ -1,0 +1,193 @@
+/**
+ * Numbers that `JSON.parse` changes, such as integers beyond 2^53, keep their text between clients
+ * and servers, whatever calls the tool.
+ *
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import process from "node:process";
+import { Scripted, stream } from "../src/remote/_stage_test.ts";
+import { parseExact } from "../src/core/exact_json.ts";
+import { textOf } from "./attacks/oracles.ts";
+import { answerOf, picked, questionOf } from "./attacks/questions.ts";
+import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
+import { servePml } from "./kit/pml_serve.ts";
+import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
+import { runPml } from "./kit/run.ts";
+
+const BIG = "725653563933458432";
+const NUMBERS = `{"id":${BIG},"one":1.0,"deep":[1e400,-0,{"hundred":1E2}],"text":"1.0"}`;
+
+/** Returns the text of the arguments in a line, and an answer that has it as structured content. */
+const ANSWER = `
+const argumentsIn = (line) => {
+  const from = line.indexOf('"arguments":') + 12;
+  for (let at = from, depth = 0; at < line.length; at++) {
+    if (line[at] === "{") depth++;
+    if (line[at] === "}" && --depth === 0) return line.slice(from, at + 1);
+  }
+};
+const answerTo = (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return undefined;
+  const own = argumentsIn(line);
+  const pad = params?.arguments?.pad === undefined ? "" : "x".repeat(params.arguments.pad);
+  const result = method === "initialize"
+    ? '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}'
+    : method === "tools/list"
+    ? '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
+    : '{"content":[{"type":"text","text":' + JSON.stringify("received " + own) +
+      '}],"structuredContent":' + own + ',"_meta":{"pad":"' + pad + '","big":${BIG}}}';
+  return '{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',"result":' + result + "}";
+};`;
+
+const SERVER = `${ANSWER}
+let rest = "";
+for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+  const lines = (rest + chunk).split("\\n");
+  rest = lines.pop();
+  for (const line of lines) {
+    const answer = answerTo(line);
+    if (answer !== undefined) console.log(answer);
+  }
+}`;
+
+const MODULE = `
+  export const __meta__ = {
+    name: "m",
+    tools: {
+      kinds: { inputSchema: { type: "object", properties: { id: { type: "integer" } } } },
+    },
+  };
+  export const kinds = ({ id, one }) => ({ kind: typeof id, next: id + 1n, one: typeof one });`;
+
+const PERMISSIONS = { allow: ["s:*", "m:*"] };
+const SERVERS = { s: { command: process.execPath, args: ["run", "--quiet", "server.js"] } };
+
+function options(more: object = {}): SceneOptions {
+  return {
+    files: { "server.js": SERVER, "m.js": MODULE },
+    pml: {
+      version: 1,
+      permissions: PERMISSIONS,
+      mcpServers: SERVERS,
+      private_mcps: { m: { type: "deno", path: "./m.js" } },
+      ...more,
+    },
+    limits: { first_list_ms: 60_000 },
+  };
+}
+
+const numbers = () => parseExact(NUMBERS) as Record<string, unknown>;
+
+/** Asserts that the numbers reach the server, and come back in the result. */
+async function assertExact(pml: RawStdio, name: string, more: object = {}): Promise<void> {
+  for (let time = 0; time < 2; time++) {
+    const answer = await pml.callTool(name, { ...numbers(), ...more });
+    assert.ok(textOf(answer).startsWith(`received ${NUMBERS.slice(0, -1)}`), textOf(answer));
+    const [line = ""] = pml.stdout.split("\n").filter((line) => line !== "").slice(-1);
+    assert.ok(line.includes(`"structuredContent":${NUMBERS.slice(0, -1)}`), line.slice(0, 500));
+    assert.ok(line.includes(`"big":${BIG}`), line.slice(0, 500));
+  }
+}
+
+for (const { on, ...way } of WAYS) {
+  Deno.test(`numbers keep their text to a stdio server and back, on ${on}`, async () => {
+    await using scene = await makeScene({ ...options(), ...way });
+    await scene.pml.request("tools/list");
+    await assertExact(scene.pml, "s__echo");
+    await assertExact(scene.pml, "s__echo", { pad: 6_000 });
+    scene.pml.assertAnswered();
+  });
+}
+
+Deno.test("numbers keep their text through an attached window", async () => {
+  await using ws = await makeScenery(options());
+  await using _served = await servePml(ws);
+  await using pml = new RawStdio(ws);
+  await pml.open();
+  await pml.request("tools/list");
+  await assertExact(pml, "s__echo");
+});
+
+for (const kind of ["a JSON text", "events"]) {
+  Deno.test(`numbers keep their text to a server over HTTP that answers with ${kind}`, async () => {
+    const answerTo = new Function("line", `${ANSWER}\nreturn answerTo(line);`);
+    await using server = new Scripted(({ message, text }) => {
+      if (message.method !== "tools/call") return undefined;
+      const answer = String(answerTo(text));
+      if (kind === "events") return stream([`data: ${answer}\n\n`]);
+      return new Response(answer, { headers: { "content-type": "application/json" } });
+    });
+    const mcpServers = { s: { type: "http", url: server.url } };
+    await using scene = await makeScene(options({ mcpServers }));
+    await scene.pml.request("tools/list");
+    await assertExact(scene.pml, "s__t");
+  });
+}
+
+Deno.test("numbers keep their text through call, batch, plans and code, and modules get BigInts", async () => {
+  await using scene = await makeScene(options());
+  const { pml } = scene;
+  const call = { tool: "s:echo", arguments: numbers() };
+  const tasks = [
+    { id: "a", ...call },
+    { id: "b", tool: "s:echo", arguments: { id: { $from: "a", path: "/id" } } },
+  ];
+  const received = `received ${NUMBERS}`;
+  assert.equal(textOf(await pml.callTool("call", call)), received);
+  assert.equal(textOf(await pml.callTool("call", { ...call, arguments: NUMBERS })), received);
+  const batch = textOf(await pml.callTool("batch", { calls: [call] }));
+  assert.ok(batch.includes(JSON.stringify(received).slice(1, -1)), batch);
+  const plan = textOf(await pml.callTool("execute_workflow", { plan: { tasks } }));
+  assert.ok(plan.includes(BIG), plan);
+  const code = `
+    const { id } = await mcp.s.echo({ id: ${BIG}n });
+    return [typeof id, id + 1n, await mcp.m.kinds({ id: ${BIG}n, one: 1 })];`;
+  const result = textOf(await pml.callTool("execute_code", { code }));
+  const next = BigInt(BIG) + 1n;
+  assert.equal(result, `["bigint",${next},{"kind":"bigint","next":${next},"one":"number"}]`);
+  pml.assertAnswered();
+});
+
+Deno.test("a question and its rule have the digits of a number", async () => {
+  await using scene = await makeScene(
+    {
+      ...options({ permissions: { allow: [`s:echo({"id":${BIG}})`] } }),
+      capabilities: { elicitation: { form: {} } },
+    },
+  );
+  const { pml } = scene;
+  const callOf = (digits: string) => ({
+    name: "call",
+    arguments: parseExact(`{"tool":"s:echo","arguments":{"id":${digits}}}`),
+  });
+  assert.equal(textOf(await answerOf(pml, callOf(BIG))), `received {"id":${BIG}}`);
+  for (const other of ["725653563933458450", "1e400"]) {
+    const { text, answer } = await questionOf(pml, callOf(other));
+    assert.ok(text.includes(other), text);
+    assert.equal(textOf(await answer(picked("Yes"))), `received {"id":${other}}`);
+  }
+});
+
+Deno.test("a member that occurs twice at any depth reaches the server once, with its last value", async () => {
+  await using scene = await makeScene(options());
+  const { pml } = scene;
+  const twice = '{"a":{"id":1.0,"id":2.0},"b":1,"b":3.0}';
+  await pml.sendText(
+    `{"jsonrpc":"2.0","id":"d","method":"tools/call","params":{"name":"s__echo","arguments":${twice}}}\n`,
+  );
+  assert.equal(textOf(await pml.expect("d")), 'received {"a":{"id":2.0},"b":3.0}');
+});
+
+Deno.test("pml call passes numbers on as they are typed", async () => {
+  await using ws = await makeScenery(options());
+  for (const args of [[`id:=${BIG}`, "one:=1.0"], [`{"id":${BIG},"one":1.0}`]]) {
+    const { stdout } = await runPml(ws, ["call", "s:echo", ...args]);
+    assert.ok(stdout.includes(BIG), stdout);
+    assert.ok(stdout.includes("1.0"), stdout);
+  }
+  const { stdout } = await runPml(ws, ["call", "s:echo", `id:=${BIG}`, "--json"]);
+  assert.ok(stdout.includes(`"id":${BIG}`) || stdout.includes(`"id": ${BIG}`), stdout);
+});
