@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
+import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
+import { withoutClient } from "./_peer.ts";
 import { Connection } from "./connection.ts";
 import type { Wire, WireEnds } from "./wire.ts";
+
+/** Answers a message. Returns true if `initialize` is answered. */
+type Answer = (message: JsonObject, send: (message: JsonObject) => void) => true | void;
 
 /** A server in this process. `answer` receives each message, and a function that sends to PML. */
 class FakeWire implements Wire {
@@ -10,12 +15,9 @@ class FakeWire implements Wire {
   /** The methods of the messages that it got, and `answer` for answers. */
   readonly got: string[] = [];
   readonly #ends: WireEnds;
-  readonly #answer: (message: JsonObject, send: (message: JsonObject) => void) => void;
+  readonly #answer: Answer;
 
-  constructor(
-    ends: WireEnds,
-    answer: (message: JsonObject, send: (message: JsonObject) => void) => void,
-  ) {
+  constructor(ends: WireEnds, answer: Answer) {
     this.#ends = ends;
     this.#answer = answer;
   }
@@ -25,11 +27,11 @@ class FakeWire implements Wire {
     const send = (one: JsonObject) => {
       setTimeout(() => this.#ends.received({ jsonrpc: "2.0", ...one }));
     };
-    if (message.method === "initialize") {
+    const isDone = this.#answer(message, send);
+    if (message.method === "initialize" && isDone !== true) {
       const result = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: {} };
-      return send({ id: Number(message.id), result });
+      send({ id: Number(message.id), result });
     }
-    this.#answer(message, send);
   }
 
   down(why: string): PmlError {
@@ -43,7 +45,7 @@ class FakeWire implements Wire {
   }
 }
 
-async function started(answer: ConstructorParameters<typeof FakeWire>[1]) {
+async function started(answer: Answer) {
   let wire: FakeWire | undefined;
   const connection = await Connection.start({
     name: "s",
@@ -98,4 +100,35 @@ Deno.test("a start ends although the server asks again and again", async () => {
   assert.ok(length > 3);
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.ok(wire.got.length <= length + 1, "it goes on after the start");
+});
+
+Deno.test("an error without an id refuses the handshake with its text", async () => {
+  for (const id of [{ id: null }, {}] as JsonObject[]) {
+    const refused = started(({ method }, send) => {
+      if (method !== "initialize") return;
+      send({ ...id, error: { code: -32700, message: "license expired" } });
+      return true;
+    });
+    await assert.rejects(refused, (error) => {
+      assert.ok(error instanceof PmlError);
+      assert.match(error.message, /refused the handshake: license expired/);
+      return true;
+    });
+  }
+});
+
+Deno.test("an error without an id ends no request after the handshake", async () => {
+  let isOver = false;
+  const { connection } = await started(({ id, method }, send) => {
+    if (method !== "tools/call") return;
+    send({ id: null, error: { code: -32600, message: "odd" } });
+    setTimeout(() => {
+      isOver = true;
+      send({ id: Number(id), result: { content: [] } });
+    });
+  });
+  await using _ = connection;
+  const cancellation = new Cancellation();
+  await connection.request("tools/call", { name: "t" }, withoutClient(cancellation));
+  assert.ok(isOver);
 });

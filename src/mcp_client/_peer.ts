@@ -145,6 +145,12 @@ export class Peer {
     return this.#pending.size - this.#lasting + this.#cancelled.size;
   }
 
+  /** The id of the request that is alone without an answer; undefined if there are several or none. */
+  get onlyId(): RequestId | undefined {
+    const [id, ...others] = this.#pending.keys();
+    return others.length === 0 ? id : undefined;
+  }
+
   /** Whether the server did not answer the ping that follows a cancelled request. */
   get hung(): boolean {
     return this.#responsiveness.hung;

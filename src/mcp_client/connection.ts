@@ -94,6 +94,7 @@ export class Connection implements Living {
   #stray = 0;
   #isLost = false;
   #isListening = false;
+  #isGreeted = false;
   #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
   #dead: PmlError | undefined;
 
@@ -293,6 +294,7 @@ export class Connection implements Living {
       isSession: this.#options.isSession,
       signal,
     });
+    this.#isGreeted = true;
     const { isModern, capabilities } = agreed;
     const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
     if (isModern && tells) void this.#hearChanges();
@@ -323,10 +325,21 @@ export class Connection implements Living {
 
   #take(message: unknown, request: RequestId | undefined): void {
     try {
-      if (!this.#peer.receive(message, request)) this.#strayed();
+      if (!this.#peer.receive(message, request) && !this.#isRefused(message)) this.#strayed();
     } catch (error) {
       this.#fail(this.#broken(`it sent an invalid message: ${error}`));
     }
+  }
+
+  /**
+   * Fails the request of a handshake that an error without an id refuses: a server that could not
+   * read a request does not know its id. Returns false for other messages.
+   */
+  #isRefused(message: unknown): boolean {
+    if (this.#isGreeted || !isObject(message) || !isObject(message.error)) return false;
+    const id = this.#peer.onlyId;
+    return (message.id ?? null) === null && id !== undefined &&
+      this.#peer.receive({ ...message, id });
   }
 
   /** Fails the request whose answer is over the limits. */

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
@@ -143,7 +144,11 @@ export class HttpRequest {
   }
 
   #received(message: unknown): void {
-    if (isObject(message) && message.id === this.#id && message.method === undefined) {
+    if (!isObject(message)) return this.#way.ends.received(message, this.#id);
+    // A server that could not read the request does not know its id.
+    const isUnnamed = (message.id ?? null) === null && isObject(message.error);
+    if (isUnnamed) return this.#received({ ...message, id: this.#id });
+    if (numberOf(message.id) === this.#id && message.method === undefined) {
       this.#isAnswered = true;
       const isGreeting = this.#message.method === "initialize" && (message.error ?? null) === null;
       if (isGreeting) this.#way.session.greeted(message.result);

@@ -56,7 +56,7 @@ Deno.test("Sandbox gives odd results as plain JSON or refuses them", async () =>
     undefined: "gave null",
     function: "OUTPUT_INVALID",
     symbol: "OUTPUT_INVALID",
-    bigint: "OUTPUT_INVALID",
+    bigint: "gave 1",
     cycle: "OUTPUT_INVALID",
     deep: "OUTPUT_INVALID",
     deeper: "OUTPUT_INVALID",
