@@ -6,29 +6,34 @@
  */
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { BothHttp } from "./kit/both_server.ts";
 import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
+import { denoCommand } from "./kit/pml_command.ts";
+import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 
 const NEWEST = "2026-07-28";
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+const CLIENT: RawStdioOptions = {
+  capabilities: { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} },
+  answer: (method, params) => {
+    if (method === "roots/list") return { roots: [{ uri: "file:///of-client" }] };
+    if (method === "sampling/createMessage") {
+      return { role: "assistant", model: "m", content: { type: "text", text: "it" } };
+    }
+    const isOurs = /@sampling/.test(String(params.message));
+    return { action: "accept", content: isOurs ? { answer: "Yes" } : { name: "Ann" } };
+  },
+};
 
 async function sceneOf(era: Era, server: object, more: object = {}): Promise<Scene> {
   return await makeScene({
     era,
     limits: { first_list_ms: 60_000 },
     pml: { version: 1, permissions: { allow: ["s:*"] }, mcpServers: { s: server } },
-    capabilities: CAPABILITIES,
-    answer: (method, params) => {
-      if (method === "roots/list") return { roots: [{ uri: "file:///of-client" }] };
-      if (method === "sampling/createMessage") {
-        return { role: "assistant", model: "m", content: { type: "text", text: "it" } };
-      }
-      const isOurs = /@sampling/.test(String(params.message));
-      return { action: "accept", content: isOurs ? { answer: "Yes" } : { name: "Ann" } };
-    },
+    ...CLIENT,
     ...more,
   });
 }
@@ -132,4 +137,96 @@ Deno.test("a tool that changed while its session was lost does not run before it
   const answer = textOf(await scene.pml.callTool("s__form"));
   assert.match(answer, /changed/);
   assert.equal(calls(), before);
+});
+
+/** A server over stdio, and what it was asked. */
+class StdioServer implements AsyncDisposable {
+  readonly #folder = Deno.makeTempDirSync();
+  readonly #ledger = join(this.#folder, "ledger");
+
+  /** Its definition. */
+  get definition(): object {
+    const [command, ...args] = [...denoCommand("tests/kit/both_server.ts"), this.#ledger];
+    return { command, args };
+  }
+
+  /** Makes the program another one. */
+  async become(kind: string): Promise<void> {
+    await Deno.writeTextFile(`${this.#ledger}.kind`, kind);
+  }
+
+  readonly ledger = (): Promise<string> => Deno.readTextFile(this.#ledger).catch(() => "");
+
+  /** Returns the methods that the last process got. */
+  async methods(): Promise<readonly string[]> {
+    const last = (await this.ledger()).split("start\n").at(-1) ?? "";
+    return last.split("\n").filter((line) => !line.startsWith("call "));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
+
+/** Starts PML again in the same workspace and home. */
+async function again({ ws }: Scene, era: Era): Promise<Scene> {
+  const pml = new RawStdio(ws, { ...CLIENT, era });
+  await pml.open();
+  return { ws, pml, [Symbol.asyncDispose]: () => pml[Symbol.asyncDispose]() };
+}
+
+for (const era of ERAS) {
+  Deno.test(`a server over stdio is used in its newest revision from the second start on, ${era}`, async () => {
+    await using server = new StdioServer();
+    await using first = await sceneOf(era, server.definition);
+    assert.equal((await call(first, "form")).revision, "older");
+    await until(async () => (await server.methods()).includes("server/discover"));
+    await first.pml.close();
+    await using next = await again(first, era);
+    await assertAll(next, "newest", server.ledger);
+    assert.ok(!(await server.methods()).includes("initialize"));
+  });
+}
+
+for (const kind of ["pinned", "older", "fragile"]) {
+  Deno.test(`a server over stdio is asked once for the newest revision, ${kind}`, async () => {
+    await using server = new StdioServer();
+    await server.become(kind);
+    await using first = await sceneOf("2025-11-25", server.definition);
+    assert.equal((await call(first, "form")).revision, "older");
+    await until(async () => (await server.ledger()).includes("server/discover"));
+    await first.pml.close();
+    await using next = await again(first, "2025-11-25");
+    await assertAll(next, "older", server.ledger);
+    assert.equal((await server.ledger()).split("server/discover").length - 1, 1);
+  });
+}
+
+for (const kind of ["older", "fragile"]) {
+  Deno.test(`a server over stdio that lost its newest revision is used in the older one, ${kind}`, async () => {
+    await using server = new StdioServer();
+    await using first = await sceneOf("2026-07-28", server.definition);
+    assert.equal((await call(first, "form")).revision, "older");
+    await until(async () => (await server.methods()).includes("server/discover"));
+    await first.pml.close();
+    await server.become(kind);
+    for (const _ of ["second", "third"]) {
+      await using next = await again(first, "2026-07-28");
+      assert.equal((await call(next, "form")).revision, "older");
+      await next.pml.close();
+    }
+    assert.ok((await server.methods()).includes("initialize"));
+  });
+}
+
+Deno.test("no session is opened, and no server asked, before a call is approved", async () => {
+  await using far = new BothHttp();
+  await using near = new StdioServer();
+  const servers = { far: { type: "http", url: far.url }, near: near.definition };
+  const pml = { version: 1, permissions: { deny: ["*"] }, mcpServers: servers };
+  await using scene = await makeScene({ era: "2025-11-25", pml, ...CLIENT });
+  for (const name of ["far__form", "near__form"]) await scene.pml.callTool(name);
+  assert.ok(!far.ledger.join().includes("initialize"));
+  assert.equal(far.sessions, 0);
+  assert.equal(await near.ledger(), "");
 });

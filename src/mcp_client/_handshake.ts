@@ -29,12 +29,6 @@ export interface Handshake {
   readonly isSession?: boolean | undefined;
 }
 
-/**
- * How long a server may take to answer `server/discover` before `initialize` is tried, in
- * milliseconds. Servers of the older revisions exist that never answer an unknown method.
- */
-const DISCOVER_MS = 3_000;
-
 /** The most time for the requests that a server makes after the handshake, in milliseconds. */
 const SETTLE_MS = 500;
 
@@ -50,21 +44,41 @@ export interface Agreement {
 
 /** Makes the handshake with a server, in a revision that it supports. */
 export async function shakeHands(options: Handshake): Promise<Agreement> {
-  const { wire: { newestFirst }, signal, isSession } = options;
+  const { wire: { revisions }, signal, isSession } = options;
   // Aborting a handshake ends the connection, so no ping is needed after it.
   using cancellation = Cancellation.of(signal);
   const aside = { ...withoutClient(cancellation), lasts: true };
-  const start = (isModern = false) => (isModern ? discover : initialize)(options, aside);
   try {
     if (isSession) return await startSession(options, aside);
-    if (newestFirst) return await discoverFirst(options, aside);
-    return await start().catch((error) => {
-      if (!isNewer(error)) throw error;
-      return start(true);
-    });
+    const agreed = revisions?.discoverMs === undefined
+      ? await initializeFirst(options, aside)
+      : await discoverFirst(options, { aside, ms: revisions.discoverMs });
+    if (revisions?.isUnknown) void findNewest(options, agreed);
+    return agreed;
   } catch (error) {
+    revisions?.forget?.();
     throw failureOf(error, options);
   }
+}
+
+/** Tries `initialize`, then the newest revision. */
+async function initializeFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
+  return await initialize(options, aside).catch((error) => {
+    if (!isNewer(error)) throw error;
+    return discover(options, aside);
+  });
+}
+
+/**
+ * Remembers whether a server supports the newest revision. One that took `initialize` is asked
+ * once: it counts as older until it has answered, because it may end at an unknown method.
+ */
+async function findNewest(options: Handshake, { isModern }: Agreement): Promise<void> {
+  const { revisions } = options.wire;
+  if (!isModern) revisions?.foundOlder({ isSilent: false });
+  const has = isModern || await discover(options, { ...withoutClient(), lasts: true })
+    .then(() => true, knowsNewest);
+  if (has) revisions?.foundNewest?.();
 }
 
 /** Opens a session of an older revision. Without a session, a server cannot ask during a call. */
@@ -75,14 +89,17 @@ async function startSession(options: Handshake, aside: RequestOptions): Promise<
 }
 
 /** Tries the newest revision for a limited time, then `initialize`. */
-async function discoverFirst(options: Handshake, aside: RequestOptions): Promise<Agreement> {
+async function discoverFirst(
+  options: Handshake,
+  { aside, ms }: { readonly aside: RequestOptions; readonly ms: number },
+): Promise<Agreement> {
   const silent = new AbortController();
   let first: unknown;
   {
     using cancellation = Cancellation.of(
       AbortSignal.any([aside.cancellation.signal, silent.signal]),
     );
-    using _ = after(DISCOVER_MS, () => silent.abort(new Error("no answer to server/discover")));
+    using _ = after(ms, () => silent.abort(new Error("no answer to server/discover")));
     const agreed = await discover(options, { ...aside, cancellation }).catch((error) => {
       first = error;
     });
@@ -94,7 +111,7 @@ async function discoverFirst(options: Handshake, aside: RequestOptions): Promise
   if (!isSilent && !mayTakeInitialize(first)) throw first;
   try {
     const agreed = await initialize(options, aside);
-    options.wire.foundOlder?.({ isSilent });
+    options.wire.revisions?.foundOlder({ isSilent });
     return agreed;
   } catch (error) {
     // A server of the newest revision that was slow to start.

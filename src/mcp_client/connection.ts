@@ -191,12 +191,12 @@ export class Connection implements Living {
 
   /** Whether the server may have sessions for clients of the older revisions. */
   get mayHaveSession(): boolean {
-    return this.#agreed.isModern && this.#wire.mayHaveSession === true;
+    return this.#agreed.isModern && this.#wire.revisions?.mayHaveSession === true;
   }
 
   /** Remembers that a session of the older revisions could not be opened. */
   foundNoSession(how: { readonly isRefused: boolean }): void {
-    this.#wire.foundNoSession?.(how);
+    this.#wire.revisions?.foundNoSession?.(how);
   }
 
   /** Whether the server can run tools as tasks, in the revision before the newest. */

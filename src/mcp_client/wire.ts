@@ -19,24 +19,12 @@ export interface Wire {
   cancel?(id: RequestId): void;
   /** Whether the server can send notifications at any time. */
   readonly tells: boolean;
-  /** Whether the newest revision is tried first. Set where a refused try costs little. */
-  readonly newestFirst?: boolean;
   /** Makes the error for requests that a server has not answered when it ended. */
   down(why: string, mayHaveRun: boolean): PmlError;
-  /**
-   * Remembers that the server took `initialize` after it did not support the newest revision.
-   * `isSilent`: it did not answer, which a server that starts slowly does, too.
-   */
-  foundOlder?(how: { readonly isSilent: boolean }): void;
-  /**
-   * Whether a server of the newest revision may have sessions of the older ones, too. Set where
-   * another connection costs little.
-   */
-  readonly mayHaveSession?: boolean;
+  /** The revisions of the server, as far as they are known. Without it, `initialize` is tried first. */
+  readonly revisions?: ServerRevisions | undefined;
   /** Whether the server gave the connection a session. */
   readonly hasSession?: boolean;
-  /** Remembers that a session of the older revisions could not be opened. */
-  foundNoSession?(how: { readonly isRefused: boolean }): void;
   /** Returns the error for a refused handshake: `SessionLost` if another wire is worth a try. */
   explain?(error: PmlError): PmlError;
   /** Returns the permission that the server lacks, found in its output and the given text. */
@@ -45,6 +33,33 @@ export interface Wire {
   kill(): void;
   /** Closes it gracefully. */
   close(): Promise<void>;
+}
+
+/** Remembers which revisions a server supports. */
+export interface ServerRevisions {
+  /**
+   * How long the newest revision is tried before `initialize`, in milliseconds; undefined if
+   * `initialize` is tried first.
+   */
+  readonly discoverMs: number | undefined;
+  /** Whether the server is asked for the newest revision after it took `initialize`. */
+  readonly isUnknown?: boolean;
+  /**
+   * Whether a server of the newest revision may have sessions of the older ones, too. Set where
+   * another connection costs little.
+   */
+  readonly mayHaveSession?: boolean;
+  /**
+   * Remembers that the server took `initialize` after it did not support the newest revision.
+   * `isSilent`: it did not answer, which a server that starts slowly does, too.
+   */
+  foundOlder(how: { readonly isSilent: boolean }): void;
+  /** Remembers that the server supports the newest revision. */
+  foundNewest?(): void;
+  /** Forgets the revision: the handshake failed. */
+  forget?(): void;
+  /** Remembers that a session of the older revisions could not be opened. */
+  foundNoSession?(how: { readonly isRefused: boolean }): void;
 }
 
 /** A permission that a server lacks, and what to do. */

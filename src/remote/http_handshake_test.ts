@@ -60,15 +60,15 @@ Deno.test("another process begins with initialize: for a week after a refusal, f
   try {
     for (const [isSilent, days] of [[true, 1], [false, 7]] as const) {
       const url = `http://127.0.0.1/${isSilent}`;
-      assert.equal(choice(url).isOlder, false);
-      choice(url).foundOlder(isSilent);
-      assert.equal(choice(url).isOlder, true);
+      assert.equal(choice(url).discoverMs, 3_000);
+      choice(url).foundOlder({ isSilent });
+      assert.equal(choice(url).discoverMs, undefined);
       Date.now = () => now() + days * DAY_MS - 60_000;
-      assert.equal(choice(url).isOlder, true, `shortly before ${days} days`);
+      assert.equal(choice(url).discoverMs, undefined, `shortly before ${days} days`);
       Date.now = () => now() + days * DAY_MS + 60_000;
-      assert.equal(choice(url).isOlder, false, `after ${days} days`);
+      assert.equal(choice(url).discoverMs, 3_000, `after ${days} days`);
       Date.now = () => now() - 30 * DAY_MS;
-      assert.equal(choice(url).isOlder, false, "a time written while the clock was ahead");
+      assert.equal(choice(url).discoverMs, 3_000, "a time written while the clock was ahead");
       Date.now = now;
     }
   } finally {

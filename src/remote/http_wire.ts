@@ -24,6 +24,7 @@ import {
 import { unreached } from "./_http_errors.ts";
 import { HttpRequest, type HttpWay, REST_MS } from "./_http_request.ts";
 import { HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
+import type { TransportChoice } from "./transports.ts";
 
 /** How long what only tells something may take. */
 export const TELL_MS = 30_000;
@@ -31,7 +32,7 @@ const END_MS = 500;
 
 /** A server behind a URL. */
 export class HttpWire implements Wire {
-  readonly newestFirst: boolean;
+  readonly revisions: TransportChoice;
   readonly #way: HttpWay;
   /** What is under way: requests by their ids, and the rest. */
   readonly #open = new Map<RequestId | symbol, AbortController>();
@@ -43,7 +44,7 @@ export class HttpWire implements Wire {
   /** Sends nothing yet; throws where a header cannot be sent. */
   constructor(options: HttpWireOptions, ends: WireEnds) {
     this.#way = { options, ends, session: new HttpSession(options, (name) => ends.tool(name)) };
-    this.newestFirst = !options.transport.isOlder;
+    this.revisions = options.transport;
   }
 
   /** Whether a stream is open on which the server tells of itself. */
@@ -80,24 +81,9 @@ export class HttpWire implements Wire {
     return unreached(this.#way.options, why, { mayHaveRun });
   }
 
-  /** Remembers that the server takes the handshake of the older revisions. */
-  foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
-    this.#way.options.transport.foundOlder(isSilent);
-  }
-
-  /** Whether the server may have sessions of the older revisions, too. */
-  get mayHaveSession(): boolean {
-    return this.#way.options.transport.mayHaveSession;
-  }
-
   /** Whether the server gave an id for the session. */
   get hasSession(): boolean {
     return this.#way.session.isKept;
-  }
-
-  /** Remembers that a session could not be opened. */
-  foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
-    this.#way.options.transport.foundNoSession(isRefused);
   }
 
   /** Has the older transport tried, if the address may be one of it. */

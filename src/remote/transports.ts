@@ -10,7 +10,7 @@ import type { PmlError } from "../core/errors.ts";
 import { sha256 } from "../core/hash.ts";
 import { memoized } from "../core/memo.ts";
 import { drop, keep, readKept } from "../io/kept.ts";
-import { type OpenWire, SessionLost } from "../mcp_client/wire.ts";
+import { type OpenWire, type ServerRevisions, SessionLost } from "../mcp_client/wire.ts";
 import type { HttpWireOptions } from "./_http_session.ts";
 import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
 import { HttpWire } from "./http_wire.ts";
@@ -21,6 +21,11 @@ import { SseWire } from "./sse_wire.ts";
  * milliseconds. A server that did not answer may only have started slowly.
  */
 const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
+/**
+ * How long a server may take to answer `server/discover` before `initialize` is tried, in
+ * milliseconds. Servers of the older revisions exist that never answer an unknown method.
+ */
+const DISCOVER_MS = 3_000;
 /** How long no session is tried after one failed otherwise than by a refusal, in milliseconds. */
 const NO_SESSION_MS = 60_000;
 
@@ -53,7 +58,7 @@ export function openTransport(
 }
 
 /** The transport of one connection. */
-export class TransportChoice implements AddressFacts {
+export class TransportChoice implements AddressFacts, ServerRevisions {
   readonly isSse: boolean;
   readonly olderUntil: number;
   readonly #olderFile: string;
@@ -80,9 +85,9 @@ export class TransportChoice implements AddressFacts {
     this.#because = because;
   }
 
-  /** Whether the handshake of the older revisions is tried first. */
-  get isOlder(): boolean {
-    return isAhead(this.olderUntil);
+  /** How long the newest revision is tried first; undefined for a server of an older one. */
+  get discoverMs(): number | undefined {
+    return isAhead(this.olderUntil) ? undefined : DISCOVER_MS;
   }
 
   /** Whether a server of the newest revision may have sessions of the older ones. */
@@ -95,14 +100,14 @@ export class TransportChoice implements AddressFacts {
   }
 
   /** Remembers that a session could not be opened, for long if the server refused it. */
-  foundNoSession(isRefused: boolean): void {
+  foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
     const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
     this.found({ noSessionUntil });
     if (isRefused) this.#keep(this.#newestFile, noSessionUntil);
   }
 
   /** Remembers that the server took the handshake of the older revisions. */
-  foundOlder(isSilent: boolean): void {
+  foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
     const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
     const olderUntil = Date.now() + ms;
     this.found({ olderUntil });

@@ -15,6 +15,7 @@ import type { InstalledPackage } from "./installs.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
 import type { Trial } from "./learn.ts";
 import { ServerLog } from "./server_log.ts";
+import { StdioRevisions } from "./_revisions.ts";
 import type { StdioWireOptions } from "./stdio_wire.ts";
 
 /** The values that a server is started with. Variables are replaced by their values. */
@@ -134,8 +135,9 @@ export class StdioServers {
         const { StdioWire } = await import("./_launch.ts");
         return (ends) => {
           const kept = new ServerLog(home, name);
+          const revisions = trial === undefined ? new StdioRevisions(home, server) : undefined;
           return new StdioWire(
-            { ...own, ...launched, spare: spare?.(), kept, limits: limits() },
+            { ...own, ...launched, spare: spare?.(), kept, revisions, limits: limits() },
             ends,
           );
         };

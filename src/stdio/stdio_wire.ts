@@ -12,7 +12,7 @@ import { inOneLine, parseMessage } from "../core/json_text.ts";
 import type { Room } from "../io/backlog.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import { soon } from "../io/waiting.ts";
-import type { Denial, Wire, WireEnds } from "../mcp_client/wire.ts";
+import type { Denial, ServerRevisions, Wire, WireEnds } from "../mcp_client/wire.ts";
 import {
   type Process,
   type Program,
@@ -44,6 +44,8 @@ export interface StdioWireOptions {
   readonly room?: Room | undefined;
   /** Keeps what the server prints beside its messages. */
   readonly kept?: ServerLog | undefined;
+  /** Remembers the revisions of the server. */
+  readonly revisions?: ServerRevisions | undefined;
   /** Records the process group, so that it ends with PML, however PML ends. */
   readonly groups: { add(pid: number): void; remove(pid: number): void };
 }
@@ -59,6 +61,7 @@ const TAIL = 4_000;
 export class StdioWire implements Wire {
   /** Its pipes are open as long as it runs. */
   readonly tells = true;
+  readonly revisions: ServerRevisions | undefined;
   readonly #options: StdioWireOptions;
   readonly #ends: WireEnds;
   readonly #started: StartedProgram;
@@ -77,6 +80,7 @@ export class StdioWire implements Wire {
   constructor(options: StdioWireOptions, ends: WireEnds) {
     this.#options = options;
     this.#ends = ends;
+    this.revisions = options.revisions;
     const { program } = options;
     const run = containerRun(program);
     // This process must run before the container does.

@@ -2,7 +2,13 @@
  * An MCP server of both revisions, over stdio or Streamable HTTP. In the older revision it sends its
  * requests to the client while a call runs; in the newest it returns `input_required`.
  *
- *     deno run -A both_server.ts both|pinned|older LEDGER
+ *     deno run -A both_server.ts LEDGER
+ *
+ * Over stdio it has both revisions at any time, unless the file `LEDGER.kind` contains one of
+ *
+ * - `pinned`: it has only the revision of its first message,
+ * - `older`: it has only the older revision,
+ * - `fragile`: it has only the older revision, and ends at `server/discover`.
  *
  * @module
  */
@@ -206,12 +212,35 @@ async function serveBoth(note: Note): Promise<void> {
   await wire.start();
 }
 
+/** Serves one revision: that of the first message if `kind` is "pinned", else the older one. */
+function serveOne(kind: string, note: Note): void {
+  const wire = new StdioServerTransport();
+  const part = new Part(wire);
+  serveStdio(
+    ({ era }) => bothServer(kind === "pinned" && era === "modern" ? "newest" : "older", { note }),
+    { transport: part },
+  );
+  wire.onmessage = (message) => {
+    const method = "method" in message ? message.method : "";
+    if (method !== "") note(method);
+    if (method === "server/discover" && kind === "fragile") Deno.exit(1);
+    // Is answered by an error.
+    if (method === "server/discover" && kind === "older") return void refuse(wire, message);
+    part.onmessage?.(message);
+  };
+  void wire.start();
+}
+
+async function refuse(wire: Transport, message: object): Promise<void> {
+  const id = "id" in message ? message.id as number : 0;
+  await wire.send({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } });
+}
+
 if (import.meta.main) {
-  const [kind = "both", ledger = "/dev/null"] = Deno.args;
+  const [ledger = "/dev/null"] = Deno.args;
   const note = (line: string) => Deno.writeTextFileSync(ledger, `${line}\n`, { append: true });
   note("start");
+  const kind = await Deno.readTextFile(`${ledger}.kind`).catch(() => "both");
   if (kind === "both") await serveBoth(note);
-  else if (kind === "older") {
-    await bothServer("older", { note }).connect(new StdioServerTransport());
-  } else serveStdio(({ era }) => bothServer(era === "modern" ? "newest" : "older", { note }));
+  else serveOne(kind, note);
 }
