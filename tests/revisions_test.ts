@@ -5,6 +5,8 @@
  */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Message } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { servePml } from "./kit/pml_serve.ts";
@@ -23,7 +25,7 @@ const NEWEST = "2026-07-28";
 
 async function makeFixture(): Promise<Workspace> {
   const [command, ...args] = [...denoCommand("tests/conformance/fixture.ts"), "modern"];
-  return await makeWorkspace({
+  const ws = await makeWorkspace({
     pml: {
       version: 1,
       permissions: { allow: ["fixture:*"] },
@@ -33,6 +35,8 @@ async function makeFixture(): Promise<Workspace> {
       },
     },
   });
+  await writeFile(join(ws.home, "config.yaml"), "limits:\n  first_list_ms: 60000\n");
+  return ws;
 }
 
 type Params = Record<string, unknown>;
