@@ -10,6 +10,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { finishLists } from "../src/cli/_stdio.ts";
+import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
 import { gated } from "./kit/gated_server.ts";
 import type { Message } from "./kit/json_rpc.ts";
@@ -131,6 +132,38 @@ Deno.test("a list of a slow server is stored after the client has left, and the 
   await next.open();
   assert.deepEqual(await ofServer(next, "prompts/list"), ["slow__hello"]);
   assert.deepEqual(await askedOf(ws), [], "the server was started for a list that is known");
+});
+
+for (const { door, era, on } of WAYS) {
+  Deno.test(`search names a server that is still starting (${on})`, async () => {
+    await using scene = await sceneOf("meta_only", { firstListMs: 0, door, era });
+    const { ws, pml } = scene;
+    const search = async (args: object) =>
+      textOf(await pml.request("tools/call", { name: "search", arguments: args }));
+    const starting = /still starting: (?:\w+, )*slow(?:, \w+)*\. Search again in a moment/;
+    assert.match(await search({ query: "go" }), starting);
+    assert.match(await search({ server: "slow" }), starting);
+    assert.doesNotMatch(await search({ server: "filesystem" }), /slow/);
+    await open(ws);
+    await until(async () => /slow:go/.test(await search({ server: "slow" })));
+    assert.doesNotMatch(await search({ query: "go" }), /slow\. Search again/);
+  });
+}
+
+Deno.test("a client with new capabilities gets the tools of another client from a slow server", async () => {
+  await using scene = await sceneOf("full_proxy");
+  const { ws, pml } = scene;
+  await open(ws);
+  assert.deepEqual(await ofServer(pml, "tools/list"), ["slow__go"]);
+  await pml.close();
+  await Deno.remove(ws.file("slow.gate"));
+  await writeFile(join(ws.home, "config.yaml"), "limits:\n  first_list_ms: 0\n");
+  await using next = new RawStdio(ws, { capabilities: { elicitation: {} } });
+  await next.open();
+  assert.deepEqual(await ofServer(next, "tools/list"), ["slow__go"]);
+  await open(ws);
+  await until(async () => (await askedOf(ws)).filter((one) => one === "tools/list").length > 1);
+  assert.deepEqual(await ofServer(next, "tools/list"), ["slow__go"]);
 });
 
 Deno.test("a signal ends PML although a server has not finished its lists", async () => {

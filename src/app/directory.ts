@@ -209,6 +209,14 @@ class Entry implements Server {
     return this.#by(async (server) => await server.hasList?.(list) ?? true);
   }
 
+  earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
+    return this.#by(async (server) => {
+      // guard: earlier-approved
+      if (this.blocked() !== undefined) return undefined;
+      return await server.earlierList?.(list);
+    });
+  }
+
   approvedDefinitions(
     tools: readonly ToolDefinition[],
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {

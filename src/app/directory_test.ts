@@ -66,6 +66,18 @@ Deno.test("A server that nobody approved is not asked for a list, and the person
   assert.equal((await trusted.directory.at("mine").list("tools")).length, 1);
 });
 
+Deno.test("a server that is not approved shows no list that another client had", async () => {
+  const open = ({ name }: { readonly name: string }) =>
+    Object.assign(new OracleServer(knownDouble(name)), {
+      earlierList: () => Promise.resolve([{ name: "earlier" }]),
+    });
+  const options = { pml: { private_mcps: MINE }, open };
+  await using untrusted = await CallPathStage.open({ ...options, trusted: false });
+  assert.equal(await untrusted.directory.at("mine").earlierList?.("tools"), undefined);
+  await using trusted = await CallPathStage.open(options);
+  assert.equal((await trusted.directory.at("mine").earlierList?.("tools"))?.length, 1);
+});
+
 Deno.test("Directory lets a disabled name own itself, and knows the servers of registries", async () => {
   const pml = { mcpServers: { mine: OFF } };
   const registries = REGISTRIES;

@@ -70,6 +70,11 @@ export interface Server {
    */
   readonly hasList?: (list: ListName) => Promise<boolean>;
   /**
+   * Returns the list that it had for a client with other capabilities, to be shown until `list()`
+   * returns; undefined if there is none, or the list for this client is cached.
+   */
+  readonly earlierList?: (list: ListName) => Promise<readonly ListItem[] | undefined>;
+  /**
    * Returns, for each tool of its list whose definition is not the approved one, the definition to
    * show. Undefined if its definitions are part of code that is approved, or are not known here.
    */

@@ -54,13 +54,12 @@ export class ListLoader {
   async load(entry: Entry, list: ListName, tries = LOADS_MAX): Promise<boolean> {
     const { age: ageNow } = this.#options;
     const { source, lists, failures, ages } = entry;
+    if (source.tells && !lists.has(list)) await this.#takeEarlier(entry, list);
     const before = lists.get(list);
     const age = ageNow();
     try {
       const all = await source.list(list);
-      const items = list === "tools" ? externalTools(all) : all;
-      // What loads tools looked at them.
-      const said = list === "tools" ? instructionsIn(all as readonly ToolDefinition[]) : entry.said;
+      const { items, said } = partsOf(entry, list, all);
       // What was asked for one client is not shown to another, while that can be had.
       if (age !== ageNow() && tries > 1) return await this.load(entry, list, tries - 1);
       ages.set(list, age);
@@ -79,6 +78,13 @@ export class ListLoader {
       failures.set(list, failure);
       throw failure;
     }
+  }
+
+  /** Takes the list for a client with other capabilities, until the one for this client is there. */
+  async #takeEarlier(entry: Entry, list: ListName): Promise<void> {
+    const all = await entry.source.earlierList?.(list).catch(() => undefined);
+    if (all === undefined || entry.lists.has(list)) return;
+    await this.#take(entry, { list, ...partsOf(entry, list, all), before: undefined });
   }
 
   /** Takes another list, unless a newer one, or another server, came while its tools were read. */
@@ -138,6 +144,17 @@ export class ListLoader {
     const all = said === undefined ? tools : [...tools, said];
     return await source.approvedDefinitions?.(all) ?? new Map<ToolDefinition, ToolDefinition>();
   }
+}
+
+/** Returns the items of a list, and the instructions that a list of tools contains. */
+function partsOf(
+  entry: Entry,
+  list: ListName,
+  all: readonly ListItem[],
+): Pick<Loaded, "items" | "said"> {
+  if (list !== "tools") return { items: all, said: entry.said };
+  // What loads tools looked at them.
+  return { items: externalTools(all), said: instructionsIn(all as readonly ToolDefinition[]) };
 }
 
 /** Compares lists, which may be long, a piece at a time. */

@@ -63,6 +63,8 @@ const REMARK_MAX = 200;
 /** How many servers with a problem are told of in an answer of `search`. */
 const TROUBLES_MAX = 3;
 const TROUBLE_MAX = 120;
+/** How many servers that are still starting are named in an answer of `search`. */
+const STARTING_MAX = 10;
 /** What the percentage behind a tool is. */
 const SHARE_SAID = "; %: the part of the query's words that a tool has";
 /** How the tools of a server are asked for that nobody knows yet. */
@@ -188,6 +190,7 @@ export class MetaCalls {
       ...remarks(answer),
       ...isMany ? [CODE_HINT] : [],
       mode,
+      ...this.#starting(server),
       ...this.#troubles(server),
     ];
     return textResult(said.join("\n"));
@@ -200,7 +203,8 @@ export class MetaCalls {
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const none = tools.length === 0 ? [`No tools of ${quoted(server)} are known`] : [];
     const said = this.#instructionLines(tools.map(({ id }) => id));
-    return textResult([...lines, ...said, ...none, ...this.#troubles(server)].join("\n"));
+    const missing = [...this.#starting(server), ...this.#troubles(server)];
+    return textResult([...lines, ...said, ...none, ...missing].join("\n"));
   }
 
   /** Returns one line for each server of these tools that has instructions. */
@@ -215,6 +219,16 @@ export class MetaCalls {
       const text = this.#options.servers.instructionsOf(name);
       return text === undefined ? [] : [[name, text] as const];
     });
+  }
+
+  /** Names the servers whose tools will be known soon: the one that was asked for, else a few. */
+  #starting(server: string | undefined): readonly string[] {
+    const all = this.#options.servers.starting()
+      .filter((name) => server === undefined || name === server);
+    if (all.length === 0) return [];
+    const left = all.length - STARTING_MAX;
+    const names = [...all.slice(0, STARTING_MAX), ...left > 0 ? [`${left} more`] : []];
+    return [`still starting: ${names.join(", ")}. Search again in a moment`];
   }
 
   /** Says why tools may be missing: of the server that was asked for, else of a few. */

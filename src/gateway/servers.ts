@@ -91,8 +91,8 @@ export class Servers implements Disposable {
   readonly changes: ListChanges;
   readonly #options: ServersOptions;
   readonly #lists: ListLoader;
-  /** The lists that are being loaded, and whether they are of a program or an address. */
-  readonly #loading = new Map<Promise<unknown>, { list: ListName; isCached: boolean }>();
+  /** The lists that are being loaded. */
+  readonly #loading = new Map<Promise<unknown>, { list: ListName; entry: Entry }>();
   /** In the order of their names. */
   #entries = new Map<string, Entry>();
   /** Counts the clients that were there, each with what it can do. */
@@ -189,7 +189,7 @@ export class Servers implements Disposable {
 
   async #load(entry: Entry, list: ListName): Promise<boolean> {
     const load = this.#lists.load(entry, list);
-    this.#loading.set(load, { list, isCached: entry.source.tells });
+    this.#loading.set(load, { list, entry });
     try {
       return await load;
     } finally {
@@ -202,9 +202,18 @@ export class Servers implements Disposable {
     return [...this.#loading.values()].every((one) => one.list !== list);
   }
 
+  /** Returns the names of the servers that are still installed or started: no tools are known. */
+  starting(): readonly string[] {
+    const names = [...this.#loading.values()].flatMap(({ list, entry: { source, lists } }) =>
+      list === "tools" && !lists.has(list) ? [source.name] : []
+    );
+    return [...new Set(names)].sort();
+  }
+
   /** Resolves when no server is being asked for a list that is cached in a file. */
   async allLoaded(): Promise<void> {
-    const asked = () => [...this.#loading].flatMap(([load, one]) => one.isCached ? [load] : []);
+    const asked = () =>
+      [...this.#loading].flatMap(([load, one]) => one.entry.source.tells ? [load] : []);
     for (let all = asked(); all.length > 0; all = asked()) await Promise.allSettled(all);
   }
 

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { sha256 } from "../core/hash.ts";
-import { isObject, type JsonObject, sorted } from "../core/json.ts";
+import { isObject, type JsonObject, objectOf, sorted } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { memoized } from "../core/memo.ts";
 import { drop, keep, prune, readKept } from "../io/kept.ts";
@@ -27,6 +27,8 @@ interface Known {
   readonly at: Map<ListName, number>;
   /** Undefined if the lists are not kept in a file, or not any more. */
   file: string | undefined;
+  /** The file that names the file with the latest lists of the server. */
+  readonly latest: string | undefined;
   /** Whether they are from an earlier process of the server. */
   isOld: boolean;
 }
@@ -39,6 +41,8 @@ const NO_NAMES: readonly ListName[] = [];
 const SETS_MAX = 8;
 /** The most files of one server, over all workspaces. */
 const FILES_MAX = 64;
+/** The most files that name the latest lists of a server, over all servers. */
+const LATEST_MAX = 256;
 
 /** What the lists of a server depend on beside its definition. */
 export interface ListFacts {
@@ -53,6 +57,8 @@ export class ServerLists {
   readonly #onError: (error: unknown) => void;
   readonly #of = memoized((owner: ListOwner) => this.#open(owner));
   readonly #owners = memoized((_: ListOwner) => new Map<string, ListOwner>());
+  /** For each owner, the file that names the file with the latest lists of its server. */
+  readonly #latest = new WeakMap<ListOwner, string>();
   /** The owner of each server that was returned last: the next call mostly wants the same. */
   readonly #last = new WeakMap<ListOwner, ListFacts & { readonly owner: ListOwner }>();
 
@@ -75,13 +81,14 @@ export class ServerLists {
     return owner;
   }
 
-  #ownerOf(server: ListOwner, { workspace, able }: ListFacts): ListOwner {
+  #ownerOf(server: ListOwner, facts: ListFacts): ListOwner {
     const owners = this.#owners(server);
-    const key = sha256(sorted([workspace, able]));
+    const key = sha256(sorted([facts.workspace, facts.able]));
     const { name, definition, isKept } = server;
     const owner = owners.get(key) ?? { name, definition: [definition, key], isKept };
     owners.delete(key);
     owners.set(key, owner);
+    if (isKept) this.#latest.set(owner, this.#latestOf(server, facts));
     const [[oldest, old] = []] = owners;
     // guard: able-sets
     if (owners.size > SETS_MAX && oldest !== undefined && old !== undefined) {
@@ -146,6 +153,18 @@ export class ServerLists {
   }
 
   /**
+   * Returns the list that the server had last for any client; undefined if there is none, or the
+   * list of this owner is cached.
+   */
+  earlier(owner: ListOwner, name: ListName): readonly ListItem[] | undefined {
+    const latest = this.#latest.get(owner);
+    if (latest === undefined || this.has(owner, name)) return undefined;
+    const { file } = objectOf(readKept(latest));
+    if (typeof file !== "string") return undefined;
+    return listsOf(readKept(join(this.#folder, basename(file)))).get(name);
+  }
+
+  /**
    * Returns whether these are the cached tools, and no other list is from an earlier process of the
    * server or older than `maxMs`.
    */
@@ -188,6 +207,7 @@ export class ServerLists {
       known.lists.set(name, list);
       known.at.set(name, performance.now());
       this.#keep(known);
+      this.#keepLatest(known);
       return list;
     } finally {
       if (known.asking.get(name) === own) known.asking.delete(name);
@@ -205,18 +225,43 @@ export class ServerLists {
     }
   }
 
+  /** Writes which file has the latest lists of a server. */
+  #keepLatest({ file, latest }: Known): void {
+    if (file === undefined || latest === undefined) return;
+    try {
+      if (objectOf(readKept(latest)).file === basename(file)) return;
+      keep(latest, { file: basename(file) });
+      prune(this.#folder, { like: latest, most: LATEST_MAX });
+    } catch {
+      // The lists of another set of capabilities are not used.
+    }
+  }
+
   /** Removes the file: nothing would update it when the lists change. */
   #discard(known: Known): void {
     if (known.file !== undefined) drop(known.file);
     known.file = undefined;
   }
 
-  #open({ name, definition, isKept }: ListOwner): Known {
-    const key = sha256(JSON.stringify([name, definition])).slice(0, 32);
-    const file = isKept ? join(this.#folder, `${name}-${key}.json`) : undefined;
+  #open(owner: ListOwner): Known {
+    const { name, definition, isKept } = owner;
+    const file = isKept ? this.#fileOf(name, definition) : undefined;
+    const latest = this.#latest.get(owner);
     const lists = file === undefined ? new Map() : listsOf(readKept(file));
-    return { lists, asking: new Map(), at: new Map(), file, isOld: false };
+    return { lists, asking: new Map(), at: new Map(), file, latest, isOld: false };
   }
+
+  #fileOf(name: string, definition: unknown): string {
+    return join(this.#folder, `${name}-${keyOf([name, definition])}.json`);
+  }
+
+  #latestOf({ name, definition }: ListOwner, { workspace }: ListFacts): string {
+    return join(this.#folder, `latest-${keyOf([name, definition, workspace])}.json`);
+  }
+}
+
+function keyOf(facts: unknown): string {
+  return sha256(JSON.stringify(facts)).slice(0, 32);
 }
 
 function listsOf(kept: unknown): Map<ListName, readonly ListItem[]> {

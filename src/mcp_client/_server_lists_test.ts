@@ -43,6 +43,29 @@ Deno.test("ServerLists loads a list once, and another process reads it from the 
   });
 });
 
+Deno.test("ServerLists returns the list that another set of capabilities had last, also in another process", async () => {
+  await inHome(async (home) => {
+    const lists = new ServerLists(home, lost);
+    const [first, second] = [1, 2].map((set) => lists.ownerOf(OWNER, facts(set)));
+    assert.ok(first !== undefined && second !== undefined);
+    assert.equal(lists.earlier(second, "tools"), undefined);
+    await lists.get(first, "tools", () => Promise.resolve(TOOLS));
+    const other = new ServerLists(home, lost);
+    const server = { ...OWNER };
+    for (
+      const [all, owner] of [[lists, second], [other, other.ownerOf(server, facts(3))]] as const
+    ) {
+      assert.deepEqual(all.earlier(owner, "tools"), TOOLS);
+      assert.equal(all.has(owner, "tools"), false, "it is loaded for this set");
+    }
+    const elsewhere = { ...facts(3), workspace: "/other" };
+    assert.equal(other.earlier(other.ownerOf(server, elsewhere), "tools"), undefined);
+    assert.equal(lists.earlier(first, "tools"), undefined, "its own list is cached");
+    lists.forgetAll(OWNER, ["tools"]);
+    assert.equal(other.earlier(other.ownerOf(server, facts(3)), "tools"), undefined);
+  });
+});
+
 Deno.test("ServerLists uses no list of another definition, and no invalid list", async () => {
   await inHome(async (home) => {
     await new ServerLists(home, lost).get(OWNER, "tools", () => Promise.resolve(TOOLS));

@@ -39,6 +39,11 @@ export class McpServer extends KnownServer {
     return Promise.try(() => this.#upstreams.hasList(this.way(), list));
   }
 
+  /** Returns a list that was cached for a client with other capabilities. */
+  earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
+    return Promise.try(() => this.#upstreams.earlierList(this.way(), list));
+  }
+
   /** Passes a call or another request on. */
   override call(call: CheckedCall): Promise<Outcome> {
     return this.send(call, true);

@@ -189,6 +189,11 @@ export class Upstreams implements AsyncDisposable {
     return this.#lists.has(this.#ownerOf(server), list);
   }
 
+  /** Returns a list that was cached for a client with other capabilities. Starts nothing. */
+  earlierList(server: UpstreamServer, list: ListName): readonly ListItem[] | undefined {
+    return this.#lists.earlier(this.#ownerOf(server), list);
+  }
+
   /** Reads a list on a connection, in the time for a start. */
   async #read(
     { name, tools: only }: UpstreamServer,
@@ -347,7 +352,7 @@ export class Upstreams implements AsyncDisposable {
       if (!isListed(connection, { ...server, owner, lists })) {
         return this.#askListed(request, connection, session);
       }
-      this.#assertListed(call, lists.known(owner, "tools"));
+      call.assertListed(this.#byName(lists.known(owner, "tools")).get(call.tool));
     }
     return this.#sent(request, session);
   }
@@ -359,12 +364,8 @@ export class Upstreams implements AsyncDisposable {
   ): Promise<Json> {
     const { server, call } = request;
     const tools = await this.#listedTools(server, connection, call.cancellation.signal);
-    this.#assertListed(call, tools);
-    return await this.#sent(request, session);
-  }
-
-  #assertListed(call: CheckedCall, tools: readonly ListItem[]): void {
     call.assertListed(this.#byName(tools).get(call.tool));
+    return await this.#sent(request, session);
   }
 
   #sent(request: ServerCall, connection: Connection): Promise<Json> {
