@@ -6,6 +6,8 @@
  */
 
 import { PmlError } from "./errors.ts";
+import { parseExact } from "./exact_json.ts";
+import type { Json } from "./json.ts";
 import { parseJson } from "./parse_json.ts";
 
 /** The most JSON values in a text. This many take some 50 MB and at worst a fifth of a second. */
@@ -86,8 +88,8 @@ function endOfText(bytes: Uint8Array, from: number): number {
 }
 
 /** Returns the id of a message that is too large to parse; undefined if it has none. */
-export function idIn(message: Uint8Array): string | number | undefined {
-  let id: string | number | undefined;
+export function idIn(message: Uint8Array): Json | undefined {
+  let id: Json | undefined;
   let depth = 0;
   for (let at = 0; at < message.length; at++) {
     const byte = message[at] ?? 0;
@@ -103,10 +105,10 @@ export function idIn(message: Uint8Array): string | number | undefined {
 }
 
 /** Returns the value if an `id` member begins here. */
-function idAt(member: Uint8Array): string | number | undefined {
+function idAt(member: Uint8Array): Json | undefined {
   const text = UTF_8.decode(member.subarray(0, ID_MAX));
   const [, id] = /^"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*[,}]/.exec(text) ?? [];
-  return id === undefined ? undefined : JSON.parse(id);
+  return id === undefined ? undefined : parseExact(id);
 }
 
 /** Returns whether the string that ends here is the name of a member. */

@@ -7,7 +7,7 @@
 
 import type { McpServerFactory, Server } from "@modelcontextprotocol/server";
 import type { Cancellation } from "../core/cancellation.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
 import type { Hello } from "./hello.ts";
 
@@ -19,7 +19,7 @@ export type Peer = Pick<
 
 /** A request of a client, without its params. */
 export interface RequestContext {
-  readonly id: string | number;
+  readonly id: Json;
   /** The id as JSON. */
   readonly idText: string;
   readonly method: string;

@@ -5,7 +5,8 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { isObject } from "../core/json.ts";
+import { numberText } from "../core/exact_number.ts";
+import { isObject, type Json } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { Line } from "../io/lines.ts";
@@ -14,7 +15,7 @@ import type { Line } from "../io/lines.ts";
 export interface Refusal {
   readonly kind: "refusal";
   /** The id of the request, if it is known. */
-  readonly id?: string | number | undefined;
+  readonly id?: Json | undefined;
   readonly code: number;
   readonly text: string;
 }
@@ -99,8 +100,11 @@ function readObject(value: Record<string, unknown>): ReadLine {
   return { kind: "request", message, id: JSON.stringify(id) };
 }
 
-function isId(id: unknown): id is string | number {
-  return typeof id === "string" || Number.isSafeInteger(id);
+/** Returns whether a value is the id of a request: a string, or a whole number of any size. */
+function isId(id: unknown): id is Json {
+  const text = numberText(id);
+  if (text === undefined) return typeof id === "string";
+  return /^-?\d+$/.test(text) || Number.isInteger(Number(text));
 }
 
 function refusal(code: number, text: string): Refusal {

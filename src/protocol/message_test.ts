@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { readMessage } from "./message.ts";
+import { readMessage, refusalMessage } from "./message.ts";
 
 function read(text: string | Uint8Array): ReturnType<typeof readMessage> {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
@@ -56,6 +56,16 @@ Deno.test("readMessage() distinguishes ids that are numbers and strings", () => 
   const one = read('{"jsonrpc":"2.0","id":1,"method":"ping"}');
   const text = read('{"jsonrpc":"2.0","id":"1","method":"ping"}');
   assert.ok(one?.kind === "request" && text?.kind === "request" && one.id !== text.id);
+});
+
+Deno.test("readMessage() takes ids of any size as they were written", () => {
+  for (const id of ["9007199254740993", "1.0", "1e2", "9".repeat(400), '"9007199254740993"']) {
+    const request = read(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`);
+    assert.ok(request?.kind === "request" && request.id === id, id);
+    const refused = read(`{"jsonrpc":"2.0","id":${id},"method":"ping","params":null}`);
+    assert.ok(refused?.kind === "refusal");
+    assert.ok(JSON.stringify(refusalMessage(refused)).includes(`"id":${id},`), id);
+  }
 });
 
 Deno.test("readMessage() never throws, whatever the bytes", () => {

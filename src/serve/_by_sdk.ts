@@ -11,7 +11,9 @@ import {
   type Transport,
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { parseExact } from "../core/exact_json.ts";
 import type { Face } from "../gateway/connection.ts";
+import { withExactIds, withTextIds } from "../protocol/exact_ids.ts";
 
 /** The id of `initialize` where the SDK is only told of it. Its answer is dropped. */
 export const TOLD = `pml-${crypto.randomUUID()}`;
@@ -31,6 +33,8 @@ export class BySdk implements Transport, AsyncDisposable {
   onmessage?: Transport["onmessage"];
   readonly #options: BySdkOptions;
   readonly #handle: ReturnType<typeof serveStdio>;
+  /** Whether a request has an id that the SDK does not take. */
+  #hasTextIds = false;
 
   /** Connects the SDK. */
   constructor(options: BySdkOptions) {
@@ -42,7 +46,9 @@ export class BySdk implements Transport, AsyncDisposable {
    * Has the SDK serve a message. The SDK drops a request that its schema does not fit: members
    * beside those of JSON-RPC are left out, and any other such request is answered with an error.
    */
-  take(message: JSONRPCMessage): void {
+  take(given: JSONRPCMessage): void {
+    const message = withTextIds(given);
+    this.#hasTextIds ||= message !== given;
     if (!("id" in message && "method" in message)) return this.onmessage?.(message);
     const { jsonrpc, id, method, params } = message;
     const request = { jsonrpc, id, method, ...params !== undefined && { params } };
@@ -57,7 +63,10 @@ export class BySdk implements Transport, AsyncDisposable {
 
   send(message: JSONRPCMessage): Promise<void> {
     if (!("method" in message) && message.id === TOLD) return Promise.resolve();
-    return this.#options.send(message);
+    if (!this.#hasTextIds) return this.#options.send(message);
+    const text = JSON.stringify(message);
+    const exact = withExactIds(text);
+    return this.#options.send(exact === text ? message : parseExact(exact));
   }
 
   close(): Promise<void> {

@@ -8,6 +8,7 @@ import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
 import { objectOf } from "../core/json.ts";
 import { inOneLine } from "../core/json_text.ts";
+import { withExactIds } from "../protocol/exact_ids.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
 
 /** The limits of an answer. */
@@ -94,6 +95,22 @@ const followed = new WeakMap<object, () => void>();
 /** Has `done` called when an answer was sent, or its client has gone. */
 export function followedBy(answer: Response, done: () => void): void {
   followed.set(answer, done);
+}
+
+/** Returns an answer in which ids that are texts for numbers beyond 2^53 are the numbers again. */
+export function exactAnswer(made: Response | TextAnswer): Response | TextAnswer {
+  if (made instanceof TextAnswer) return new TextAnswer(made.status, withExactIds(made.text));
+  const { body, status, headers } = made;
+  if (body === null) return made;
+  const decoder = new TextDecoder();
+  // Each event and each JSON text is one piece.
+  const pieces = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (piece, stream) =>
+      stream.enqueue(UTF_8.encode(withExactIds(decoder.decode(piece, { stream: true })))),
+  });
+  const exact = new Response(body.pipeThrough(pieces), { status, headers });
+  followedBy(exact, () => wasSent(made));
+  return exact;
 }
 
 /** Tells that an answer was sent, or is sent no more. */

@@ -6,6 +6,7 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { parseExact } from "../core/exact_json.ts";
 import { isObject, type JsonObject, objectOf, textsOf } from "../core/json.ts";
 import type { ReadLine } from "../protocol/message.ts";
 
@@ -53,7 +54,7 @@ export class Listening {
     const put = (more: object) => ({ ...message, params: { ...params, ...more } });
     if (message.method === "notifications/tasks") {
       return [...this.#open].filter(([, { tasks }]) => tasks.includes(String(params.taskId)))
-        .map(([id]) => put({ _meta: { ...metaOf(params), [SUBSCRIPTION]: JSON.parse(id) } }));
+        .map(([id]) => put({ _meta: { ...metaOf(params), [SUBSCRIPTION]: parseExact(id) } }));
     }
     if (message.method !== "notifications/subscriptions/acknowledged") return [message];
     const { tasks = [] } = this.#open.get(JSON.stringify(metaOf(params)[SUBSCRIPTION])) ?? {};

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { parseExact } from "../core/exact_json.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { parsedJson } from "../core/json_bounds.ts";
 import { failed, goneElsewhere, refusal } from "../gateway/results.ts";
@@ -11,7 +12,7 @@ import { endsOf } from "../io/lines.ts";
 
 /** Of longer answers only the ends are read. */
 const MOST_READ = 1 << 16;
-const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d+)\}$/s;
+const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)\}$/s;
 
 /** Returns the answer to a request that a PML worked on when it ended. */
 export function unknownEnd({ id, method }: JsonObject): object {
@@ -34,7 +35,7 @@ export function unknownEnds(body: unknown): readonly object[] {
 export function briefly(json: Uint8Array): JsonObject {
   const ends = json.length > MOST_READ ? new TextDecoder().decode(endsOf(json)) : "";
   const [, id] = ANSWER.exec(ends) ?? [];
-  return id === undefined ? objectOf(parsedJson(json)) : { id: JSON.parse(id) };
+  return id === undefined ? objectOf(parsedJson(json, parseExact)) : { id: parseExact(id) };
 }
 
 /** Removes the requests from a list that are answered in whole events, or in a JSON text. */
@@ -43,7 +44,12 @@ export function removeAnswered(requests: unknown[], text: string): void {
   for (const line of text.split("\n")) {
     const { id, method } = briefly(new TextEncoder().encode(line.replace("data: ", "")));
     if (method !== undefined || id === undefined) continue;
+    const text = JSON.stringify(id);
     // guard: http-batch-once
-    requests.splice(0, Infinity, ...requests.filter((one) => objectOf(one).id !== id));
+    requests.splice(0, Infinity, ...requests.filter((one) => idOf(one) !== text));
   }
+}
+
+function idOf(request: unknown): string {
+  return JSON.stringify(objectOf(request).id);
 }

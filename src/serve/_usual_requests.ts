@@ -6,7 +6,8 @@
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { Cancellation } from "../core/cancellation.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { parseExact } from "../core/exact_json.ts";
+import { type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { AskOptions, Connection, RequestContext } from "../gateway/connection.ts";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { type Era, eraOf, hasFitToken, lift, type Lifted } from "./_envelope.ts";
@@ -144,8 +145,8 @@ class OpenRequest implements RequestContext {
     this.#options = options;
   }
 
-  get id(): string | number {
-    return JSON.parse(this.idText);
+  get id(): Json {
+    return parseExact(this.idText);
   }
 
   get meta(): JsonObject | undefined {

@@ -11,10 +11,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
+import { withTextIds } from "../protocol/exact_ids.ts";
 import { type Accepted, AcceptHeaders, BOTH, inAccepted } from "./_accept.ts";
 import { corsHeaders, preflight } from "./_cors.ts";
 import {
   Answers,
+  exactAnswer,
   frameOf,
   leaving,
   type Rejection,
@@ -237,9 +239,12 @@ class Door {
       ? request.headers
       : { ...request.headers, accept: BOTH };
     const web = () => webOf({ method: request.method, headers }, signal);
-    const made = await (face.direct({ headers, signal, web }, body) ??
-      this.#options.answer(face, web(), body));
-    return await inAccepted(made, accepted, signal);
+    const json = withTextIds(body);
+    const made = await (face.direct({ headers, signal, web }, json) ??
+      this.#options.answer(face, web(), json));
+    // A stream that is taken up again may have such ids, too.
+    const isExact = json === body && request.headers["last-event-id"] === undefined;
+    return await inAccepted(isExact ? made : exactAnswer(made), accepted, signal);
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {

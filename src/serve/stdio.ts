@@ -9,6 +9,7 @@
  */
 
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Face } from "../gateway/connection.ts";
 import type { Hello } from "../gateway/hello.ts";
@@ -243,7 +244,7 @@ class StdioConnection implements Ends {
     const result = greet(message, this.#options.hello(false));
     if (result === undefined) return false;
     this.#greeted = { message, result };
-    const answer = () => void this.send({ result, jsonrpc: "2.0", id: JSON.parse(id) });
+    const answer = () => void this.send({ result, jsonrpc: "2.0", id: parseExact(id) });
     if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
     else answer();
     return true;
