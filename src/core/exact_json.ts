@@ -14,11 +14,12 @@ import { parseJson } from "./parse_json.ts";
 
 /** A number that parsing may change, or a part of a string that looks like one. */
 const CANDIDATE = /(?:^|[[:,\s])-?(?:\d{16}|\d+[.eE]|0(?<=-0))/;
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const NAME_END = /[ \t\n\r]*:/y;
 /** A mark has 60 random bits, so a message cannot contain its own. */
 const MARK_LENGTH = 18;
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2d, 0x30, 0x39];
+const [PLUS, POINT, LOWER_E, UPPER_E] = [0x2b, 0x2e, 0x65, 0x45];
 
 /** Parses a JSON text. Numbers that `JSON.parse` would change are raw. Throws as `JSON.parse` does. */
 export function parseExact(text: string): ReturnType<typeof JSON.parse> {
@@ -31,15 +32,10 @@ export function parseExact(text: string): ReturnType<typeof JSON.parse> {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at + 1);
-    if (code !== MINUS && (code < ZERO || code > NINE)) continue;
-    NUMBER.lastIndex = at;
-    const [number = ""] = NUMBER.exec(text) ?? [];
-    if (number === "") continue;
-    const end = at + number.length;
-    if (number.length > 1 && isChangedByParsing(number)) {
-      // No number can be the name of a member, but the mark that replaces it could.
-      NAME_END.lastIndex = end;
-      if (NAME_END.test(text)) continue;
+    if (code !== MINUS && !isDigit(code)) continue;
+    const end = endOfNumber(text, at + 1);
+    const number = text.slice(at, end);
+    if (end > at + 1 && isChangedByParsing(number) && isNumber(text, { number, end })) {
       let place = places.get(number);
       if (place === undefined) places.set(number, place = numbers.push(exactNumber(number)) - 1);
       marked += `${text.slice(from, at)}"${mark}${place}"`;
@@ -49,6 +45,30 @@ export function parseExact(text: string): ReturnType<typeof JSON.parse> {
   }
   const value: unknown = parseJson(marked + text.slice(from));
   return numbers.length === 0 ? value : withNumbers(value, mark, numbers);
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE;
+}
+
+/** Returns where the characters of a number end. */
+function endOfNumber(text: string, from: number): number {
+  for (let at = from;; at++) {
+    const code = text.charCodeAt(at);
+    const isPart = isDigit(code) || code === POINT || code === LOWER_E || code === UPPER_E ||
+      code === PLUS || code === MINUS;
+    if (!isPart) return at;
+  }
+}
+
+/** Returns whether a text is a number of JSON. `JSON.parse` throws for others. */
+function isNumber(
+  text: string,
+  { number, end }: { readonly number: string; readonly end: number },
+): boolean {
+  // No number can be the name of a member, but the mark that replaces it could.
+  NAME_END.lastIndex = end;
+  return NUMBER.test(number) && !NAME_END.test(text);
 }
 
 /** Returns where a string ends that begins before `from`; the end of the text if it does not end. */
@@ -70,13 +90,18 @@ function withNumbers(whole: unknown, mark: string, numbers: readonly ExactNumber
       ? numbers[Number(value.slice(mark.length))]
       : undefined;
   const open = [whole];
+  const replaced = (value: unknown) => {
+    if (typeof value === "object" && value !== null) open.push(value);
+    return numberAt(value);
+  };
   for (const one of open) {
-    if (typeof one !== "object" || one === null) continue;
-    for (const name of Object.keys(one)) {
-      const value: unknown = Reflect.get(one, name);
-      const number = numberAt(value);
+    if (Array.isArray(one)) {
+      for (let at = 0; at < one.length; at++) one[at] = replaced(one[at]) ?? one[at];
+      continue;
+    }
+    for (const [name, value] of Object.entries(one as object ?? {})) {
+      const number = replaced(value);
       if (number !== undefined) setMember(one as Record<string, never>, name, number as never);
-      else if (typeof value === "object" && value !== null) open.push(value);
     }
   }
   return numberAt(whole) ?? whole;
