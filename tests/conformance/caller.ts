@@ -10,7 +10,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
-import type { Message } from "../kit/json_rpc.ts";
+import type { Era, Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
@@ -20,6 +20,9 @@ const { MCP_CONFORMANCE_CONTEXT: context = "{}" } = process.env;
 /** How long a list may stay empty, in milliseconds. */
 const LIST_MS = 1_000;
 const url = process.argv.at(-1) ?? "";
+/** A client of an older revision would use a session of the suite's server. */
+const isOlder = (process.env.MCP_CONFORMANCE_PROTOCOL_VERSION ?? "2026-07-28") < "2026-07-28";
+const era: Era = isOlder ? "2025-11-25" : "2026-07-28";
 
 /** Answers a form with its defaults. */
 function accepted(_method: string, { requestedSchema }: Json): unknown {
@@ -80,12 +83,15 @@ async function main(): Promise<number> {
   // The suite's server may be slow on a busy machine, and its tools are listed once.
   await writeFile(join(ws.home, "config.yaml"), "limits:\n  first_list_ms: 60000\n");
   await using pml = new RawStdio(ws, {
+    era,
     answer: accepted,
     capabilities: { elicitation: {}, sampling: {} },
   });
   await pml.open();
   const ask = async (method: string, params: Json = {}): Promise<Json> => {
-    const answer: Message = await pml.request(method, params);
+    const answer: Message = method === "tools/call"
+      ? await pml.callTool(String(params.name), Object(params.arguments))
+      : await pml.request(method, params);
     console.error(`${method} ${JSON.stringify(params).slice(0, 200)}`);
     console.error(`  ${JSON.stringify(answer.result ?? answer.error).slice(0, 500)}`);
     return Object(answer.result);
