@@ -41,6 +41,15 @@ Deno.test("rooms lets the hub import PML by its face only, and its own rooms dow
   });
 });
 
+Deno.test("only tests may import the SDK", () => {
+  const offence = `import type { Server } from "@modelcontextprotocol/server";`;
+  assertOffence("src/serve/a.ts", /cannot import "@modelcontextprotocol/, {
+    offence,
+    innocent: `import "zod";`,
+  });
+  assert.deepEqual(lint("src/serve/a_test.ts", offence), []);
+});
+
 Deno.test("rooms lets a room import only down the plan of the house", () => {
   const cases: [string, string, string][] = [
     ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],

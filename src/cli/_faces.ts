@@ -121,13 +121,13 @@ async function faceOf(
   const face = new HttpFace({
     ...limitsOf(app),
     ...{ identity, prefix: replica?.prefix ?? "" },
-    ...{ factory: gateway.factory, connect: gateway.connect },
+    connect: gateway.connect,
     hello: (isModern) => app.hello(isModern),
     listen: (tell) => gateway.listen({ tell }),
     isTask: (id) => gateway.tasks.has(id),
     onAble: (able) => app.servers.serve(able),
   });
-  gateway.clients.streams = face.notify;
+  gateway.clients.streams = face;
   gateway.replica = replica?.for(identity, {
     questions: async () => (await app.callPath()).approvals,
     look: lookOf(app),

@@ -4,13 +4,14 @@
  * @module
  */
 
-import type { Server } from "@modelcontextprotocol/server";
 import { fileURLToPath } from "node:url";
 import type { App } from "../app/app.ts";
 import type { Environment } from "../config/env.ts";
 import { projectFolder } from "../config/own_folder.ts";
-import type { Face } from "../gateway/connection.ts";
+import { type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
+import type { Face } from "../protocol/connection.ts";
 import { soon } from "../io/waiting.ts";
+import type { RootsReceiver } from "../protocol/server.ts";
 
 /** How long calls wait for the client's roots, in milliseconds. */
 const ROOTS_MS = 2_000;
@@ -33,17 +34,25 @@ export class FirstRoot implements Disposable {
     else void soon(this.#chosen.promise, ROOTS_MS).then(() => this.#keep());
   }
 
-  /** Returns a face whose servers ask the client as soon as it can be asked. */
-  asking({ connect, factory }: Face): Face {
+  /** Wraps a face: a client that cannot be asked for its roots gets the default folder at once. */
+  facing(face: Face): Face {
     return {
-      connect,
-      factory: async (...about) => {
-        const server = await factory(...about);
+      ...face,
+      connect: (peer, isModern, party) => {
         // In the newest revision, a client can be asked only within a call.
-        if (about[0].era === "modern") this.#keep();
-        else server.oninitialized = () => void this.#ask(server);
-        return server;
+        if (isModern) this.#keep();
+        return face.connect(peer, isModern, party);
       },
+    };
+  }
+
+  /** Returns the receiver of the roots, which asks for them after the handshake. */
+  receiving(other: RootsReceiver): RootsReceiver {
+    let ask: () => Promise<JsonObject | undefined> = () => Promise.resolve(undefined);
+    return {
+      connect: (given) => other.connect(ask = given),
+      changed: () => other.changed(),
+      initialized: () => void this.#choose(ask),
     };
   }
 
@@ -53,15 +62,18 @@ export class FirstRoot implements Disposable {
     this.#chosen.resolve();
   }
 
-  async #ask(server: Server): Promise<void> {
+  async #choose(ask: () => Promise<JsonObject | undefined>): Promise<void> {
+    // A client without roots has got its folder already.
+    if (this.#isChosen) return;
     const { environment } = this.#app.loaded();
     try {
-      if (server.getClientCapabilities()?.roots === undefined) return;
-      const { roots } = await server.listRoots(undefined, { timeout: ROOTS_MS });
-      const [folder] = roots.flatMap(({ uri }) => folderOf(uri, environment) ?? []);
+      const roots = listOf((await ask())?.roots);
+      const [folder] = roots.flatMap((root) =>
+        folderOf(textOf(objectOf(root).uri), environment) ?? []
+      );
       if (folder !== undefined && !this.#isChosen) await this.#app.policy.moveTo(folder);
     } catch (error) {
-      this.#app.log.debug(`Cannot ask the client for its roots: ${error}`);
+      this.#app.log.debug(`Cannot use the roots of the client: ${error}`);
     } finally {
       this.#keep();
     }

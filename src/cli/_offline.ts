@@ -13,7 +13,6 @@ import { tell } from "./out.ts";
 
 /** The packages of npm that PML imports. Most of them are loaded only when they are needed. */
 export const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
-  "@modelcontextprotocol/server": () => import("@modelcontextprotocol/server"),
   "canonicalize": () => import("canonicalize"),
   "commander": () => import("commander"),
   "es-module-lexer": () => import("es-module-lexer"),

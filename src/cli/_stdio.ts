@@ -62,16 +62,16 @@ async function serveAlone(
       const { followCost, logStart } = await import("./_cost.ts");
       void app.ready.then(() => logStart(app, "stdio"));
       if (!serving.disposed) serving.use(followCost(app));
-      return rooting?.asking(gateway) ?? gateway;
+      return rooting?.facing(gateway) ?? gateway;
     };
     // Watching starts after the first answer. It reads all files once when it starts, so no change
     // is missed.
     const watching = setTimeout(() => void app.ready.then(() => app.watch()), WATCH_AFTER_MS);
     await serveStdio(face, {
       ...app.config().limits,
-      ...{ pipes, prepare: preparing(app, rooting) },
-      hello: (isModern) => app.hello(isModern),
-      ...{ bySdk: rooting !== undefined, roots: app.clientRoots, questions: app.clientQuestions },
+      ...{ pipes, prepare: preparing(app, rooting), hello: (isModern) => app.hello(isModern) },
+      roots: rooting?.receiving(app.clientRoots) ?? app.clientRoots,
+      questions: app.clientQuestions,
       onWaiting: (size) => void (app.backlog.size = size),
       onLost: app.lost,
       onAble: (able) => {

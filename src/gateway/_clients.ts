@@ -9,7 +9,7 @@ import { type ListName, LISTS } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
 import { canOpen } from "./asking.ts";
-import type { Peer } from "./connection.ts";
+import type { Peer } from "../protocol/connection.ts";
 
 /**
  * The party that tasks, questions and waiting requests belong to: a session, a process, or a person
@@ -46,11 +46,9 @@ export interface Listener extends Follower {
   tasks: readonly string[];
 }
 
-/** Tells the streams of clients over HTTP which list has changed. */
-export interface ListListeners {
-  toolsChanged(): void;
-  promptsChanged(): void;
-  resourcesChanged(): void;
+/** Sends notifications to the streams of clients over HTTP that listen for them. */
+export interface NotificationStreams {
+  notify(notification: { readonly method: string }): void;
 }
 
 /** The log level of a client that has not set one. */
@@ -59,7 +57,7 @@ const USUAL_LEVEL = "info";
 /** Keeps the clients, and notifies them. */
 export class Clients {
   /** The streams of clients over HTTP, which listen for changes of lists. */
-  streams: ListListeners | undefined;
+  streams: NotificationStreams | undefined;
   /** Who listens for resources and tasks. */
   readonly listeners: Set<Listener> = new Set();
   readonly #all = new Set<Client>();
@@ -112,12 +110,11 @@ export class Clients {
 
   /** Notifies all that a list has changed. */
   listChanged(list: ListName): void {
-    const { capability } = LISTS[list];
-    this.streams?.[`${capability}Changed`]();
+    const notification = { method: `notifications/${LISTS[list].capability}/list_changed` };
+    this.streams?.notify(notification);
     for (const { peer } of this.#all) {
       // A client that has just gone needs no notification.
-      peer.notification({ method: `notifications/${capability}/list_changed` })
-        .catch(this.#onError);
+      peer.notification(notification).catch(this.#onError);
     }
   }
 

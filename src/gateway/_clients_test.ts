@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Clients } from "./_clients.ts";
-import type { Peer } from "./connection.ts";
+import type { Peer } from "../protocol/connection.ts";
 
 Deno.test("Clients notifies followers of other spellings and of parts of a resource", () => {
   const clients = new Clients((error) => assert.fail(error));

@@ -25,7 +25,7 @@ import {
   type RelayOptions,
 } from "./asking.ts";
 import { SharedQuestions } from "./_shared_questions.ts";
-import type { RequestContext } from "./connection.ts";
+import type { RequestContext } from "../protocol/connection.ts";
 import { dropOldest } from "../core/memo.ts";
 
 /** A request of a client. */
@@ -176,8 +176,9 @@ export class Exchange implements ClientAsking, Disposable {
     const own = replica
       ? { ...answer, handle: await replica.open(answer.handle, sameOf(work.of)) }
       : this.#own(answer, party);
+    work.answer = own;
     // guard: late-channel
-    work.answer = this.#options.settings().asksClient ? own : undefined;
+    if (!this.#options.settings().asksClient) work.answer = undefined;
     const outcome = await run(work);
     if (outcome.kind === "result") return outcome.result as unknown as JsonObject; // plain JSON
     return await this.#asked(work, { run, question: outcome.question });

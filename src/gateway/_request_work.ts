@@ -12,7 +12,7 @@ import { isAtLeast } from "../core/levels.ts";
 import { type ProgressListener, withRisingValues } from "../core/progress.ts";
 import type { ClientRequest } from "./_exchange.ts";
 import type { AskClient } from "./_runs.ts";
-import type { RequestContext } from "./connection.ts";
+import type { RequestContext } from "../protocol/connection.ts";
 
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 

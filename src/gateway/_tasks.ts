@@ -9,13 +9,13 @@ import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/c
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import type { ClientRequest, Replica } from "./_exchange.ts";
 import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
 import { relay } from "./asking.ts";
-import { RpcError } from "./results.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";

@@ -5,7 +5,7 @@
  */
 
 import { NOT_BEGUN } from "../core/window.ts";
-import type { RequestContext } from "./connection.ts";
+import type { RequestContext } from "../protocol/connection.ts";
 
 /** Counts the requests that are worked on. */
 export class Work {

@@ -27,7 +27,7 @@ import {
 import { safeSchema } from "../core/safe_text.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Client } from "./_clients.ts";
-import type { Peer, RequestContext } from "./connection.ts";
+import type { Peer, RequestContext } from "../protocol/connection.ts";
 import { APPROVAL_KEY, type AskClient, type Pause } from "./_runs.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";

@@ -12,7 +12,6 @@ import {
   type ContentBlock,
   type Outcome,
 } from "../core/call.ts";
-import { listedMetaTools } from "../core/exposure.ts";
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { safeItem } from "../core/safe_text.ts";
@@ -32,14 +31,15 @@ import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
-import { type Face, faceOf } from "./connection.ts";
+import type { Face } from "../protocol/connection.ts";
+import { faceOf } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings, listsServers } from "./exposure.ts";
-import { helloOf } from "./hello.ts";
 import { LEVELS } from "../core/levels.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
-import { failed, METHOD_NOT_FOUND, refusal, RpcError } from "./results.ts";
+import { failed, refusal } from "./results.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
 /** How long a client may cache a list, in milliseconds: rules may change it. */
@@ -93,7 +93,6 @@ export class Gateway implements Face, Disposable {
     this.#following = new Following(all);
   }
 
-  readonly factory: Face["factory"] = (...about) => this.#face().factory(...about);
   readonly connect: Face["connect"] = (...of) => this.#face().connect(...of);
 
   /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
@@ -107,23 +106,14 @@ export class Gateway implements Face, Disposable {
   }
 
   #face(party?: Work): Face {
-    const { onError, servers, settings } = this.#options;
     return faceOf({
       clients: this.clients,
       party: party ?? this.#here,
-      hello: (isModern) =>
-        helloOf(servers.states(), {
-          ...settings(),
-          metaTools: listedMetaTools(settings()),
-          ofServers: servers.instructionsIn(settings()),
-          isModern,
-        }),
       serve: (request) => {
         const answered = () => this.#serve(request);
         return party?.on(request.context, answered) ?? answered();
       },
       onLeft: (client) => this.#following.leave(client),
-      onError,
     });
   }
 
@@ -245,7 +235,7 @@ export class Gateway implements Face, Disposable {
       case "tasks/update":
         return await this.tasks.serve(request);
       default:
-        throw new RpcError(METHOD_NOT_FOUND, "Method not found");
+        throw new RpcError(ERROR.methodNotFound, "Method not found");
     }
   }
 

@@ -5,6 +5,8 @@
  */
 
 import type { MetaTool } from "../core/exposure.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
 import type { ServerState } from "./servers.ts";
 
@@ -16,17 +18,6 @@ const CAPABILITIES = {
   completions: {},
   logging: {},
 } as const;
-
-/** What an `initialize` result holds beside the revision. */
-export interface Hello {
-  readonly capabilities: typeof CAPABILITIES;
-  readonly serverInfo: {
-    readonly name: string;
-    readonly title: string;
-    readonly version: string;
-  };
-  readonly instructions: string;
-}
 
 /** Says hello by the name that the configuration gives this server, with how each server stands. */
 export function helloOf(
@@ -42,7 +33,7 @@ export function helloOf(
   },
 ): Hello {
   const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
-  const tasks = isModern
+  const tasks: JsonObject = isModern
     ? { extensions: { "io.modelcontextprotocol/tasks": {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {

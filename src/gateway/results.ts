@@ -7,6 +7,7 @@
 import type { ToolResult } from "../core/call.ts";
 import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 
 /** What a failure tells a program, whichever way it leaves. */
 export interface ErrorBody {
@@ -33,24 +34,8 @@ export function errorResult(error: unknown): ToolResult {
   };
 }
 
-/** The codes of JSON-RPC errors. */
-export const METHOD_NOT_FOUND = -32601;
-const [INVALID_PARAMS, INTERNAL_ERROR] = [-32602, -32603];
-
-/** An error as JSON-RPC has it. The SDK's own errors have the same fields. */
-export class RpcError extends Error {
-  override name = "RpcError";
-  /** A whole number. */
-  readonly code: number;
-  readonly data: unknown;
-
-  /** Makes the error that a client is told. */
-  constructor(code: number, message: string, data?: unknown) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
-}
+const INVALID_PARAMS = ERROR.invalidParams;
+const INTERNAL_ERROR = ERROR.internalError;
 
 function isRpcError(error: unknown): error is RpcError {
   return error instanceof RpcError || error instanceof Error && error.name === "ProtocolError";

@@ -6,6 +6,7 @@
  */
 
 import type { Call, Outcome, ToolResult } from "../core/call.ts";
+import { isContentBlock } from "../core/content_blocks.ts";
 import { PmlError } from "../core/errors.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
@@ -46,19 +47,16 @@ export class Schemas {
   }
 
   /**
-   * Returns an outcome as its client can use it. Rejects with OUTPUT_INVALID for what a module
+   * Returns an outcome as its client can use it. Throws OUTPUT_INVALID for the result of a module
    * returns that is not a result of MCP.
    */
-  fitting(outcome: Outcome, id: ToolId, { server }: CheckedTool): Maybe<Outcome> {
+  fitting(outcome: Outcome, id: ToolId, { server }: CheckedTool): Outcome {
     if (server.checksArguments) return outcome;
     if (outcome.kind !== "result" || outcome.task !== undefined) return outcome;
     const { result } = outcome;
-    if (isPlain(result)) return outcome;
-    return isResult(result).then((is) => {
-      // A client would refuse all of the result.
-      if (!is) throw badResult(id);
-      return outcome;
-    });
+    // A client would refuse all of the result.
+    if (!isResult(result)) throw badResult(id);
+    return outcome;
   }
 }
 
@@ -86,23 +84,9 @@ function refused(
   return undefined;
 }
 
-/** Returns whether a result is only text, so that the SDK need not be loaded to look at it. */
-export function isPlain({ content, isError = false, _meta = {} }: ToolResult): boolean {
+function isResult({ content, isError = false, _meta = {} }: ToolResult): boolean {
   return typeof isError === "boolean" && isObject(_meta) && Array.isArray(content) &&
-    content.every(isPlainText);
-}
-
-function isPlainText(block: unknown): boolean {
-  if (!isObject(block) || "annotations" in block) return false;
-  const { type, text, _meta = {} } = block;
-  return type === "text" && typeof text === "string" && isObject(_meta);
-}
-
-/** Looks at one block after the other: the SDK says all that is wrong with all of them, which takes long. */
-async function isResult({ content, ...rest }: ToolResult): Promise<boolean> {
-  const { isCallToolResult: is } = await import("@modelcontextprotocol/server");
-  return is({ ...rest, content: [] }) &&
-    (!Array.isArray(content) ? is({ content }) : content.every((one) => is({ content: [one] })));
+    content.every(isContentBlock);
 }
 
 /** Returns the error that tells a model what is wrong with its arguments. */

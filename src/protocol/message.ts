@@ -4,9 +4,8 @@
  * @module
  */
 
-import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { numberText } from "../core/exact_number.ts";
-import { isObject, type Json } from "../core/json.ts";
+import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { Line } from "../io/lines.ts";
@@ -23,14 +22,14 @@ export interface Refusal {
 /** A line that was read. Ids are JSON texts, so that `1` and `"1"` differ. */
 export type ReadLine =
   | Refusal
-  | { readonly kind: "request"; readonly message: JSONRPCMessage; readonly id: string }
+  | { readonly kind: "request"; readonly message: JsonObject; readonly id: string }
   | {
     readonly kind: "cancel";
-    readonly message: JSONRPCMessage;
+    readonly message: JsonObject;
     readonly request: string;
     readonly reason: unknown;
   }
-  | { readonly kind: "other"; readonly message: JSONRPCMessage };
+  | { readonly kind: "other"; readonly message: JsonObject };
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
@@ -75,8 +74,7 @@ export function classify(value: unknown): ReadLine {
 
 function readObject(value: Record<string, unknown>): ReadLine {
   if (value.jsonrpc !== "2.0") return refusal(-32600, NO_OBJECT);
-  // The SDK checks the message again; it has no type for a message that is partly checked.
-  const message = value as unknown as JSONRPCMessage;
+  const message = value as JsonObject;
   const { id, method, params } = value;
   if ("method" in value && typeof method !== "string") {
     return refusal(-32600, "Invalid request: the method is not a string");

@@ -64,7 +64,8 @@ async function asEvents(made: Response | TextAnswer): Promise<Response> {
     return new Response(frameOf(made.text), { headers: STREAM_HEADERS });
   }
   if (typeOf(made) !== JSON_TYPE) return made;
-  const headers = new Headers([...made.headers, ...Object.entries(STREAM_HEADERS)]);
+  const headers = new Headers(made.headers);
+  for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
   headers.delete("content-length");
   return new Response(frameOf(await made.text()), { headers });
 }

@@ -8,7 +8,6 @@ import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers";
 import { objectOf } from "../core/json.ts";
 import { inOneLine } from "../core/json_text.ts";
-import { withExactIds } from "../protocol/exact_ids.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../io/event_stream.ts";
 
 /** The limits of an answer. */
@@ -75,18 +74,9 @@ export function statusOf(error: unknown): number {
 }
 
 /** Returns the event of a stream that carries a message, which is JSON. */
-export function frameOf(message: string): Uint8Array<ArrayBuffer> {
-  return UTF_8.encode(`event: message\ndata: ${inOneLine(message)}\n\n`);
-}
-
-/** Returns an answer of the newest revision with the status that its error has there. */
-export async function withStatus(response: Response): Promise<Response> {
-  const { status, headers, body } = response;
-  if (status !== 200 || body === null || typeOf(response) !== JSON_TYPE) return response;
-  const text = await response.text();
-  // So the SDK begins an answer that is no error.
-  const error = !text.startsWith('{"result"') && JSON.parse(text).error;
-  return new Response(text, { status: statusOf(error), headers });
+export function frameOf(message: string, id?: string): Uint8Array<ArrayBuffer> {
+  const named = id === undefined ? "" : `id: ${id}\n`;
+  return UTF_8.encode(`event: message\n${named}data: ${inOneLine(message)}\n\n`);
 }
 
 /** What is called when answers were sent. */
@@ -95,22 +85,6 @@ const followed = new WeakMap<object, () => void>();
 /** Has `done` called when an answer was sent, or its client has gone. */
 export function followedBy(answer: Response, done: () => void): void {
   followed.set(answer, done);
-}
-
-/** Returns an answer in which ids that are texts for numbers beyond 2^53 are the numbers again. */
-export function exactAnswer(made: Response | TextAnswer): Response | TextAnswer {
-  if (made instanceof TextAnswer) return new TextAnswer(made.status, withExactIds(made.text));
-  const { body, status, headers } = made;
-  if (body === null) return made;
-  const decoder = new TextDecoder();
-  // Each event and each JSON text is one piece.
-  const pieces = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (piece, stream) =>
-      stream.enqueue(UTF_8.encode(withExactIds(decoder.decode(piece, { stream: true })))),
-  });
-  const exact = new Response(body.pipeThrough(pieces), { status, headers });
-  followedBy(exact, () => wasSent(made));
-  return exact;
 }
 
 /** Tells that an answer was sent, or is sent no more. */

@@ -1,50 +1,58 @@
 /**
- * Answers usual requests of the newest revision over HTTP without the SDK, which makes a server for
- * each. What is not plainly usual is the SDK's, which says what is wrong with it.
+ * Answers requests of the newest revision over HTTP. Each is served for itself.
  *
  * @module
  */
 
-import type { IncomingHttpHeaders } from "node:http";
-import type { JsonObject } from "../core/json.ts";
-import type { Face } from "../gateway/connection.ts";
-import type { Hello } from "../gateway/hello.ts";
+import type { Face, Peer } from "../protocol/connection.ts";
+import type { Hello } from "../protocol/connection.ts";
 import { onAbort } from "../io/waiting.ts";
-import { peerOf } from "./_client_peer.ts";
-import { revisionOf } from "./_envelope.ts";
-import { capabilitiesIn } from "./_greeting.ts";
+import { ERROR, type ErrorObject } from "../protocol/errors.ts";
+import { isOfOtherEra, STATELESS_REVISIONS } from "../protocol/revisions.ts";
+import type { Notification } from "../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_http_answer.ts";
-import { ResultTexts } from "./_result_texts.ts";
-import { type PostedRequest, takesBoth, usualIn, UsualRequests } from "./_usual_requests.ts";
+import { ListenStreams, type ListenStreamsOptions } from "./_http_listening.ts";
+import type { Posted, Route } from "./_http_route.ts";
+import { ResultTexts } from "../protocol/result_texts.ts";
+import { ClientRequests, type PostedRequest } from "../protocol/client_requests.ts";
 
-/** What serves requests without the SDK. */
-export interface HttpDirectOptions {
+/** The options of `HttpDirect`. */
+export interface HttpDirectOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
   readonly connect: Face["connect"];
   readonly hello: (isModern: boolean) => Hello;
-  /** Takes what a client declares. */
-  readonly declares: (able: JsonObject) => void;
+  /** How many streams may be open to listen on. */
+  readonly connections: number;
 }
 
 /** A request whose body was read. */
-export interface PostRequest {
-  readonly headers: IncomingHttpHeaders;
+export interface StatelessRequest extends Pick<Posted, "header"> {
   /** Aborted when its client has gone. */
   readonly signal: AbortSignal;
-  /** Makes the request as the SDK takes it, without its body. */
-  readonly web: () => Request;
 }
 
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-/** What names work that another process may have begun. */
-const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
+const LISTEN = "subscriptions/listen";
+const NO_SUCH_METHOD: ErrorObject = {
+  code: ERROR.methodNotFound,
+  message: "Method not found",
+};
 /** The status of an answer that nobody waits for. */
 const GONE = 499;
+
+/** The client of one request, which says everything itself. Its streams get the notifications. */
+const PEER: Peer = {
+  notification: () => Promise.resolve(),
+  getClientCapabilities: () => ({}),
+  getClientVersion: () => undefined,
+  getNegotiatedProtocolVersion: () => STATELESS_REVISIONS[0],
+};
 
 /** Answers the requests of one party. */
 export class HttpDirect implements Disposable {
   readonly #options: HttpDirectOptions;
   readonly #texts: ResultTexts;
+  readonly #streams: ListenStreams;
   /** What cancels each request. */
   readonly #open = new Set<() => void>();
 
@@ -52,32 +60,55 @@ export class HttpDirect implements Disposable {
   constructor(options: HttpDirectOptions) {
     this.#options = options;
     this.#texts = new ResultTexts(options.hello);
+    this.#streams = new ListenStreams({
+      ...options,
+      most: options.connections,
+      ended: (result) => this.#texts.said(result, { method: LISTEN, era: "modern" }),
+    });
   }
 
-  /** Answers a request; undefined, with nothing done, for one that is the SDK's. */
-  answer(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    const plain = plainOf(request, body);
-    if (plain === undefined) return undefined;
-    const able = capabilitiesIn(plain.message);
-    if (able !== undefined) this.#options.declares(able);
-    const peer = peerOf("modern", {
-      greeted: undefined,
-      server: () => undefined,
-      tell: () => Promise.resolve(),
-    });
-    const connection = this.#options.connect(peer, true);
+  /** Answers a request that belongs to no session. */
+  answer(
+    request: StatelessRequest,
+    route: Exclude<Route, { readonly kind: "session" }>,
+  ): Promise<Response | TextAnswer> | Response | TextAnswer {
+    if (route.kind === "notification") return new Response(null, { status: 202 });
+    if (route.kind === "refused") return refused(route, 400);
+    const { id, method, params } = route.request;
+    if (isOfOtherEra(method, "modern")) return refused({ id, error: NO_SUCH_METHOD }, 404);
+    if (method === "server/discover") {
+      return new TextAnswer(
+        200,
+        textOf(id, `"result":${JSON.stringify(this.#texts.discovered())}`),
+      );
+    }
+    if (method !== LISTEN) return this.#serve(request, route.request);
+    const opened = this.#streams.open(id, { params, signal: request.signal });
+    return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
+  }
+
+  /** Sends a notification to the streams that listen for it. */
+  notify(notification: Notification): void {
+    this.#streams.notify(notification);
+  }
+
+  #serve(
+    request: StatelessRequest,
+    posted: PostedRequest,
+  ): Promise<Response | TextAnswer> {
+    const connection = this.#options.connect(PEER, true);
     const answer = new Answer();
-    const requests = new UsualRequests({
+    const requests = new ClientRequests({
       texts: this.#texts,
       opened: () => connection,
       connect: () => Promise.resolve(connection),
-      answer: (id, said) => end(`{${said},"jsonrpc":"2.0","id":${id}}`),
+      answer: (id, members) => end(textOf(id, members)),
       notify: (one) => {
         answer.tell({ jsonrpc: "2.0", ...one });
         return Promise.resolve();
       },
       ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
-      headers: { get: (name) => request.headers[name]?.toString() ?? null },
+      headers: { get: (name) => request.header(name) ?? null },
     });
     const end = (said?: string) => {
       waiting[Symbol.dispose]();
@@ -91,34 +122,26 @@ export class HttpDirect implements Disposable {
     };
     this.#open.add(gone);
     const waiting = onAbort(request.signal, gone);
-    requests.take(plain.params, plain);
+    requests.take(posted.params, posted);
     return answer.response;
   }
 
   /** Cancels all requests. */
   [Symbol.dispose](): void {
     for (const cancel of this.#open) cancel();
+    this.#streams[Symbol.dispose]();
   }
 }
 
-/** Returns a request that is plainly usual, with headers that say what its body says. */
-function plainOf({ headers, signal }: PostRequest, body: unknown): PostedRequest | undefined {
-  const usual = usualIn(body, "modern");
-  if (signal.aborted || usual === undefined) return undefined;
-  const { method, params } = usual;
-  const isPlain = headers["mcp-protocol-version"] === revisionOf(params) &&
-    headers["mcp-method"] === method && namesSame(headers["mcp-name"], method, params) &&
-    takesBoth(headers.accept) && ELSEWHERE.every((key) => !(key in params)) &&
-    headers["mcp-session-id"] === undefined;
-  return isPlain ? usual : undefined;
+function textOf(id: string, members: string): string {
+  return `{${members},"jsonrpc":"2.0","id":${id}}`;
 }
 
-/** Returns whether the header names what the body names; it may be missing if that does not. */
-function namesSame(said: unknown, method: string, { name, uri }: JsonObject): boolean {
-  if (method.endsWith("/list") || method === "completion/complete") return true;
-  // What is encoded names something else than it says.
-  if (String(said).startsWith("=?")) return false;
-  return said === (method === "resources/read" ? uri : name);
+function refused(
+  { id, error }: { readonly id: string; readonly error: ErrorObject },
+  status: number,
+): TextAnswer {
+  return new TextAnswer(status, textOf(id, `"error":${JSON.stringify(error)}`));
 }
 
 /** An answer: a JSON text, or a stream of events if something is told before. */

@@ -1,15 +1,20 @@
 /**
- * The streams over HTTP on which clients of the newest revision listen. The SDK sends what is said
- * of lists. What is said of resources and tasks goes to the streams that named them.
+ * The streams over HTTP on which clients of the newest revision listen.
  *
  * @module
  */
 
-import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
-import { EVENTS_TYPE, typeOf } from "../io/event_stream.ts";
-import { frameOf } from "./_http_answer.ts";
-import { Listening, SUBSCRIPTION, type Subscriptions } from "./_listening.ts";
+import { parseExact } from "../core/exact_json.ts";
+import type { JsonObject } from "../core/json.ts";
+import { onAbort } from "../io/waiting.ts";
+import { ERROR, type ErrorObject } from "../protocol/errors.ts";
+import {
+  type Listened,
+  type Notification,
+  SUBSCRIPTION,
+  Subscriptions,
+} from "../protocol/subscriptions.ts";
+import { frameOf, STREAM_HEADERS } from "./_http_answer.ts";
 
 /** Sends a notification. */
 export type Tell = (method: string, params: JsonObject) => void;
@@ -17,106 +22,137 @@ export type Tell = (method: string, params: JsonObject) => void;
 /** What one stream listens for. */
 export interface Listener extends Disposable {
   /** Sets everything that it listens for. */
-  set(listened: Subscriptions): void;
+  set(listened: Listened): void;
 }
 
-/** The options of `listened`. */
-export interface ListenedOptions {
-  /** The request that opened the stream. */
-  readonly message: JsonObject;
+/** The options of `ListenStreams`. */
+export interface ListenStreamsOptions {
   readonly listen: (tell: Tell) => Listener;
   readonly isTask: (id: string) => boolean;
-  /** How many bytes may wait for the client before the stream is closed. */
+  /** How many streams may be open. */
+  readonly most: number;
+  /** How many bytes may wait for a client before its stream is closed. */
   readonly queuedBytes: number;
+  /** Returns the result of a request that ended because PML ends. */
+  readonly ended: (result: JsonObject) => string;
 }
 
-/** Returns whether a body is a request that opens a stream to listen on. */
-export function isListening(body: unknown): body is JsonObject {
-  return isObject(body) && body.method === "subscriptions/listen";
-}
+/** How often a stream shows that it is open, in milliseconds, and the comment that does so. */
+const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 
-/** A resource that never changes. The SDK ends a stream that wants nothing which it knows. */
-const NOTHING = "pml:nothing";
+/** Keeps the streams of one party. */
+export class ListenStreams implements Disposable {
+  readonly #options: ListenStreamsOptions;
+  readonly #open = new Set<ListenStream>();
 
-/** Returns a request that opens a stream, as the SDK gets it: it knows no tasks. */
-export function withNothing(message: JsonObject): JsonObject {
-  const params = objectOf(message.params);
-  const notifications = objectOf(params.notifications);
-  const { taskIds, resourceSubscriptions = [] } = notifications;
-  if (!Array.isArray(taskIds) || !Array.isArray(resourceSubscriptions)) return message;
-  const all = { ...notifications, resourceSubscriptions: [...resourceSubscriptions, NOTHING] };
-  return { ...message, params: { ...params, notifications: all } };
-}
+  /** Has no streams yet. */
+  constructor(options: ListenStreamsOptions) {
+    this.#options = options;
+  }
 
-/** Takes that resource out of what a stream is told that it listens for. */
-function withoutNothing({ params, ...said }: JsonObject): JSONRPCMessage {
-  const { resourceSubscriptions = [], ...others } = objectOf(objectOf(params).notifications);
-  const uris = (resourceSubscriptions as readonly Json[]).filter((uri) => uri !== NOTHING);
-  const notifications = { ...others, ...uris.length > 0 && { resourceSubscriptions: uris } };
-  return { ...said, params: { ...objectOf(params), notifications } } as unknown as JSONRPCMessage;
-}
-
-/** Returns the stream with what is said of the resources and tasks that its request names. */
-export function listened(response: Response, options: ListenedOptions): Response {
-  const { message, queuedBytes, isTask } = options;
-  const requests = new Listening();
-  const request = message as unknown as JSONRPCMessage; // the SDK has checked it
-  const id = JSON.stringify(message.id);
-  const wanted = requests.take({ kind: "request", message: request, id });
-  if (wanted === undefined || typeOf(response) !== EVENTS_TYPE) return response;
-  const reader = (response.body ?? new Blob().stream()).getReader();
-  let listener: Listener | undefined;
-  const body = new ReadableStream<Uint8Array>({
-    start: (stream) => {
-      const send = (said: unknown) => {
-        if (listener === undefined) return;
-        if ((stream.desiredSize ?? 0) > -queuedBytes) stream.enqueue(frameOf(JSON.stringify(said)));
-        else end();
-      };
-      const end = () => {
-        listener?.[Symbol.dispose]();
-        listener = undefined;
-        void reader.cancel().catch(() => {});
-      };
-      listener = options.listen((method, params) => {
-        const _meta = { ...objectOf(params._meta), [SUBSCRIPTION]: message.id };
-        send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
-      });
-      void pass(reader, {
-        stream,
-        acknowledged: (said) => requests.messagesFor(withoutNothing(said), isTask),
-      })
-        .finally(end);
-      listener.set(wanted);
-    },
-    cancel: async (reason) => {
-      listener?.[Symbol.dispose]();
-      listener = undefined;
-      await reader.cancel(reason);
-    },
-  }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
-  return new Response(body, { status: response.status, headers: response.headers });
-}
-
-/** Passes on what the SDK sends. Its first event says what it listens for. */
-async function pass(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  { stream, acknowledged }: {
-    readonly stream: ReadableStreamDefaultController<Uint8Array>;
-    readonly acknowledged: (said: JsonObject) => readonly unknown[];
-  },
-): Promise<void> {
-  try {
-    for (let isFirst = true;; isFirst = false) {
-      const { done, value } = await reader.read();
-      if (done) return stream.close();
-      const said = isFirst ? /^data: (.*)$/m.exec(new TextDecoder().decode(value))?.[1] : undefined;
-      const frames = said === undefined
-        ? [value]
-        : acknowledged(JSON.parse(said)).map((one) => frameOf(JSON.stringify(one)));
-      for (const frame of frames) stream.enqueue(frame);
+  /** Opens a stream. `id` is JSON. Returns an error instead if the request cannot be served. */
+  open(
+    id: string,
+    { params, signal }: { readonly params: JsonObject; readonly signal: AbortSignal },
+  ): Response | ErrorObject {
+    if (this.#open.size >= this.#options.most) {
+      return { code: ERROR.internalError, message: "Subscription limit reached" };
     }
-  } catch (error) {
-    stream.error(error);
+    const subscriptions = new Subscriptions(this.#options.isTask);
+    const refusal = subscriptions.open(id, params);
+    if (refusal !== undefined) return refusal;
+    const stream = new ListenStream(id, {
+      ...this.#options,
+      subscriptions,
+      onEnd: () => this.#open.delete(stream),
+    });
+    this.#open.add(stream);
+    onAbort(signal, () => stream.close());
+    stream.begin();
+    return stream.response;
+  }
+
+  /** Sends a notification to the streams that listen for it. */
+  notify(notification: Notification): void {
+    for (const stream of this.#open) stream.notify(notification);
+  }
+
+  /** Answers all requests and closes their streams. */
+  [Symbol.dispose](): void {
+    for (const stream of [...this.#open]) stream.end();
+  }
+}
+
+interface ListenStreamOptions extends ListenStreamsOptions {
+  readonly subscriptions: Subscriptions;
+  readonly onEnd: () => void;
+}
+
+/** One stream. */
+class ListenStream {
+  readonly #id: string;
+  readonly #options: ListenStreamOptions;
+  readonly response: Response;
+  #stream!: ReadableStreamDefaultController<Uint8Array>;
+  readonly #listener: Listener;
+  readonly #alive: ReturnType<typeof setInterval>;
+  #isOpen = true;
+
+  constructor(id: string, options: ListenStreamOptions) {
+    this.#id = id;
+    this.#options = options;
+    const body = new ReadableStream<Uint8Array>({
+      start: (stream) => void (this.#stream = stream),
+      cancel: () => this.#over(),
+    }, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
+    this.response = new Response(body, { headers: STREAM_HEADERS });
+    this.#alive = setInterval(() => this.#write(ALIVE), ALIVE_MS);
+    Deno.unrefTimer(this.#alive);
+    this.#listener = options.listen((method, params) => this.notify({ method, params }));
+  }
+
+  /** Acknowledges the request. One that listens for nothing ends at once. */
+  begin(): void {
+    const { subscriptions } = this.#options;
+    this.#send(subscriptions.acknowledgement(this.#id));
+    if (subscriptions.isIdle(this.#id)) this.end();
+    else this.#listener.set(subscriptions.listened);
+  }
+
+  /** Sends a notification if the client listens for it. */
+  notify(notification: Notification): void {
+    for (const copy of this.#options.subscriptions.copiesOf(notification)) this.#send(copy);
+  }
+
+  /** Answers the request and closes the stream. */
+  end(): void {
+    if (!this.#isOpen) return;
+    const members = this.#options.ended({ _meta: { [SUBSCRIPTION]: parseExact(this.#id) } });
+    this.#write(frameOf(`{${members},"jsonrpc":"2.0","id":${this.#id}}`));
+    this.close();
+  }
+
+  /** Closes the stream without an answer. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#over();
+    this.#stream.close();
+  }
+
+  #send(notification: Notification): void {
+    this.#write(frameOf(JSON.stringify({ jsonrpc: "2.0", ...notification })));
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (!this.#isOpen) return;
+    if ((this.#stream.desiredSize ?? 0) > -this.#options.queuedBytes) this.#stream.enqueue(bytes);
+    else this.close();
+  }
+
+  #over(): void {
+    this.#isOpen = false;
+    clearInterval(this.#alive);
+    this.#listener[Symbol.dispose]();
+    this.#options.onEnd();
   }
 }

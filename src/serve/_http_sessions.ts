@@ -5,19 +5,15 @@
  * @module
  */
 
-import {
-  isInitializeRequest,
-  type Server,
-  WebStandardStreamableHTTPServerTransport,
-} from "@modelcontextprotocol/server";
-import { objectOf } from "../core/json.ts";
-import type { Connection, Face } from "../gateway/connection.ts";
-import type { Hello } from "../gateway/hello.ts";
+import { isObject, objectOf } from "../core/json.ts";
+import { JSON_TYPE } from "../io/event_stream.ts";
+import type { Face } from "../protocol/connection.ts";
+import type { Hello } from "../protocol/connection.ts";
+import { classify, type ReadLine, type Refusal } from "../protocol/message.ts";
+import { HANDSHAKE_REVISIONS } from "../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_http_answer.ts";
-import type { PostRequest } from "./_http_direct.ts";
-import { ResultTexts } from "./_result_texts.ts";
+import { HttpSession, SESSION_HEADER } from "./_http_session.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
-import { SessionRequests } from "./_session_requests.ts";
 
 /** The options of `Sessions`. */
 export interface SessionsOptions extends Face {
@@ -26,32 +22,38 @@ export interface SessionsOptions extends Face {
   readonly most: number;
   /** How much that was sent is kept, in all sessions together. */
   readonly queuedBytes: number;
-  readonly onError: (error: Error) => void;
   /** How the ids of sessions begin. */
   readonly prefix: string;
 }
 
 interface Session {
-  readonly id: string;
-  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly serving: HttpSession;
   readonly sent: SentEvents;
-  readonly requests: SessionRequests;
   /** The ids of the requests that are open, as JSON, and other bodies and streams that are. */
   readonly open: Set<unknown>;
   usedAt: number;
 }
 
-const HEADER = "mcp-session-id";
+/** A request over HTTP. */
+export interface SessionRequest {
+  readonly method: string;
+  /** Returns a header. */
+  readonly header: (name: string) => string | undefined;
+  /** The body of a POST request, which was parsed. */
+  readonly body: unknown;
+}
+
+/** How many messages one request may have. */
+const MOST_MESSAGES = 100;
+/** The revision of a client that does not name one. */
+const UNNAMED = "2025-03-26";
 /** How long a session lives without a request or a stream. */
 const IDLE_MS = 30 * 60_000;
 const CHECK_MS = 60_000;
-/** How long a client waits before it asks for the rest of a stream that broke. */
-const RETRY_MS = 1_000;
 
 /** Keeps the sessions. */
 export class Sessions implements AsyncDisposable {
   readonly #options: SessionsOptions;
-  readonly #texts: ResultTexts;
   readonly #all = new Map<string, Session>();
   readonly #kept: SentBytes;
   readonly #timer = setInterval(() => {
@@ -62,34 +64,39 @@ export class Sessions implements AsyncDisposable {
   /** Keeps none yet. */
   constructor(options: SessionsOptions) {
     this.#options = options;
-    this.#texts = new ResultTexts(options.hello);
     this.#kept = { bytes: 0, most: options.queuedBytes };
     Deno.unrefTimer(this.#timer);
   }
 
-  /** Answers a POST of a session that needs no SDK; undefined, with nothing done, for others. */
-  direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    const session = this.#all.get(`${request.headers[HEADER]}`);
-    return session && this.#during(session, body, () => session.requests.answer(request, body));
+  /** Returns whether a session is here. */
+  has(id: string): boolean {
+    return this.#all.has(id);
   }
 
   /** Answers a request of an older revision. */
-  async answer(request: Request, body: unknown): Promise<Response> {
-    const id = request.headers.get(HEADER);
-    if (id === null && isInitializeRequest(body)) return await this.#begin(request, body);
-    if (id === null) return rejection(400, { why: "it has no Mcp-Session-Id" });
+  async answer(request: SessionRequest): Promise<Response | TextAnswer> {
+    const { body, header } = request;
+    const id = header(SESSION_HEADER);
+    const isFirst = isObject(body) && body.method === "initialize" && "id" in body;
+    if (id === undefined && isFirst) return await this.#begin(request);
+    if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
     const session = this.#all.get(id);
     // The client begins another session then.
     if (session === undefined) {
       return rejection(404, { why: "there is no such session", code: -32001 });
     }
-    return await this.#through(session, request, body);
+    const revision = header("mcp-protocol-version")?.trim();
+    if (revision !== undefined && !HANDSHAKE_REVISIONS.includes(revision)) {
+      const known = HANDSHAKE_REVISIONS.join(", ");
+      return rejection(400, { why: `MCP-Protocol-Version is not one of ${known}` });
+    }
+    return await this.#during(session, body, async () => await this.#through(session, request));
   }
 
   /** Ends the streams on which nothing is answered. */
   hush(): void {
     this.#isHushed = true;
-    for (const { transport } of this.#all.values()) transport.closeStandaloneSSEStream();
+    for (const { serving } of this.#all.values()) serving.hush();
   }
 
   /** Ends all sessions. */
@@ -98,7 +105,7 @@ export class Sessions implements AsyncDisposable {
     await Promise.all([...this.#all.values()].map((session) => this.#end(session)));
   }
 
-  async #begin(request: Request, body: unknown): Promise<Response> {
+  async #begin(request: SessionRequest): Promise<Response | TextAnswer> {
     if (this.#isHushed) return rejection(503, { why: "PML is ending" });
     if (this.#all.size >= this.#options.most) {
       const [oldest] = this.#idle();
@@ -107,52 +114,54 @@ export class Sessions implements AsyncDisposable {
     }
     const id = `${this.#options.prefix}${crypto.randomUUID()}`;
     const sent = new SentEvents(this.#kept);
-    const transport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: () => id,
-      eventStore: sent,
-      retryInterval: RETRY_MS,
-    });
-    transport.onclose = () => this.#forget(session);
-    transport.onerror = this.#options.onError;
-    const { factory, connect, onError } = this.#options;
-    let connection!: Connection; // the factory opens it
-    const open = (server: Server) => connection = connect(server, false, server);
-    const server = await factory({ era: "legacy" }, open);
-    await server.connect(transport);
-    const requests = new SessionRequests({
-      ...{ transport, server, onError, connection, texts: this.#texts },
-    });
-    const session: Session = {
-      ...{ id, transport, sent, requests, open: new Set() },
-      usedAt: performance.now(),
-    };
+    const { hello, connect } = this.#options;
+    const serving = new HttpSession({ id, sent, hello, connect });
+    const session: Session = { serving, sent, open: new Set(), usedAt: performance.now() };
     this.#all.set(id, session);
-    const response = await this.#through(session, request, body);
-    if (!response.ok) await this.#end(session);
-    return response;
+    const answer = await this.#during(session, request.body, () => this.#through(session, request));
+    const isRefused = answer instanceof Response ? !answer.ok : answer.text.startsWith('{"error"');
+    if (isRefused) await this.#end(session);
+    else await serving.open();
+    if (answer instanceof Response) return answer;
+    const headers = { "content-type": JSON_TYPE, [SESSION_HEADER]: id };
+    return new Response(answer.text, { status: answer.status, headers });
   }
 
-  async #through(session: Session, request: Request, body: unknown): Promise<Response> {
-    const { transport } = session;
-    const answer = () => transport.handleRequest(request, { parsedBody: body });
-    return await this.#during(session, body, answer) as Response; // the SDK answers each
+  async #through(
+    session: Session,
+    { method, body, header }: SessionRequest,
+  ): Promise<Response | TextAnswer> {
+    const { serving } = session;
+    if (method === "DELETE") {
+      await this.#end(session);
+      return new Response(null, { status: 200 });
+    }
+    if (method === "GET") return serving.get(header("last-event-id"));
+    const messages = readAll(body);
+    if (!Array.isArray(messages)) return messages as Response;
+    const isFirst = header(SESSION_HEADER) === undefined;
+    if (!isFirst && messages.some(({ message }) => objectOf(message).method === "initialize")) {
+      return rejection(400, { why: "its session has begun", code: -32600 });
+    }
+    const { protocolVersion } = objectOf(objectOf(body).params);
+    const revision = isFirst ? `${protocolVersion}` : header("mcp-protocol-version") ?? UNNAMED;
+    return await serving.post(messages, { revision, isBatch: Array.isArray(body) });
   }
 
   /** Counts a request as open until its answer was sent. No other may have its id meanwhile. */
-  #during<T extends Response | TextAnswer>(
+  #during(
     session: Session,
     body: unknown,
-    answer: () => Promise<T> | undefined,
-  ): Promise<T | Response> | undefined {
+    answer: () => Promise<Response | TextAnswer>,
+  ): Promise<Response | TextAnswer> {
     const { open } = session;
     const own = idsIn(body);
     // guard: http-ids
     if (new Set(own).size < own.length || own.some((one) => open.has(one))) {
       return Promise.resolve(rejection(400, { why: "its id is in use", code: -32600 }));
     }
-    const coming = answer();
-    if (coming === undefined) return undefined;
     own.forEach((one) => open.add(one));
+    const coming = answer();
     const done = () => {
       own.forEach((one) => open.delete(one));
       session.usedAt = performance.now();
@@ -167,16 +176,24 @@ export class Sessions implements AsyncDisposable {
       .sort((one, other) => one.usedAt - other.usedAt);
   }
 
-  async #end(session: Session): Promise<void> {
-    this.#forget(session);
-    await session.transport.close();
-  }
-
-  #forget({ id, sent, requests }: Session): void {
-    this.#all.delete(id);
-    requests[Symbol.dispose]();
+  async #end({ serving, sent }: Session): Promise<void> {
+    this.#all.delete(serving.id);
+    await serving[Symbol.asyncDispose]();
     sent[Symbol.dispose]();
   }
+}
+
+/** Returns the messages of a body, or the refusal of one that has others. */
+function readAll(body: unknown): readonly Exclude<ReadLine, Refusal>[] | Response {
+  const all = [body].flat().map(classify);
+  if (all.length > MOST_MESSAGES) {
+    return rejection(400, { why: `it has more than ${MOST_MESSAGES} messages`, code: -32600 });
+  }
+  const refused = all.find((one) => one.kind === "refusal");
+  if (refused?.kind === "refusal") {
+    return rejection(400, { why: refused.text, code: refused.code });
+  }
+  return all as readonly Exclude<ReadLine, Refusal>[];
 }
 
 /** Returns the ids of the requests in a body, as JSON, or something of its own. */

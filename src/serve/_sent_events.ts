@@ -1,29 +1,29 @@
 /**
- * Keeps what was sent in a session, so that a client whose stream broke can ask for the rest.
+ * Keeps the events that were sent in a session, so that a client whose stream broke can ask for the
+ * rest.
  *
  * @module
  */
 
-import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
-
 interface Sent {
   readonly stream: string;
-  readonly message: JSONRPCMessage;
-  readonly size: number;
+  /** The text of the message; empty for an event that only has an id. */
+  readonly text: string;
+  readonly at: number;
 }
 
-/** What all sessions keep together. */
+/** The events of all sessions together. */
 export interface SentBytes {
   bytes: number;
   readonly most: number;
 }
 
-/** The most messages that one session keeps, and for how long. */
+/** How many messages one session keeps, and for how many milliseconds. */
 const [MOST_EVENTS, KEPT_MS] = [1_000, 300_000];
 
 /** The latest events of one session, in the order in which they were sent. */
-export class SentEvents implements EventStore, Disposable {
-  readonly #all = new Map<string, Sent & { readonly at: number }>();
+export class SentEvents implements Disposable {
+  readonly #all = new Map<string, Sent>();
   readonly #shared: SentBytes;
   #last = 0;
 
@@ -32,19 +32,32 @@ export class SentEvents implements EventStore, Disposable {
     this.#shared = shared;
   }
 
-  /** Keeps an event, and returns its id. */
-  storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
+  /** Keeps an event. Returns its id. */
+  add(stream: string, text: string): string {
     const id = `${++this.#last}`;
-    const size = JSON.stringify(message).length;
     const at = performance.now();
-    this.#all.set(id, { stream, message, size, at });
-    this.#shared.bytes += size;
+    this.#all.set(id, { stream, text, at });
+    this.#shared.bytes += text.length;
     for (const [first, kept] of this.#all) {
       const isFull = this.#shared.bytes > this.#shared.most || this.#all.size > MOST_EVENTS;
       if (!isFull && kept.at > at - KEPT_MS) break;
       this.#forget(first, kept);
     }
-    return Promise.resolve(id);
+    return id;
+  }
+
+  /** Returns the stream of an event; undefined if the event is not kept. */
+  streamOf(id: string): string | undefined {
+    return this.#all.get(id)?.stream;
+  }
+
+  /** Returns the messages that came after an event on its stream, with their ids. */
+  after(id: string): readonly (readonly [id: string, text: string])[] {
+    const stream = this.streamOf(id);
+    const all = [...this.#all];
+    return all.slice(all.findIndex(([each]) => each === id) + 1)
+      .filter(([, one]) => one.stream === stream && one.text !== "")
+      .map(([each, { text }]) => [each, text]);
   }
 
   /** Forgets all events. */
@@ -52,27 +65,8 @@ export class SentEvents implements EventStore, Disposable {
     for (const [id, kept] of this.#all) this.#forget(id, kept);
   }
 
-  /** Returns the stream of an event, if the event is kept. */
-  getStreamIdForEventId(id: string): Promise<string | undefined> {
-    return Promise.resolve(this.#all.get(id)?.stream);
-  }
-
-  /** Sends again what came after an event on its stream. Returns the stream. */
-  async replayEventsAfter(
-    id: string,
-    { send }: Parameters<EventStore["replayEventsAfter"]>[1],
-  ): Promise<string> {
-    const stream = this.#all.get(id)?.stream ?? "";
-    let isAfter = false;
-    for (const [each, { stream: of, message }] of [...this.#all]) {
-      if (isAfter && of === stream && Object.keys(message).length > 0) await send(each, message);
-      isAfter ||= each === id;
-    }
-    return stream;
-  }
-
-  #forget(id: string, { size }: Sent): void {
+  #forget(id: string, { text }: Sent): void {
     this.#all.delete(id);
-    this.#shared.bytes -= size;
+    this.#shared.bytes -= text.length;
   }
 }

@@ -11,12 +11,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
-import { withTextIds } from "../protocol/exact_ids.ts";
+import { STATELESS_REVISIONS } from "../protocol/revisions.ts";
 import { type Accepted, AcceptHeaders, BOTH, inAccepted } from "./_accept.ts";
 import { corsHeaders, preflight } from "./_cors.ts";
 import {
   Answers,
-  exactAnswer,
   frameOf,
   leaving,
   type Rejection,
@@ -24,7 +23,6 @@ import {
   type TextAnswer,
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
-import { MODERN } from "./_envelope.ts";
 import { removeAnswered, unknownEnds } from "./_unknown_end.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
@@ -166,7 +164,7 @@ class Door {
     }
     if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
     // Only the older revisions have sessions, with streams and an end.
-    const isModern = MODERN.includes(`${request.headers["mcp-protocol-version"]}`);
+    const isModern = STATELESS_REVISIONS.includes(`${request.headers["mcp-protocol-version"]}`);
     const allow = isModern ? "POST" : "GET, POST, DELETE";
     // A browser asks before it sends a token, and for the headers of both revisions at once.
     const { origins } = this.#options.names;
@@ -239,12 +237,9 @@ class Door {
       ? request.headers
       : { ...request.headers, accept: BOTH };
     const web = () => webOf({ method: request.method, headers }, signal);
-    const json = withTextIds(body);
-    const made = await (face.direct({ headers, signal, web }, json) ??
-      this.#options.answer(face, web(), json));
-    // A stream that is taken up again may have such ids, too.
-    const isExact = json === body && request.headers["last-event-id"] === undefined;
-    return await inAccepted(isExact ? made : exactAnswer(made), accepted, signal);
+    const made = await (face.direct({ headers, signal }, body) ??
+      this.#options.answer(face, web(), body));
+    return await inAccepted(made, accepted, signal);
   }
 
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {

@@ -4,22 +4,27 @@
  * @module
  */
 
-import {
-  createMcpHandler,
-  isLegacyRequest,
-  type JSONRPCMessage,
-  type McpHttpHandler,
-  type ServerNotifier,
-} from "@modelcontextprotocol/server";
-import { isObject, type JsonObject } from "../core/json.ts";
-import type { Face } from "../gateway/connection.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Face } from "../protocol/connection.ts";
+import { JSON_TYPE } from "../io/event_stream.ts";
+import type { Notification } from "../protocol/subscriptions.ts";
 import { Able } from "./_able.ts";
-import { capabilitiesIn } from "./_greeting.ts";
-import { type TextAnswer, withStatus } from "./_http_answer.ts";
+import { capabilitiesIn } from "../protocol/initialize.ts";
+import type { TextAnswer } from "./_http_answer.ts";
 import type { Coming } from "./_http_body.ts";
-import { HttpDirect, type HttpDirectOptions, type PostRequest } from "./_http_direct.ts";
-import { isListening, listened, type Listener, type Tell, withNothing } from "./_http_listening.ts";
-import { Sessions } from "./_http_sessions.ts";
+import { HttpDirect, type HttpDirectOptions, type StatelessRequest } from "./_http_direct.ts";
+import type { Listener, Tell } from "./_http_listening.ts";
+import { type Route, routeOf } from "./_http_route.ts";
+import { SESSION_HEADER } from "./_http_session.ts";
+import { type SessionRequest, Sessions } from "./_http_sessions.ts";
+
+/** A POST request. */
+export interface PostRequest {
+  readonly headers: IncomingHttpHeaders;
+  /** Aborted when its client has gone. */
+  readonly signal: AbortSignal;
+}
 
 /** What answers the messages of one party. */
 export interface FaceOptions extends Face {
@@ -55,30 +60,21 @@ export class HttpFace implements AsyncDisposable {
   open = 0;
   /** Aborts when it ends, and answers nothing more. */
   readonly ending = new AbortController();
-  readonly #options: FaceOptions & FaceLimits;
-  readonly #modern: McpHttpHandler;
   readonly #sessions: Sessions;
   readonly #direct: HttpDirect;
   readonly #together: Able;
 
   /** Takes what answers, and the limits. */
   constructor(options: FaceOptions & FaceLimits) {
-    const { factory, connections, inputBytes, onError } = this.#options = options;
     this.identity = options.identity;
-    this.#modern = createMcpHandler(factory, {
-      legacy: "reject",
-      onerror: onError,
-      maxRequestBodySize: inputBytes,
-      maxSubscriptions: connections,
-    });
-    this.#sessions = new Sessions({ ...options, most: connections });
-    this.#direct = new HttpDirect({ ...options, declares: (able) => this.declares(able) });
+    this.#sessions = new Sessions({ ...options, most: options.connections });
+    this.#direct = new HttpDirect(options);
     this.#together = new Able(options.onAble);
   }
 
-  /** Tells the clients of the newest revision which listen for it what has changed. */
-  get notify(): ServerNotifier {
-    return this.#modern.notify;
+  /** Sends a notification to the clients of the newest revision that listen for it. */
+  notify(notification: Notification): void {
+    this.#direct.notify(notification);
   }
 
   /** Takes what a client declares that is served otherwise. */
@@ -86,23 +82,47 @@ export class HttpFace implements AsyncDisposable {
     this.#together.take(able);
   }
 
-  /** Answers a POST that needs no SDK and no other process; undefined, with nothing done, for others. */
-  direct(request: PostRequest, body: unknown): Promise<Response | TextAnswer> | undefined {
-    return this.#direct.answer(request, body) ?? this.#sessions.direct(request, body);
+  /** Answers a POST that needs no other process; undefined, with nothing done, for others. */
+  direct(
+    request: PostRequest,
+    body: unknown,
+  ): Promise<Response | TextAnswer> | Response | TextAnswer | undefined {
+    if (body === undefined || isElsewhere(body)) return undefined;
+    const header = (name: string) => request.headers[name]?.toString();
+    const session = header(SESSION_HEADER);
+    const route = routeOf({ body, header });
+    if (route.kind === "session" && session !== undefined && !this.#sessions.has(session)) {
+      return undefined;
+    }
+    return this.#answer(route, { method: "POST", header, body, signal: request.signal });
   }
 
   /** Answers a request. Its body was parsed. */
   async answer(request: Request, body: unknown): Promise<Response> {
-    const able = isObject(body) ? capabilitiesIn(body as unknown as JSONRPCMessage) : undefined;
+    const header = (name: string) => request.headers.get(name) ?? undefined;
+    const route = routeOf({ body, header });
+    const { method, signal } = request;
+    const answer = await this.#answer(route, { method, header, body, signal });
+    if (answer instanceof Response) return answer;
+    return new Response(answer.text, {
+      status: answer.status,
+      headers: { "content-type": JSON_TYPE },
+    });
+  }
+
+  #answer(
+    route: Route,
+    request: SessionRequest & StatelessRequest,
+  ): Promise<Response | TextAnswer> | Response | TextAnswer {
+    this.#declaredIn(request.body);
+    return route.kind === "session"
+      ? this.#sessions.answer(request)
+      : this.#direct.answer(request, route);
+  }
+
+  #declaredIn(body: unknown): void {
+    const able = capabilitiesIn(objectOf(body));
     if (able !== undefined) this.declares(able);
-    if (await isLegacyRequest(request, body)) {
-      return await this.#sessions.answer(request, body);
-    }
-    if (!isListening(body)) {
-      return await withStatus(await this.#modern.fetch(request, { parsedBody: body }));
-    }
-    const response = await this.#modern.fetch(request, { parsedBody: withNothing(body) });
-    return listened(response, { ...this.#options, message: body });
   }
 
   /** Ends the streams on which nothing is answered. */
@@ -114,6 +134,14 @@ export class HttpFace implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.ending.abort();
     this.#direct[Symbol.dispose]();
-    await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
+    await this.#sessions[Symbol.asyncDispose]();
   }
+}
+
+/** The parameters that name work which another process may have begun. */
+const ELSEWHERE = ["requestState", "inputResponses", "taskId"];
+
+function isElsewhere(body: unknown): boolean {
+  const params = objectOf(objectOf(body).params);
+  return ELSEWHERE.some((name) => name in params);
 }

@@ -2,22 +2,17 @@
  * MCP over this process's stdin and stdout, or over the socket of a window: one JSON-RPC message on
  * each line, and nothing else.
  *
- * The SDK's own transport reads its buffer again for every chunk and closes the connection at 10
- * MiB. This one reads each byte once, has limits, and continues with the next line.
+ * Each byte is read once. A line that is too long or invalid is answered, and the next one is read.
  *
  * @module
  */
 
-import type { JSONRPCMessage } from "@modelcontextprotocol/server";
-import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { Face } from "../gateway/connection.ts";
-import type { Hello } from "../gateway/hello.ts";
+import type { Face } from "../protocol/connection.ts";
 import { type Line, LineReader } from "../io/lines.ts";
-import type { Direct, Ends, Message, QuestionsReceiver, RootsReceiver } from "./_direct.ts";
-import { capabilitiesIn, greet, type Greeted, isHurried } from "./_greeting.ts";
-import { readMessage, type Refusal, refusalMessage } from "../protocol/message.ts";
-import { Listening, type Subscriptions } from "./_listening.ts";
+import type { Ends, Message, ProtocolServer, ProtocolServerOptions } from "../protocol/server.ts";
+import { capabilitiesIn, greet, type Greeted, isHurried } from "../protocol/initialize.ts";
+import { type ReadLine, readMessage, type Refusal, refusalMessage } from "../protocol/message.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
 
@@ -28,7 +23,7 @@ const NOTES_BYTES = 8_000_000;
 const FIRST_REQUEST_MS = 50;
 
 /** The options of `serveStdio`. */
-export interface StdioOptions {
+export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
   /** Where the client is; standard input and output unless told. */
   readonly pipes?: Pipes | undefined;
   /** The most bytes of one request. */
@@ -41,22 +36,10 @@ export interface StdioOptions {
   readonly onWaiting: (size: number) => void;
   /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
   readonly onLost: (requests: readonly string[]) => void;
-  /** Returns what PML says of itself. */
-  readonly hello: (isModern: boolean) => Hello;
   /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
   readonly prepare?: (() => Promise<unknown>) | undefined;
-  /** Whether the SDK has to serve everything; not if left out. */
-  readonly bySdk?: boolean;
-  /** Receives the roots of the client. */
-  readonly roots?: RootsReceiver;
-  /** Receives the function that asks the client outside of its requests. */
-  readonly questions?: QuestionsReceiver;
   /** Is called with the client's capabilities whenever it declares them. */
   readonly onAble: (capabilities: JsonObject) => void;
-  /** Is called with everything that the client listens for, when that changes. */
-  readonly onListen: (listened: Subscriptions) => void;
-  /** Returns whether there is a task with this id. */
-  readonly isTask: (id: string) => boolean;
   /** Closes the connection when it aborts. */
   readonly signal: AbortSignal;
   /** Is called with errors that belong to no request. */
@@ -75,10 +58,10 @@ export async function serveStdio(
   if (options.signal.aborted) return;
   const connection = new StdioConnection(options);
   if (!await connection.listen()) return;
-  const { Direct } = await import("./_direct.ts");
+  const { ProtocolServer } = await import("../protocol/server.ts");
   const { promise: face, resolve } = Promise.withResolvers<Face>();
-  await using direct = new Direct(face, { ...options, ends: connection });
-  connection.serve(direct);
+  await using server = new ProtocolServer(face, { ...options, ends: connection });
+  connection.serve(server);
   // The first answer of the newest revision needs nothing of it.
   resolve(load());
   await face;
@@ -93,14 +76,13 @@ class StdioConnection implements Ends {
   #input: Input | undefined;
   readonly #output: Outgoing;
   readonly #inFlight = new Set<string>();
-  readonly #listening = new Listening();
   readonly #closed = Promise.withResolvers<false>();
   /** Resolves when the connection is closed. */
   readonly closed = this.#closed.promise;
   readonly #asked = Promise.withResolvers<true>();
   /** Greets the client, if that waits for lists. */
   #greetLate: (() => void) | undefined;
-  #direct: Direct | undefined;
+  #server: ProtocolServer | undefined;
   /** The messages that came before there was what serves them. */
   readonly #waiting: Message[] = [];
   /** The first request, if it was answered here. */
@@ -135,11 +117,11 @@ class StdioConnection implements Ends {
     }
   }
 
-  /** Has the messages served that came and come. */
-  serve(direct: Direct): void {
-    this.#direct = direct;
-    if (this.#greeted !== undefined) direct.greeted(this.#greeted);
-    for (const message of this.#waiting.splice(0)) direct.take(message);
+  /** Passes all messages to the server, those that came before it was loaded, too. */
+  serve(server: ProtocolServer): void {
+    this.#server = server;
+    if (this.#greeted !== undefined) server.greeted(this.#greeted);
+    for (const message of this.#waiting.splice(0)) server.take(message);
   }
 
   /** Greets a client that needs its lists at once, as soon as they can be answered. */
@@ -150,18 +132,15 @@ class StdioConnection implements Ends {
     this.#greetLate();
   }
 
-  send(message: JSONRPCMessage): Promise<void> {
+  send(message: JsonObject): Promise<void> {
     if (!this.#open) return Promise.resolve();
-    if (!("id" in message)) return this.#notify(message);
-    if ("method" in message) return this.#write(message);
-    this.#ends(JSON.stringify(message.id));
-    return this.#write(message, JSON.stringify(message.id));
+    return "id" in message ? this.#write(message) : this.#notify(message);
   }
 
-  answer(id: string, said: string): void {
+  answer(id: string, members: string): void {
     if (!this.#open) return;
-    this.#ends(id);
-    void this.#output.write(`{${said},"jsonrpc":"2.0","id":${id}}`, id);
+    this.#inFlight.delete(id);
+    void this.#output.write(`{${members},"jsonrpc":"2.0","id":${id}}`, id);
   }
 
   async close(): Promise<void> {
@@ -193,7 +172,6 @@ class StdioConnection implements Ends {
     if (read.kind === "cancel") {
       this.#inFlight.delete(read.request);
       this.#output.drop(read.request);
-      this.#listens(this.#listening.end(read.request));
     }
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
@@ -203,28 +181,17 @@ class StdioConnection implements Ends {
       this.#inFlight.add(read.id);
       const declared = capabilitiesIn(read.message);
       if (declared !== undefined) this.#options.onAble(declared);
-      this.#listens(this.#listening.take(read));
       if (this.#greets(read)) return;
     }
-    if (this.#direct === undefined) this.#waiting.push(read);
-    else this.#direct.take(read);
-  }
-
-  #ends(id: string): void {
-    this.#inFlight.delete(id);
-    this.#listens(this.#listening.end(id));
-  }
-
-  #listens(listened: Subscriptions | undefined): void {
-    if (listened !== undefined) this.#options.onListen(listened);
+    if (this.#server === undefined) this.#waiting.push(read);
+    else this.#server.take(read);
   }
 
   /** Writes a notification, or drops it: it must not delay answers or close the connection. */
-  async #notify(message: JSONRPCMessage): Promise<void> {
+  async #notify(message: JsonObject): Promise<void> {
     const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
     if (this.#output.size > most) return this.#drop();
-    const messages = this.#listening.messagesFor(message, this.#options.isTask);
-    await Promise.all(messages.map((one) => this.#write(one)));
+    await this.#write(message);
   }
 
   #drop(): void {
@@ -236,15 +203,15 @@ class StdioConnection implements Ends {
   }
 
   /** Answers the first request at once if it is `initialize`. */
-  #greets({ message, id }: { readonly message: JSONRPCMessage; readonly id: string }): boolean {
+  #greets({ message, id }: Extract<ReadLine, { readonly kind: "request" }>): boolean {
     this.#asked.resolve(true);
-    if (this.#direct !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
+    if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;
     }
     const result = greet(message, this.#options.hello(false));
     if (result === undefined) return false;
     this.#greeted = { message, result };
-    const answer = () => void this.send({ result, jsonrpc: "2.0", id: parseExact(id) });
+    const answer = () => this.answer(id, `"result":${JSON.stringify(result)}`);
     if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
     else answer();
     return true;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Face } from "../gateway/connection.ts";
+import type { Face } from "../protocol/connection.ts";
 import type { Pipes } from "./_pipes.ts";
 import { serveStdio, type StdioOptions } from "./stdio.ts";
 

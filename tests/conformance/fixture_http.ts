@@ -9,7 +9,7 @@ import {
   type McpHttpHandler,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { SentEvents } from "../../src/serve/_sent_events.ts";
+import { SentEvents } from "./_sent_events.ts";
 import { fixtureOf } from "./fixture.ts";
 import type { Kind } from "./words.ts";
 

@@ -7,8 +7,8 @@
 
 import fc from "fast-check";
 import type { JsonObject } from "../../src/core/json.ts";
-import type { RequestContext } from "../../src/gateway/connection.ts";
-import { RpcError } from "../../src/gateway/results.ts";
+import type { RequestContext } from "../../src/protocol/connection.ts";
+import { RpcError } from "../../src/protocol/errors.ts";
 
 const META = "io.modelcontextprotocol/";
 

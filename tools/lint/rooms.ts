@@ -35,7 +35,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     workflow: ["core", "io", "sandbox", "search"],
   },
   { calls: ["core", "io", "audit", "permissions"] },
-  { gateway: ["core", "io", "search", "workflow"] },
+  { gateway: ["core", "io", "protocol", "search", "workflow"] },
   {
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],
     serve: ["core", "io", "gateway", "protocol"],
@@ -59,6 +59,8 @@ const HUB_ALLOWED = new Map(HUB_FLOORS.flatMap((floor) => Object.entries(floor))
 export const HUB_ROOMS: readonly string[] = [...HUB_ALLOWED.keys()];
 /** The only part of PML that the hub imports. */
 const FACE = "@casys/pml/registry";
+/** The packages of the SDK, also as types. Tests compare PML with them. */
+const SDK = /^(npm:)?@modelcontextprotocol\//;
 /** The room that puts the house together: it may import from every floor below. */
 const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
@@ -130,6 +132,9 @@ function offence(from: Place, edge: Edge): string | undefined {
   if (from.house === "hub") return hubOffence(from, edge);
   if (/^(jsr:)?@casys\//.test(edge.specifier)) {
     return `PML knows no package like "${edge.specifier}"`;
+  }
+  if (SDK.test(edge.specifier)) {
+    return `PML has its own protocol layer, so it cannot import "${edge.specifier}"`;
   }
   const path = targetOf(from, edge.specifier);
   if (from.room === "builtin") return builtinOffence(from, { path, edge });

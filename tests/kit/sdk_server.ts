@@ -1,16 +1,15 @@
 /**
- * The SDK's server for one connection. It is loaded, with the SDK, where a client asks what PML does
- * not serve without it.
+ * The SDK's server in front of a connection of PML, with which tests compare PML's own answers.
  *
  * @module
  */
 
 import { Server, type ServerContext } from "@modelcontextprotocol/server";
-import { Cancellation } from "../core/cancellation.ts";
-import { type JsonObject, objectOf } from "../core/json.ts";
+import { Cancellation } from "../../src/core/cancellation.ts";
+import { type JsonObject, objectOf } from "../../src/core/json.ts";
 import { ANY } from "./any_schema.ts";
-import type { Connection, RequestContext } from "./connection.ts";
-import type { Hello } from "./hello.ts";
+import type { Connection, RequestContext } from "../../src/protocol/connection.ts";
+import type { Hello } from "../../src/protocol/connection.ts";
 
 /** What the SDK takes for the tasks of an older revision, unless it is told how to read it. */
 const REUSED = ["tasks/get", "tasks/cancel"];

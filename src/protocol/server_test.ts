@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
-import { sdkServer } from "../gateway/_sdk_server.ts";
-import type { Connection, Face } from "../gateway/connection.ts";
+import type { Connection, Face } from "./connection.ts";
 import { helloOf } from "../gateway/hello.ts";
+import { sdkServer } from "../../tests/kit/sdk_server.ts";
 import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
 import { soon, turn } from "../io/waiting.ts";
-import { Direct, type DirectOptions } from "./_direct.ts";
-import { readMessage } from "../protocol/message.ts";
+import { readMessage } from "./message.ts";
+import { ERROR } from "./errors.ts";
+import { ProtocolServer, type ProtocolServerOptions } from "./server.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
@@ -18,23 +19,7 @@ function connectionOf(isModern: boolean): Connection {
   return { isModern, serve: echo, close() {} };
 }
 
-/** How many connections were opened without the SDK, and with it. */
-const opened = { direct: 0, sdk: 0 };
-
-const face: Face = {
-  connect: (_, isModern) => {
-    opened.direct++;
-    return connectionOf(isModern);
-  },
-  factory: ({ era }, begun) => {
-    opened.sdk++;
-    const isModern = era === "modern";
-    const open = begun ?? (() => connectionOf(isModern));
-    return Promise.resolve(
-      sdkServer(helloOf([], { ...NAME, isModern }), { open, onError() {} }),
-    );
-  },
-};
+const face: Face = { connect: (_, isModern) => connectionOf(isModern) };
 
 /** Collects the answers to messages. */
 class Answers {
@@ -63,31 +48,31 @@ function idOf(message: JSONRPCMessage): number {
   return Number("id" in message && message.id);
 }
 
-function optionsOf(answers: Answers): DirectOptions {
+function optionsOf(answers: Answers): ProtocolServerOptions {
   return {
     ends: {
-      send: (message) => answers.take(message),
+      send: (message) => answers.take(message as unknown as JSONRPCMessage),
       answer: (id, said) => void answers.take(JSON.parse(`{${said},"jsonrpc":"2.0","id":${id}}`)),
-      close() {},
     },
     hello: (isModern) => helloOf([], { ...NAME, isModern }),
-    onError() {},
+    onListen() {},
+    isTask: () => true,
   };
 }
 
-function take(direct: Direct, message: JSONRPCMessage): void {
+function take(server: ProtocolServer, message: JSONRPCMessage): void {
   const read = readMessage({
     kind: "line",
     bytes: new TextEncoder().encode(JSON.stringify(message)),
   });
   assert.ok(read !== undefined && read.kind !== "refusal");
-  direct.take(read);
+  server.take(read);
 }
 
-async function byDirect(messages: readonly JSONRPCMessage[]) {
+async function byPml(messages: readonly JSONRPCMessage[]) {
   const answers = new Answers(messages);
-  await using direct = new Direct(Promise.resolve(face), optionsOf(answers));
-  for (const message of messages) take(direct, message);
+  await using server = new ProtocolServer(Promise.resolve(face), optionsOf(answers));
+  for (const message of messages) take(server, message);
   return await answers.all();
 }
 
@@ -98,7 +83,12 @@ async function bySdk(messages: readonly JSONRPCMessage[]) {
     send: (message) => answers.take(message),
     close: () => Promise.resolve(),
   };
-  const handle = serveStdio(face.factory, { transport, onerror() {} });
+  const factory: McpServerFactory = ({ era }) => {
+    const isModern = era === "modern";
+    const open = () => connectionOf(isModern);
+    return sdkServer(helloOf([], { ...NAME, isModern }), { open, onError() {} });
+  };
+  const handle = serveStdio(factory, { transport, onerror() {} });
   for (const message of messages) transport.onmessage?.(structuredClone(message));
   const all = await answers.all();
   await handle.close();
@@ -146,20 +136,37 @@ const session = fc.constantFrom(0, 1, 9).chain((claims) =>
   } as JSONRPCMessage))
 );
 
-Deno.test("What is served without the SDK is answered as the SDK answers it", async () => {
+/** Returns an answer as both give it: what is wrong with a `_meta` has other words. */
+function comparable(message: JSONRPCMessage): unknown {
+  if (!("error" in message)) return message;
+  const { id, error } = message;
+  return /_meta|Invalid params/.test(error.message) ? { id, code: error.code } : message;
+}
+
+/** Returns whether an answer refuses a revision. The SDK looks only at that of the first request. */
+function isRefused(message: JSONRPCMessage | undefined): boolean {
+  return message !== undefined && "error" in message &&
+    message.error.code === ERROR.unsupportedProtocolVersion;
+}
+
+Deno.test("messages are answered as the SDK answers them", async () => {
   await fc.assert(
     fc.asyncProperty(session, async (messages) => {
-      assert.deepEqual(await byDirect(messages), await bySdk(messages));
+      const [own, other] = [await byPml(messages), await bySdk(messages)];
+      assert.equal(own.length, other.length);
+      for (const [at, one] of own.entries()) {
+        if (isRefused(one) && !isRefused(other[at])) continue;
+        assert.deepEqual(comparable(one), comparable(other[at] ?? one));
+      }
     }),
     { numRuns: 1_500, seed: 7 },
   );
-  assert.ok(opened.direct > 500 && opened.sdk > 500, JSON.stringify(opened));
 });
 
 Deno.test("A request whose progress token is none is refused, and not left without an answer", async () => {
   for (const token of [true, {}, 1.5]) {
     const asked = { method: "tools/list", params: { _meta: { progressToken: token } } };
-    const [said] = await byDirect([{ jsonrpc: "2.0", id: 0, ...asked } as JSONRPCMessage]);
+    const [said] = await byPml([{ jsonrpc: "2.0", id: 0, ...asked } as JSONRPCMessage]);
     assert.match(JSON.stringify(said), /-32602.*progressToken/);
   }
 });
@@ -181,12 +188,12 @@ Deno.test("A cancelled request is given up, and gets no answer", async () => {
     }),
   };
   const answers = new Answers([]);
-  const direct = new Direct(Promise.resolve(slow), optionsOf(answers));
-  take(direct, { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "x" } });
+  const server = new ProtocolServer(Promise.resolve(slow), optionsOf(answers));
+  take(server, { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "x" } });
   await turn();
   const params = { requestId: 7, reason: "enough" };
-  take(direct, { jsonrpc: "2.0", method: "notifications/cancelled", params });
+  take(server, { jsonrpc: "2.0", method: "notifications/cancelled", params });
   await turn();
-  await direct[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   assert.deepEqual([aborted, answers.said], [["enough"], []]);
 });

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import type { JsonObject } from "../../src/core/json.ts";
 
 /** Accepts every value. */
 export const ANY = {

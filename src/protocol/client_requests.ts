@@ -1,29 +1,27 @@
 /**
- * Serves requests that need no SDK: those of which nearly all the work of a client consists.
+ * Serves the requests of one client.
  *
  * @module
  */
 
-import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { Cancellation } from "../core/cancellation.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { type Json, type JsonObject, objectOf } from "../core/json.ts";
-import type { AskOptions, Connection, RequestContext } from "../gateway/connection.ts";
-import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
-import { type Era, eraOf, hasFitToken, lift, type Lifted } from "./_envelope.ts";
-import { classify } from "../protocol/message.ts";
-import { failure, LISTS, type ResultTexts } from "./_result_texts.ts";
+import type { AskOptions, Connection, RequestContext } from "./connection.ts";
+import type { Era } from "./revisions.ts";
+import { lift, type Lifted } from "./envelope.ts";
+import { failure, type ResultTexts } from "./result_texts.ts";
 
-/** A request that needs no SDK. */
-export interface UsualRequest {
+/** A request. */
+export interface ClientRequest {
   /** The id, as JSON. */
   readonly id: string;
   readonly method: string;
   readonly era: Era;
 }
 
-/** The options of `UsualRequests`. */
-export interface UsualRequestsOptions {
+/** The options of `ClientRequests`. */
+export interface ClientRequestsOptions {
   readonly texts: ResultTexts;
   /** Opens the connection of the client, or returns it. */
   readonly connect: (era: Era) => Promise<Connection>;
@@ -31,67 +29,35 @@ export interface UsualRequestsOptions {
   readonly opened: () => Connection | undefined;
   /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
   readonly answer: (id: string, said: string) => void;
-  readonly notify: (notification: object) => Promise<void>;
+  /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
+  readonly notify: (notification: object, related: string) => Promise<void>;
   /** Sends a request to the client, and returns its result. */
-  readonly ask: RequestContext["ask"];
+  readonly ask: (
+    method: string,
+    asked: AskOptions & { readonly params: JsonObject; readonly related: string },
+  ) => Promise<JsonObject>;
   /** The headers that came over HTTP. */
   readonly headers?: Pick<Headers, "get">;
 }
 
-const USUAL = [...LISTS, "tools/call", "prompts/get", "resources/read", "completion/complete"];
-const METHODS: Readonly<Record<Era, ReadonlySet<string>>> = {
-  modern: new Set(USUAL),
-  legacy: new Set([
-    ...USUAL,
-    ...["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"],
-    ...["get", "result", "list", "cancel"].map((what) => `tasks/${what}`),
-  ]),
-};
-
-/** Returns whether requests of a method need no SDK. */
-export function isUsual(method: string, era: Era): boolean {
-  return METHODS[era].has(method);
-}
-
-/** A usual request that came over HTTP. */
-export interface PostedRequest extends UsualRequest {
-  readonly message: JSONRPCMessage;
+/** A request that came over HTTP. */
+export interface PostedRequest extends ClientRequest {
   readonly params: JsonObject;
 }
 
-/** The members that a request has. */
-const MEMBERS = ["jsonrpc", "id", "method", "params"];
-
-/** Returns the request of an era that a body is, if it is a usual one with nothing unusual in it. */
-export function usualIn(body: unknown, era: Era): PostedRequest | undefined {
-  const read = classify(body);
-  if (read.kind !== "request" || !("method" in read.message)) return undefined;
-  const { id, message } = read;
-  const { method } = read.message;
-  const params = objectOf(read.message.params);
-  const isPlain = Object.keys(message).every((key) => MEMBERS.includes(key)) &&
-    isUsual(method, era) && eraOf(params) === era && hasFitToken(params);
-  return isPlain ? { id, message, method, era, params } : undefined;
-}
-
-/** Returns whether a client takes both a JSON text and a stream for an answer. */
-export function takesBoth(accept = ""): boolean {
-  return accept.includes(JSON_TYPE) && accept.includes(EVENTS_TYPE);
-}
-
 /** Serves the requests of one client. */
-export class UsualRequests implements Disposable {
-  readonly #options: UsualRequestsOptions;
+export class ClientRequests implements Disposable {
+  readonly #options: ClientRequestsOptions;
   /** The requests that have no answer yet, by their ids as JSON. */
   readonly #open = new Map<string, OpenRequest>();
 
   /** Takes what serves the requests. */
-  constructor(options: UsualRequestsOptions) {
+  constructor(options: ClientRequestsOptions) {
     this.#options = options;
   }
 
   /** Serves a request. */
-  take(given: JsonObject, request: UsualRequest): void {
+  take(given: JsonObject, request: ClientRequest): void {
     const lifted = lift(given);
     const open = new OpenRequest(request, lifted, this.#options);
     this.#open.set(request.id, open);
@@ -113,7 +79,7 @@ export class UsualRequests implements Disposable {
   async #serve(
     open: OpenRequest,
     params: JsonObject,
-    { id, method, era }: UsualRequest,
+    { id, method, era }: ClientRequest,
   ): Promise<void> {
     const { texts, opened, connect, answer } = this.#options;
     let text: string;
@@ -136,9 +102,9 @@ class OpenRequest implements RequestContext {
   readonly idText: string;
   readonly method: string;
   readonly #lifted: Lifted;
-  readonly #options: UsualRequestsOptions;
+  readonly #options: ClientRequestsOptions;
 
-  constructor({ id, method }: UsualRequest, lifted: Lifted, options: UsualRequestsOptions) {
+  constructor({ id, method }: ClientRequest, lifted: Lifted, options: ClientRequestsOptions) {
     this.idText = id;
     this.method = method;
     this.#lifted = lifted;
@@ -171,10 +137,10 @@ class OpenRequest implements RequestContext {
   }
 
   async ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject> {
-    return await this.#options.ask(method, params, options);
+    return await this.#options.ask(method, { ...options, params, related: this.idText });
   }
 
   notify(notification: { readonly method: string; readonly params: object }): Promise<void> {
-    return this.#options.notify(notification);
+    return this.#options.notify(notification, this.idText);
   }
 }

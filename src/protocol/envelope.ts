@@ -8,9 +8,8 @@
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
-
-/** The revisions without `initialize`. A test compares them with the SDK's. */
-export const MODERN: readonly string[] = ["2026-07-28"];
+import { ERROR, type ErrorObject } from "./errors.ts";
+import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
 
 const PREFIX = "io.modelcontextprotocol/";
 const VERSION = `${PREFIX}protocolVersion`;
@@ -24,9 +23,6 @@ const RESERVED = [VERSION, CLIENT, CAPABILITIES, LEVEL];
 const KEPT =
   /^(?:(?:tools|prompts|resources|resources\/templates)\/list|resources\/read|server\/.*)$/;
 const ASKING = ["tools/call", "prompts/get", "resources/read"];
-
-/** Whether a connection begins with `initialize`, or each request names its revision. */
-export type Era = "legacy" | "modern";
 
 /** The params of a request, and what is no param of it. */
 export interface Lifted {
@@ -44,6 +40,11 @@ export function eraOf(params: JsonObject): Era | undefined {
   const meta = objectOf(_meta);
   if (!RESERVED.some((key) => key in meta)) return "legacy";
   return isPlain(meta) ? "modern" : undefined;
+}
+
+/** Returns whether a request names a revision, so that it is not one of the older ones. */
+export function hasEnvelope({ _meta }: JsonObject): boolean {
+  return VERSION in objectOf(_meta);
 }
 
 /** Returns the revision that a request of the newest era names. */
@@ -101,27 +102,66 @@ export function hasFitToken(params: JsonObject): boolean {
 }
 
 function isPlain(meta: JsonObject): boolean {
-  const { [VERSION]: version, [LEVEL]: level = LEVELS[0] } = meta;
-  return MODERN.includes(version as string) && LEVELS.includes(level as string) &&
-    isPlainClient(meta[CLIENT]) && isAble(meta[CAPABILITIES]);
+  return envelopeIssue(meta) === undefined && STATELESS_REVISIONS.includes(String(meta[VERSION]));
 }
 
-function isPlainClient(client: unknown): boolean {
-  if (client === undefined) return true;
-  if (!isObject(client) || "icons" in client) return false;
-  const { name, version, title = "", websiteUrl = "", description = "" } = client;
-  return [name, version, title, websiteUrl, description].every((one) => typeof one === "string");
+/** An error in the `_meta` of a request of the newest revision. */
+export interface EnvelopeIssue {
+  /** The member. */
+  readonly key: string;
+  readonly problem: string;
+}
+
+/** Returns the first thing that is wrong with an envelope. Any revision is right here. */
+export function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
+  const { [VERSION]: version, [CLIENT]: client, [CAPABILITIES]: able, [LEVEL]: level } = meta;
+  if (version === undefined) return { key: VERSION, problem: "missing" };
+  if (able === undefined) return { key: CAPABILITIES, problem: "missing" };
+  if (typeof version !== "string") return { key: VERSION, problem: "not a text" };
+  if (client !== undefined && !isClientInfo(client)) {
+    return { key: CLIENT, problem: "not an object with a name and a version" };
+  }
+  if (!isAble(able)) return { key: CAPABILITIES, problem: "not an object of capabilities" };
+  if (level !== undefined && !LEVELS.includes(String(level))) {
+    return { key: LEVEL, problem: `not one of ${LEVELS.join(", ")}` };
+  }
+  return undefined;
+}
+
+/** Returns the error for a request whose revision PML does not speak; undefined for the others. */
+export function unsupported(requested: unknown): ErrorObject | undefined {
+  if (typeof requested === "string" && STATELESS_REVISIONS.includes(requested)) return undefined;
+  const named = typeof requested === "string" ? { requested } : {};
+  return {
+    code: ERROR.unsupportedProtocolVersion,
+    message: `Unsupported protocol version: ${named.requested ?? "the request names none"}`,
+    data: { supported: STATELESS_REVISIONS, ...named },
+  };
+}
+
+/** Returns whether a value has the members of `clientInfo`. */
+export function isClientInfo(client: unknown): boolean {
+  if (!isObject(client)) return false;
+  const { name, version, icons = [], title = "", websiteUrl = "", description = "" } = client;
+  return Array.isArray(icons) && icons.every(isObject) &&
+    [name, version, title, websiteUrl, description].every((one) => typeof one === "string");
 }
 
 function isAble(able: unknown): boolean {
   if (!isObject(able)) return false;
   const { experimental = {}, sampling = {}, elicitation = {}, roots = {}, extensions = {} } = able;
-  const parts = [experimental, sampling, elicitation, extensions];
-  if (!isObject(roots) || !parts.every(isObject)) return false;
-  const { listChanged = true } = roots;
-  const { applyDefaults = true } = objectOf(objectOf(elicitation).form);
+  if (![experimental, sampling, elicitation, roots, extensions].every(isObject)) return false;
+  const { listChanged = true } = objectOf(roots);
+  const { form = {}, url = {} } = objectOf(elicitation);
+  const { tools = {}, context = {} } = objectOf(sampling);
+  const { applyDefaults = true } = objectOf(form);
+  const parts = [form, url, tools, context, ...valuesOf(experimental), ...valuesOf(extensions)];
   return typeof listChanged === "boolean" && typeof applyDefaults === "boolean" &&
-    parts.every((part) => Object.values(part as object).every(isObject));
+    parts.every(isObject);
+}
+
+function valuesOf(object: unknown): readonly unknown[] {
+  return Object.values(objectOf(object));
 }
 
 /** Leaves out what can be no answer of a client. */

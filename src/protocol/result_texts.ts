@@ -7,8 +7,9 @@
 import { isObject, type JsonObject } from "../core/json.ts";
 import { textOfResult } from "../core/json_text.ts";
 import { memoized } from "../core/memo.ts";
-import type { Hello } from "../gateway/hello.ts";
-import { type Era, MODERN, modernResult } from "./_envelope.ts";
+import type { Hello } from "./connection.ts";
+import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
+import { modernResult } from "./envelope.ts";
 
 /** The methods that return lists. */
 export const LISTS: readonly string[] = ["tools", "prompts", "resources", "resources/templates"]
@@ -31,7 +32,7 @@ export class ResultTexts {
   /** Returns the result of `server/discover`. */
   discovered(): JsonObject {
     const { capabilities, instructions } = this.#hello(true);
-    const result = { supportedVersions: MODERN, capabilities, instructions };
+    const result = { supportedVersions: STATELESS_REVISIONS, capabilities, instructions };
     return this.#modern("server/discover", result as unknown as JsonObject);
   }
 

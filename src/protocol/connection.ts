@@ -1,0 +1,76 @@
+/**
+ * The connection of a client and the requests on it, as the gateway serves them.
+ *
+ * @module
+ */
+
+import type { Cancellation } from "../core/cancellation.ts";
+import type { Json, JsonObject } from "../core/json.ts";
+
+/** PML's own description of itself. */
+export interface Hello {
+  readonly capabilities: JsonObject;
+  readonly serverInfo: {
+    readonly name: string;
+    readonly title: string;
+    readonly version: string;
+  };
+  readonly instructions: string;
+}
+
+/** A client: the members of its `initialize`, and the way to notify it. */
+export interface Peer {
+  /** Sends a notification. */
+  notification(notification: { readonly method: string; readonly params?: object }): Promise<void>;
+  /** Returns the capabilities of `initialize`. */
+  getClientCapabilities(): object | undefined;
+  /** Returns the name and the version of `initialize`. */
+  getClientVersion(): object | undefined;
+  /** Returns the revision that the connection speaks. */
+  getNegotiatedProtocolVersion(): string | undefined;
+}
+
+/** A request of a client, without its params. */
+export interface RequestContext {
+  readonly id: Json;
+  /** The id as JSON. */
+  readonly idText: string;
+  readonly method: string;
+  /** The `_meta` of its params. */
+  readonly meta: JsonObject | undefined;
+  /** The reserved keys of its `_meta`, in the newest revision. */
+  readonly envelope: JsonObject | undefined;
+  /** The answers of the client to earlier questions. */
+  readonly inputResponses: JsonObject | undefined;
+  /** The state that the client brings back. */
+  readonly requestState: unknown;
+  /** Cancels the request. */
+  readonly cancellation: Cancellation;
+  /** The headers that came with it over HTTP, which repeat arguments. */
+  readonly headers: Pick<Headers, "get"> | undefined;
+  /** Sends a request to the client while this one waits, and returns its result. */
+  ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject>;
+  /** Sends a notification to the client. */
+  notify(notification: { readonly method: string; readonly params: object }): Promise<void>;
+}
+
+/** The options of a request to the client. */
+export interface AskOptions {
+  readonly signal: AbortSignal;
+  /** How long the client may take, in milliseconds. */
+  readonly ms: number;
+}
+
+/** The connection of one client, until it is closed. */
+export interface Connection {
+  readonly isModern: boolean;
+  /** Returns the result of a request. Throws the JSON-RPC error for the client. */
+  serve(params: unknown, context: RequestContext): Promise<JsonObject>;
+  close(): void;
+}
+
+/** Opens the connections of one party. */
+export interface Face {
+  /** Opens a connection. Each session over HTTP is a separate party. */
+  readonly connect: (peer: Peer, isModern: boolean, party?: object) => Connection;
+}

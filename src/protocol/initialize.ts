@@ -1,0 +1,53 @@
+/**
+ * Answers `initialize`.
+ *
+ * @module
+ */
+
+import { isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { HANDSHAKE_REVISIONS } from "./revisions.ts";
+import { isClientInfo } from "./envelope.ts";
+
+/**
+ * Clients that show prompts only if `prompts/list` is answered within some 100 ms after `initialize`:
+ * they read their list of commands when the handshake ends, and not again.
+ */
+const HURRIED = /^(gemini|qwen)-cli-mcp-client/;
+
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+
+/** The first message of a connection, and its answer, if it is answered already. */
+export interface Greeted {
+  readonly message: JsonObject;
+  readonly result: JsonObject;
+}
+
+/**
+ * Returns the capabilities that a client declares: in `initialize`, or in each request of the
+ * newest revision.
+ */
+export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
+  if (!isObject(message.params)) return undefined;
+  const { capabilities, _meta } = message.params;
+  const declared = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
+  return isObject(declared) ? objectOf(declared) : undefined;
+}
+
+/** Returns whether `initialize` comes from a client that needs the answers of lists right after it. */
+export function isHurried(message: JsonObject): boolean {
+  const { name } = objectOf(objectOf(message.params).clientInfo);
+  return typeof name === "string" && HURRIED.test(name);
+}
+
+/** Returns the result of an `initialize` request; undefined if its params are not valid. */
+export function greet(message: JsonObject, greeting: object): JsonObject | undefined {
+  if (message.method !== "initialize") return undefined;
+  const { protocolVersion, clientInfo, capabilities } = objectOf(message.params);
+  if (typeof protocolVersion !== "string" || !isObject(capabilities)) return undefined;
+  if (!isClientInfo(clientInfo)) return undefined;
+  const [newest = ""] = HANDSHAKE_REVISIONS;
+  return {
+    protocolVersion: HANDSHAKE_REVISIONS.includes(protocolVersion) ? protocolVersion : newest,
+    ...greeting,
+  };
+}

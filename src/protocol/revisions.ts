@@ -1,0 +1,72 @@
+/**
+ * The revisions of MCP that PML speaks, and the request methods of each era.
+ *
+ * @module
+ */
+
+/** The revisions that begin with `initialize`, newest first. */
+export const HANDSHAKE_REVISIONS: readonly string[] = [
+  "2025-11-25",
+  "2025-06-18",
+  "2025-03-26",
+  "2024-11-05",
+  "2024-10-07",
+];
+
+/** The revisions without `initialize`, whose requests each name their revision, newest first. */
+export const STATELESS_REVISIONS: readonly string[] = ["2026-07-28"];
+
+/** Whether a connection begins with `initialize`, or each request names its revision. */
+export type Era = "legacy" | "modern";
+
+const SHARED: readonly string[] = [
+  "tools/list",
+  "tools/call",
+  "prompts/list",
+  "prompts/get",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "completion/complete",
+];
+
+/** The request methods of the specification by era. A test compares them with the SDK's. */
+const METHODS: Readonly<Record<Era, readonly string[]>> = {
+  legacy: [
+    ...SHARED,
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/get",
+    "tasks/result",
+    "tasks/list",
+    "tasks/cancel",
+    "sampling/createMessage",
+    "elicitation/create",
+    "roots/list",
+  ],
+  modern: [
+    ...SHARED,
+    "server/discover",
+    "subscriptions/listen",
+    // The tasks extension has these names again.
+    "tasks/get",
+    "tasks/cancel",
+  ],
+};
+
+/** The methods that only the other era has. */
+const FOREIGN: Readonly<Record<Era, ReadonlySet<string>>> = {
+  legacy: new Set(METHODS.modern.filter((method) => !METHODS.legacy.includes(method))),
+  modern: new Set(METHODS.legacy.filter((method) => !METHODS.modern.includes(method))),
+};
+
+/**
+ * Returns whether a method belongs to the other era only, so that it does not exist in this one.
+ * Methods that no revision defines may belong to an extension.
+ */
+export function isOfOtherEra(method: string, era: Era): boolean {
+  return FOREIGN[era].has(method);
+}

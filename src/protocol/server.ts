@@ -1,0 +1,271 @@
+/**
+ * Serves the messages of one connection, whichever transport carries them.
+ *
+ * The first message decides for which era the connection is: one with `initialize`, or the one in
+ * which each request names its revision.
+ *
+ * @module
+ */
+
+import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Connection, Face, Peer } from "./connection.ts";
+import type { Hello } from "./connection.ts";
+import { envelopeIssue, hasEnvelope, hasFitToken, revisionOf, unsupported } from "./envelope.ts";
+import { greet, type Greeted } from "./initialize.ts";
+import type { ReadLine, Refusal } from "./message.ts";
+import { ResultTexts } from "./result_texts.ts";
+import { ClientRequests } from "./client_requests.ts";
+import { ERROR, type ErrorObject } from "./errors.ts";
+import { OutgoingRequests } from "./outgoing_requests.ts";
+import { type Era, isOfOtherEra, STATELESS_REVISIONS } from "./revisions.ts";
+import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
+
+type Request = Extract<ReadLine, { readonly kind: "request" }>;
+
+/** A message of the client. */
+export type Message = Exclude<ReadLine, Refusal>;
+
+/** How messages leave. */
+export interface Ends {
+  /** Sends a notification or a request. `related` is the id, as JSON, of the request it belongs to. */
+  send(message: JsonObject, related?: string): Promise<void>;
+  /** Answers a request: the text of the members of the answer but for the id, which is JSON. */
+  answer(id: string, members: string): void;
+}
+
+/** The options of `ProtocolServer`. */
+export interface ProtocolServerOptions {
+  readonly ends: Ends;
+  /** Returns PML's own description of itself. */
+  readonly hello: (isModern: boolean) => Hello;
+  /** Receives the roots of the client. */
+  readonly roots?: RootsReceiver | undefined;
+  /** Receives the function that asks the client outside of its requests. */
+  readonly questions?: QuestionsReceiver;
+  /** Is called with everything that the client listens for, when that changes. */
+  readonly onListen: (listened: Listened) => void;
+  /** Returns whether there is a task with this id. */
+  readonly isTask: (id: string) => boolean;
+}
+
+/** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
+export type AskClient = (
+  method: string,
+  options: Parameters<OutgoingRequests["request"]>[1],
+) => Promise<JsonObject | undefined>;
+
+/** Receives the roots of a client. */
+export interface RootsReceiver {
+  /** Takes the function that asks the client for its roots. */
+  connect(ask: () => Promise<JsonObject | undefined>): void;
+  /** Is called when the client notifies that its roots have changed. */
+  changed(): void;
+  /** Is called when a client of an older revision has finished its handshake. */
+  initialized?(): void;
+}
+
+/** Receives the function that asks a client outside of its requests. */
+export interface QuestionsReceiver {
+  /** Takes the function. */
+  connect(ask: AskClient): void;
+}
+
+/** How long a client may take to return its roots, in milliseconds. */
+const ROOTS_MS = 2_000;
+const NO_SUCH_METHOD: ErrorObject = {
+  code: ERROR.methodNotFound,
+  message: "Method not found",
+};
+const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
+const BAD_INITIALIZE =
+  "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";
+
+/** Serves one connection. */
+export class ProtocolServer implements AsyncDisposable {
+  readonly #face: Promise<Face>;
+  readonly #options: ProtocolServerOptions;
+  readonly #ends: Ends;
+  readonly #requests: ClientRequests;
+  readonly #asked: OutgoingRequests;
+  readonly #subscriptions: Subscriptions;
+  readonly #texts: ResultTexts;
+  #era: Era | undefined;
+  #greeted: Greeted | undefined;
+  #connecting: Promise<Connection> | undefined;
+  #connection: Connection | undefined;
+  /** Whether the client has listened for a resource or a task. */
+  #hasListened = false;
+  /** The lists whose change is notified with the next microtask. */
+  readonly #changed = new Set<string>();
+
+  /** Takes the face that serves the requests. */
+  constructor(face: Promise<Face>, options: ProtocolServerOptions) {
+    this.#face = face;
+    this.#options = options;
+    this.#ends = options.ends;
+    this.#texts = new ResultTexts(options.hello);
+    this.#asked = new OutgoingRequests((message, related) =>
+      void this.#ends.send(message, related)
+    );
+    this.#subscriptions = new Subscriptions(options.isTask);
+    options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
+    options.questions?.connect((method, how) => this.#ask(method, how));
+    this.#requests = new ClientRequests({
+      texts: this.#texts,
+      opened: () => this.#connection,
+      connect: (era) => this.#connecting ??= this.#connect(era),
+      answer: (id, members) => this.#ends.answer(id, members),
+      notify: (one, related) => this.#send(one, related),
+      ask: (method, asked) => this.#asked.request(method, asked),
+    });
+  }
+
+  /** Takes an `initialize` that was answered. */
+  greeted(greeted: Greeted): void {
+    this.#greeted = greeted;
+    this.#era = "legacy";
+  }
+
+  /** Opens the connection of a client that sent `initialize`, before its first other request. */
+  async open(): Promise<void> {
+    await (this.#connecting ??= this.#connect("legacy"));
+  }
+
+  /** Serves a message. */
+  take(message: Message): void {
+    if (message.kind === "request") return this.#serve(message);
+    if (message.kind === "cancel") {
+      this.#requests.cancel(message.request, message.reason);
+      if (this.#subscriptions.close(message.request)) this.#listens();
+    }
+    this.#note(message.message);
+  }
+
+  /** Cancels everything and closes the connection. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#requests[Symbol.dispose]();
+    this.#asked[Symbol.dispose]();
+    const [connection] = await Promise.allSettled([this.#connecting]);
+    if (connection.status === "fulfilled") connection.value?.close();
+  }
+
+  #serve({ message, id }: Request): void {
+    const { method } = message as JsonObject & { readonly method: string };
+    const params = objectOf(message.params);
+    if (!hasFitToken(params)) {
+      return this.#refuse(id, { code: ERROR.invalidParams, message: BAD_TOKEN });
+    }
+    if (method === "initialize" && !hasEnvelope(params)) return this.#initialize(message, id);
+    const era = this.#era ?? (hasEnvelope(params) ? "modern" : "legacy");
+    const invalid = era === "modern" ? envelopeError(params) : undefined;
+    // An invalid first request decides nothing.
+    if (invalid !== undefined && this.#era === undefined) return this.#refuse(id, invalid);
+    // A client that asks for the revisions may choose the other era afterwards.
+    if (era === "modern" && method === "server/discover" && invalid === undefined) {
+      return this.#answer(id, this.#texts.discovered());
+    }
+    this.#era = era;
+    const error = isOfOtherEra(method, era) ? NO_SUCH_METHOD : invalid;
+    if (error !== undefined) return this.#refuse(id, error);
+    if (era === "modern" && method === "subscriptions/listen") return this.#listen(id, params);
+    this.#requests.take(params, { id, method, era });
+  }
+
+  #initialize(message: JsonObject, id: string): void {
+    const { protocolVersion } = objectOf(message.params);
+    if (this.#era === "modern") {
+      const error = unsupported(protocolVersion);
+      if (error !== undefined) return this.#refuse(id, error);
+    }
+    this.#era ??= "legacy";
+    const result = greet(message, this.#options.hello(false));
+    if (result === undefined) {
+      return this.#refuse(id, { code: ERROR.invalidParams, message: BAD_INITIALIZE });
+    }
+    this.greeted({ message, result });
+    this.#answer(id, result);
+  }
+
+  #listen(id: string, params: JsonObject): void {
+    const refusal = this.#subscriptions.open(id, params);
+    if (refusal !== undefined) return this.#refuse(id, refusal);
+    this.#listens();
+    void this.#send(this.#subscriptions.acknowledgement(id));
+  }
+
+  #listens(): void {
+    const listened = this.#subscriptions.listened;
+    const listens = listened.uris.length + listened.tasks.length > 0;
+    if (listens || this.#hasListened) this.#options.onListen(listened);
+    this.#hasListened ||= listens;
+  }
+
+  /** Takes a notification, or the answer to a request of PML. */
+  #note(message: JsonObject): void {
+    if (this.#asked.takes(message) || typeof message.method !== "string") return;
+    this.#era ??= hasEnvelope(objectOf(message.params)) ? "modern" : "legacy";
+    if (message.method === "notifications/roots/list_changed") this.#options.roots?.changed();
+    if (message.method === "notifications/initialized") this.#options.roots?.initialized?.();
+  }
+
+  async #ask(
+    method: string,
+    how: Parameters<OutgoingRequests["request"]>[1],
+  ): Promise<JsonObject | undefined> {
+    // In the newest revision, a client can be asked only within a call.
+    if (this.#era !== "legacy") return undefined;
+    return await this.#asked.request(method, how).catch(() => undefined);
+  }
+
+  async #connect(era: Era): Promise<Connection> {
+    const face = await this.#face;
+    return this.#connection = face.connect(this.#peer(era), era === "modern");
+  }
+
+  #peer(era: Era): Peer {
+    const hello = () => objectOf(this.#greeted?.message.params);
+    return {
+      getClientCapabilities: () => objectOf(hello().capabilities),
+      getClientVersion: () => objectOf(hello().clientInfo),
+      getNegotiatedProtocolVersion: () =>
+        era === "modern"
+          ? STATELESS_REVISIONS[0]
+          : this.#greeted?.result.protocolVersion as string | undefined,
+      notification: (one) => this.#notify(one),
+    };
+  }
+
+  /** Sends a notification to a client that wants it. A list that changes often is notified once. */
+  async #notify(one: Notification): Promise<void> {
+    const { method } = one;
+    if (method.endsWith("/list_changed")) {
+      if (this.#changed.has(method)) return;
+      this.#changed.add(method);
+      await Promise.resolve();
+      this.#changed.delete(method);
+    }
+    const all = this.#era === "modern" ? this.#subscriptions.copiesOf(one) : [one];
+    await Promise.all(all.map((copy) => this.#send(copy)));
+  }
+
+  async #send(one: object, related?: string): Promise<void> {
+    await this.#ends.send({ jsonrpc: "2.0", ...one }, related);
+  }
+
+  #answer(id: string, result: JsonObject): void {
+    this.#ends.answer(id, `"result":${JSON.stringify(result)}`);
+  }
+
+  #refuse(id: string, error: ErrorObject): void {
+    this.#ends.answer(id, `"error":${JSON.stringify(error)}`);
+  }
+}
+
+/** Returns the error for an invalid `_meta` of a request of the newest revision. */
+function envelopeError({ _meta }: JsonObject): ErrorObject | undefined {
+  const meta = objectOf(_meta);
+  const issue = envelopeIssue(meta);
+  if (issue === undefined) return unsupported(revisionOf({ _meta: meta }));
+  const message = `Invalid params: _meta: ${issue.key}: ${issue.problem}`;
+  return { code: ERROR.invalidParams, message, data: { envelope: issue } };
+}
