@@ -94,7 +94,7 @@ export class HttpSession implements Ends, AsyncDisposable {
   ): Promise<Response | TextAnswer> {
     const ids = messages.flatMap((one) => one.kind === "request" ? [one.id] : []);
     if (ids.length === 0) {
-      for (const message of messages) this.#server.take(message);
+      this.#take(messages);
       return new Response(null, { status: 202 });
     }
     const { promise, resolve } = Promise.withResolvers<Response | TextAnswer>();
@@ -108,7 +108,7 @@ export class HttpSession implements Ends, AsyncDisposable {
     };
     for (const id of ids) this.#posts.set(id, post);
     if (isBatch) this.#stream(post);
-    for (const message of messages) this.#server.take(message);
+    this.#take(messages);
     return await promise;
   }
 
@@ -161,6 +161,14 @@ export class HttpSession implements Ends, AsyncDisposable {
     this.#posts.clear();
     for (const name of this.#readers.keys()) this.#close(name);
     await this.#server[Symbol.asyncDispose]();
+  }
+
+  #take(messages: Messages): void {
+    for (const message of messages) {
+      this.#server.take(message);
+      // It gets no answer. Its stream stays open until the client leaves it or the session ends.
+      if (message.kind === "cancel") this.#posts.delete(message.request);
+    }
   }
 
   /** Answers a POST request with a stream. */

@@ -211,3 +211,26 @@ Deno.test("requests without a session, and with a wrong revision or session, are
   assert.match(await (invalid as Response).text(), /-32602/);
   assert.equal(none.sessions.has((invalid as Response).headers.get("mcp-session-id") ?? ""), false);
 });
+
+Deno.test("a cancelled request has no answer, and the session serves others", async () => {
+  const cancelled = Promise.withResolvers<unknown>();
+  await using client = await Client.begun((params, { cancellation: { signal } }) => {
+    if ((params as JsonObject).name === "echo") return Promise.resolve({ content: [] });
+    return new Promise((_, reject) =>
+      signal.addEventListener("abort", () => {
+        cancelled.resolve(signal.reason);
+        reject(signal.reason);
+      })
+    );
+  });
+  const slow = await client.send("POST", call(1, { name: "slow" })) as Response;
+  const params = { requestId: 1, reason: "enough" };
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params };
+  assert.equal(await client.status("POST", cancel), 202);
+  assert.equal(await cancelled.promise, "enough");
+  const [answer] = await messagesOf(await client.send("POST", call(2)));
+  assert.equal(answer?.id, 2);
+  const text = await readUntil(slow, "retry: 1000");
+  assert.deepEqual(messagesIn(text), []);
+  await slow.body?.cancel();
+});
