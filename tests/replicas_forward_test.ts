@@ -249,12 +249,12 @@ Deno.test("What another process passes on goes by the token that was sent to it"
   const { address } = JSON.parse(await readFile(file, "utf8"));
   const sealer = new Sealer(new TextEncoder().encode(KEY), "pml replicas");
   const body = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: META } };
-  const headers: [string, string][] = [
-    ["content-type", "application/json"],
-    ["accept", "application/json, text/event-stream"],
-    ["mcp-protocol-version", "2026-07-28"],
-    ["mcp-method", "tools/list"],
-  ];
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/list",
+  };
   const passedOn = async (identity: string) => {
     const { signal } = new AbortController();
     const to = { to: basename(file), address, sealer, signal };

@@ -60,8 +60,7 @@ export async function serve(typed: Typed): Promise<number> {
     await using door = await serveHttp({
       ...address,
       ...limits,
-      answer: (face, request, body) =>
-        replica?.answer(face, request, body) ?? face.answer(request, body),
+      answer: (face, request) => replica?.answer(face, request) ?? face.answer(request),
       faceFor: (authorization) => faces.for(authorization),
       problem: () => app.config().problem?.message,
     });

@@ -13,8 +13,8 @@ import { frameOf, STREAM_HEADERS, TextAnswer } from "./_http_answer.ts";
 /** Which of the two types of MCP a client accepts. */
 export type Accepted = "both" | "json" | "events" | "neither";
 
-/** The header of clients that follow MCP. The handlers see it in place of an equivalent one. */
-export const BOTH = `${JSON_TYPE}, ${EVENTS_TYPE}`;
+/** The header of clients that follow MCP. */
+const BOTH = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
 /** How many different headers are remembered. A client sends the same one each time. */
 const REMEMBERED = 100;

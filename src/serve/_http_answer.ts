@@ -68,6 +68,13 @@ export class TextAnswer {
   constructor(readonly status: number, readonly text: string) {}
 }
 
+/** Returns an answer as a response. */
+export function asResponse(answer: Response | TextAnswer): Response {
+  if (answer instanceof Response) return answer;
+  const { status, text } = answer;
+  return new Response(text, { status, headers: { "content-type": JSON_TYPE } });
+}
+
 /** Returns the status of an answer of the newest revision with this error; 200 for all others. */
 export function statusOf(error: unknown): number {
   return STATUSES[Number(objectOf(error).code)] ?? 200;

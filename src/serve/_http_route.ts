@@ -26,12 +26,18 @@ export type Route =
   /** It is refused. `id` is JSON. */
   | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
 
-/** A request with its body, which is undefined for any other method than POST. */
-export interface Posted {
+/** A request over HTTP. */
+export interface HttpRequest {
+  readonly method: string;
+  /** The headers, by their names in lower case. The token is not among them. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The parsed body; undefined for any other method than POST. */
   readonly body: unknown;
-  /** Returns a header. */
-  readonly header: (name: string) => string | undefined;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
 }
+
+type Headers = HttpRequest["headers"];
 
 const SESSION: Route = { kind: "session" };
 const INVALID_REQUEST = -32600;
@@ -47,7 +53,7 @@ const NAMED: Readonly<Record<string, string>> = {
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
 /** Returns who serves a request. */
-export function routeOf({ body, header }: Posted): Route {
+export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">): Route {
   if (body === undefined) return SESSION;
   if (Array.isArray(body)) return routeOfBatch(body);
   const read = classify(body);
@@ -59,12 +65,12 @@ export function routeOf({ body, header }: Posted): Route {
   if (message.method === undefined) return SESSION; // an answer
   const params = objectOf(message.params);
   if (read.kind !== "request") {
-    return hasEnvelope(params) || isNewest(header) ? { kind: "notification" } : SESSION;
+    return hasEnvelope(params) || isNewest(headers) ? { kind: "notification" } : SESSION;
   }
   const method = String(message.method);
   const error = hasEnvelope(params)
-    ? errorOf(method, { params, header })
-    : isNewest(header) && (method === "initialize" ? NO_HANDSHAKE : MISSING_ENVELOPE);
+    ? errorOf(method, { params, headers })
+    : isNewest(headers) && (method === "initialize" ? NO_HANDSHAKE : MISSING_ENVELOPE);
   if (error === false) return SESSION;
   if (error !== undefined) return { kind: "refused", id: read.id, error };
   const { id } = read;
@@ -95,15 +101,15 @@ function routeOfBatch(all: readonly unknown[]): Route {
   return { kind: "refused", id: "null", error };
 }
 
-function isNewest(header: Posted["header"]): boolean {
+function isNewest(headers: Headers): boolean {
   const [oldest = ""] = STATELESS_REVISIONS.toSorted();
-  return (header("mcp-protocol-version") ?? "").trim() >= oldest;
+  return (headers["mcp-protocol-version"] ?? "").trim() >= oldest;
 }
 
 /** Returns the error for an invalid request of the newest revision. */
 function errorOf(
   method: string,
-  { params, header }: { readonly params: JsonObject; readonly header: Posted["header"] },
+  { params, headers }: { readonly params: JsonObject; readonly headers: Headers },
 ): ErrorObject | undefined {
   const issue = envelopeIssue(objectOf(params._meta));
   if (issue !== undefined || !hasFitToken(params)) {
@@ -112,18 +118,18 @@ function errorOf(
     return { code: ERROR.invalidParams, message, data: { envelope: { key, problem } } };
   }
   const revision = String(revisionOf(params));
-  const named = header("mcp-protocol-version")?.trim();
+  const named = headers["mcp-protocol-version"]?.trim();
   if (named !== undefined && named !== revision) {
     return mismatch("MCP-Protocol-Version", named, revision);
   }
   const error = unsupported(revision);
   if (error !== undefined) return error;
   if (named === undefined) return mismatch("MCP-Protocol-Version", named, revision);
-  const called = header("mcp-method")?.trim();
+  const called = headers["mcp-method"]?.trim();
   if (called !== method) return mismatch("Mcp-Method", called, method);
   const parameter = Object.hasOwn(NAMED, method) ? params[NAMED[method] ?? ""] : undefined;
   if (typeof parameter !== "string") return undefined;
-  const name = header("mcp-name")?.trim();
+  const name = headers["mcp-name"]?.trim();
   return name !== undefined && decoded(name) === parameter
     ? undefined
     : mismatch("Mcp-Name", name, parameter);

@@ -7,7 +7,7 @@ const META = {
 };
 
 function routed(body: unknown, headers: Readonly<Record<string, string>> = {}): string {
-  const route = routeOf({ body, header: (name) => headers[name] });
+  const route = routeOf({ body, headers });
   return route.kind === "refused" ? `${route.error.code}` : route.kind;
 }
 

@@ -12,6 +12,7 @@ import type { Hello } from "../protocol/connection.ts";
 import { classify, type ReadLine, type Refusal } from "../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_http_answer.ts";
+import type { HttpRequest } from "./_http_route.ts";
 import { HttpSession, SESSION_HEADER } from "./_http_session.ts";
 import { type SentBytes, SentEvents } from "./_sent_events.ts";
 
@@ -32,15 +33,6 @@ interface Session {
   /** The ids of the requests that are open, as JSON, and other bodies and streams that are. */
   readonly open: Set<unknown>;
   usedAt: number;
-}
-
-/** A request over HTTP. */
-export interface SessionRequest {
-  readonly method: string;
-  /** Returns a header. */
-  readonly header: (name: string) => string | undefined;
-  /** The body of a POST request, which was parsed. */
-  readonly body: unknown;
 }
 
 /** How many messages one request may have. */
@@ -68,15 +60,10 @@ export class Sessions implements AsyncDisposable {
     Deno.unrefTimer(this.#timer);
   }
 
-  /** Returns whether a session is here. */
-  has(id: string): boolean {
-    return this.#all.has(id);
-  }
-
   /** Answers a request of an older revision. */
-  async answer(request: SessionRequest): Promise<Response | TextAnswer> {
-    const { body, header } = request;
-    const id = header(SESSION_HEADER);
+  async answer(request: HttpRequest): Promise<Response | TextAnswer> {
+    const { body, headers } = request;
+    const id = headers[SESSION_HEADER];
     const isFirst = isObject(body) && body.method === "initialize" && "id" in body;
     if (id === undefined && isFirst) return await this.#begin(request);
     if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
@@ -85,7 +72,7 @@ export class Sessions implements AsyncDisposable {
     if (session === undefined) {
       return rejection(404, { why: "there is no such session", code: -32001 });
     }
-    const revision = header("mcp-protocol-version")?.trim();
+    const revision = headers["mcp-protocol-version"]?.trim();
     if (revision !== undefined && !HANDSHAKE_REVISIONS.includes(revision)) {
       const known = HANDSHAKE_REVISIONS.join(", ");
       return rejection(400, { why: `MCP-Protocol-Version is not one of ${known}` });
@@ -105,7 +92,7 @@ export class Sessions implements AsyncDisposable {
     await Promise.all([...this.#all.values()].map((session) => this.#end(session)));
   }
 
-  async #begin(request: SessionRequest): Promise<Response | TextAnswer> {
+  async #begin(request: HttpRequest): Promise<Response | TextAnswer> {
     if (this.#isHushed) return rejection(503, { why: "PML is ending" });
     if (this.#all.size >= this.#options.most) {
       const [oldest] = this.#idle();
@@ -129,22 +116,22 @@ export class Sessions implements AsyncDisposable {
 
   async #through(
     session: Session,
-    { method, body, header }: SessionRequest,
+    { method, body, headers }: HttpRequest,
   ): Promise<Response | TextAnswer> {
     const { serving } = session;
     if (method === "DELETE") {
       await this.#end(session);
       return new Response(null, { status: 200 });
     }
-    if (method === "GET") return serving.get(header("last-event-id"));
+    if (method === "GET") return serving.get(headers["last-event-id"]);
     const messages = readAll(body);
     if (!Array.isArray(messages)) return messages as Response;
-    const isFirst = header(SESSION_HEADER) === undefined;
+    const isFirst = headers[SESSION_HEADER] === undefined;
     if (!isFirst && messages.some(({ message }) => objectOf(message).method === "initialize")) {
       return rejection(400, { why: "its session has begun", code: -32600 });
     }
     const { protocolVersion } = objectOf(objectOf(body).params);
-    const revision = isFirst ? `${protocolVersion}` : header("mcp-protocol-version") ?? UNNAMED;
+    const revision = isFirst ? `${protocolVersion}` : headers["mcp-protocol-version"] ?? UNNAMED;
     return await serving.post(messages, { revision, isBatch: Array.isArray(body) });
   }
 

@@ -48,7 +48,8 @@ class Client implements AsyncDisposable {
   send(method: string, body?: unknown, more: Headers = {}): Promise<Response | TextAnswer> {
     const headers: Record<string, string> = { "mcp-protocol-version": REVISION, ...more };
     if (this.id !== "") headers["mcp-session-id"] ??= this.id;
-    return this.sessions.answer({ method, body, header: (name) => headers[name] });
+    const { signal } = new AbortController();
+    return this.sessions.answer({ method, body, headers, signal });
   }
 
   async status(method: string, body?: unknown, more?: Headers): Promise<number> {
@@ -209,7 +210,8 @@ Deno.test("requests without a session, and with a wrong revision or session, are
   assert.equal(await none.status("POST", call(1)), 400);
   const invalid = await none.send("POST", { ...INITIALIZE, params: {} });
   assert.match(await (invalid as Response).text(), /-32602/);
-  assert.equal(none.sessions.has((invalid as Response).headers.get("mcp-session-id") ?? ""), false);
+  const began = (invalid as Response).headers.get("mcp-session-id") ?? "";
+  assert.equal(await none.status("POST", call(1), { "mcp-session-id": began }), 404);
 });
 
 Deno.test("a cancelled request has no answer, and the session serves others", async () => {

@@ -22,7 +22,7 @@ export interface Forwarded {
   /** The hash of the token of the identity that sent it; null for the person. */
   readonly identity: string | null;
   readonly method: string;
-  readonly headers: [string, string][];
+  readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: unknown;
 }
 

@@ -12,7 +12,7 @@ import { EVENTS_TYPE, JSON_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener, type Names, refusedSender } from "../io/listener.ts";
 import { after, onAbort } from "../io/waiting.ts";
 import { STATELESS_REVISIONS } from "../protocol/revisions.ts";
-import { type Accepted, AcceptHeaders, BOTH, inAccepted } from "./_accept.ts";
+import { AcceptHeaders, inAccepted } from "./_accept.ts";
 import { corsHeaders, preflight } from "./_cors.ts";
 import {
   Answers,
@@ -24,6 +24,7 @@ import {
 } from "./_http_answer.ts";
 import { type Body, readBody } from "./_http_body.ts";
 import { removeAnswered, unknownEnds } from "./_unknown_end.ts";
+import type { HttpRequest } from "./_http_route.ts";
 import type { FaceLimits, HttpFace } from "./http_face.ts";
 
 /** The options of `serveHttp`. */
@@ -37,7 +38,10 @@ export interface HttpOptions extends FaceLimits {
   /** Returns what answers requests with this header `Authorization`; undefined refuses them. */
   readonly faceFor: (authorization: string) => Promise<HttpFace | undefined>;
   /** Answers a request, in this process or in another one. */
-  readonly answer: (face: HttpFace, request: Request, body: unknown) => Promise<Response>;
+  readonly answer: (
+    face: HttpFace,
+    request: HttpRequest,
+  ) => Promise<Response | TextAnswer> | Response | TextAnswer;
   /** How long a client may read nothing before its connection is closed, in milliseconds. */
   readonly unreadMs: number;
   /** Returns why nothing can be called; undefined if everything is ready. */
@@ -217,7 +221,10 @@ class Door {
       body: read.json,
       left: [read.json ?? []].flat(),
     });
-    const made = await this.#handled(request, { face, body: read.json, accepted, signal });
+    // The token is not needed any more.
+    const { authorization: _, ...headers } = request.headers as Record<string, string>;
+    const one = { method, headers, body: read.json, signal };
+    const made = await inAccepted(await this.#options.answer(face, one), accepted, signal);
     // What was given up was not refused.
     if (made.status >= 400 && !signal.aborted && !over.aborted) {
       const { statusText: why } = made as Partial<Response>;
@@ -226,38 +233,10 @@ class Door {
     return made;
   }
 
-  /** Returns the answer of the handlers, in a type that the client accepts. */
-  async #handled(request: IncomingMessage, { face, body, accepted, signal }: {
-    readonly face: HttpFace;
-    readonly body: unknown;
-    readonly accepted: Accepted;
-    readonly signal: AbortSignal;
-  }): Promise<Response | TextAnswer> {
-    const headers = request.headers.accept === BOTH
-      ? request.headers
-      : { ...request.headers, accept: BOTH };
-    const web = () => webOf({ method: request.method, headers }, signal);
-    const made = await (face.direct({ headers, signal }, body) ??
-      this.#options.answer(face, web(), body));
-    return await inAccepted(made, accepted, signal);
-  }
-
   #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
     this.#options.onRefused(status, why);
     return rejection(status, { why, ...more });
   }
-}
-
-/** Makes a request as the SDK takes it, without its body. */
-function webOf(
-  request: Pick<IncomingMessage, "method" | "headers">,
-  signal: AbortSignal,
-): Request {
-  const { method = "" } = request;
-  // What answers has no need of the token.
-  const { authorization: _, ...headers } = request.headers;
-  const init = { method, headers: headers as Record<string, string>, signal };
-  return new Request(`http://localhost${PATH}`, init);
 }
 
 function pathOf({ url = "" }: IncomingMessage): string {

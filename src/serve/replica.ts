@@ -14,7 +14,15 @@ import { otherRequest } from "../gateway/results.ts";
 import { EVENTS_TYPE } from "../io/event_stream.ts";
 import { listen, type Listener } from "../io/listener.ts";
 import { isShared, readPrivate, unlessGone, writePrivate } from "../io/private_files.ts";
-import { Answers, frameOf, leaving, rejection } from "./_http_answer.ts";
+import {
+  Answers,
+  asResponse,
+  frameOf,
+  leaving,
+  rejection,
+  type TextAnswer,
+} from "./_http_answer.ts";
+import type { HttpRequest } from "./_http_route.ts";
 import { readBody } from "./_http_body.ts";
 import { type Forwarded, type Head, linesOf, type Pass, send } from "./_replica_link.ts";
 import { Sealer } from "./_sealer.ts";
@@ -123,14 +131,14 @@ export class Replica {
   }
 
   /** Answers a request, or has the process answer it that has begun what it is about. */
-  async answer(face: HttpFace, request: Request, body: unknown): Promise<Response> {
-    const here = () => face.answer(request, body);
-    const { method, headers, signal } = request;
-    const to = ownerOf(request, body);
+  async answer(face: HttpFace, request: HttpRequest): Promise<Response | TextAnswer> {
+    const here = async () => await face.answer(request);
+    const { method, headers, body, signal } = request;
+    const to = ownerOf(request);
     const address = to && to !== this.#id ? this.#addressOf(to) : "";
     if (!address) return await here();
     const parts = send(
-      { identity: face.identity, method, headers: [...headers], body },
+      { identity: face.identity, method, headers, body },
       { to, address, sealer: this.#link, signal },
     );
     try {
@@ -203,13 +211,16 @@ export class Replica {
       return rejection(403, { why });
     }
     const { identity, method, headers, body } = asked;
-    const web = new Request("http://localhost", { method, headers, signal: leaving(response) });
-    const made = await (await faceOf(identity))?.answer(web, body) ??
+    const face = await faceOf(identity);
+    const made = await face?.answer({ method, headers, body, signal: leaving(response) }) ??
       rejection(401, { why: "its identity is gone" });
     // A connection that is kept could not be told from one that broke in the middle of a request.
-    return new Response(ReadableStream.from(linesOf(made, { sealer: this.#link, nonce })), {
-      headers: { connection: "close" },
-    });
+    return new Response(
+      ReadableStream.from(linesOf(asResponse(made), { sealer: this.#link, nonce })),
+      {
+        headers: { connection: "close" },
+      },
+    );
   }
 
   #isNew(nonce: string, at: number): boolean {
@@ -247,13 +258,16 @@ export class Replica {
 }
 
 /** Returns the process that has begun what a request is about; nothing if it is about none. */
-function ownerOf({ headers }: Request, body: unknown): string {
+function ownerOf({ headers, body }: HttpRequest): string {
   const { requestState, taskId } = objectOf(objectOf(body).params);
-  return ELSEWHERE.exec(textOf(headers.get("mcp-session-id") ?? requestState ?? taskId))?.[1] ?? "";
+  return ELSEWHERE.exec(textOf(headers["mcp-session-id"] ?? requestState ?? taskId))?.[1] ?? "";
 }
 
 /** Returns the answer to what was passed on to a process that has ended since. */
-async function lost(here: () => Promise<Response>, body: unknown): Promise<Response> {
+async function lost(
+  here: () => Promise<Response | TextAnswer>,
+  body: unknown,
+): Promise<Response | TextAnswer> {
   const ends = unknownEnds(body);
   return ends.length === 0 ? await here() : Response.json(Array.isArray(body) ? ends : ends[0]);
 }

@@ -8,7 +8,7 @@ import type { Connection } from "../protocol/connection.ts";
 import { helloOf } from "../gateway/hello.ts";
 import { turn } from "../io/waiting.ts";
 import { frameOf, statusOf, TextAnswer } from "./_http_answer.ts";
-import { HttpDirect } from "./_http_direct.ts";
+import { HttpStateless } from "./_http_stateless.ts";
 import { routeOf } from "./_http_route.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
@@ -24,14 +24,12 @@ const REST = {
 
 /** Answers a request; undefined for one that belongs to a session. */
 async function answered(
-  direct: HttpDirect,
+  stateless: HttpStateless,
   request: { readonly headers: Record<string, string>; readonly signal: AbortSignal },
   body: unknown,
 ): Promise<Response | TextAnswer | undefined> {
-  const header = (name: string) => request.headers[name];
-  const route = routeOf({ body, header });
-  if (route.kind === "session") return undefined;
-  return await direct.answer({ header, signal: request.signal }, route);
+  const route = routeOf({ body, headers: request.headers });
+  return route.kind === "session" ? undefined : await stateless.answer(request, route);
 }
 
 function connection(): Connection {
@@ -123,7 +121,7 @@ function comparable({ status, type, said }: Awaited<ReturnType<typeof seen>>) {
 }
 
 Deno.test("requests over HTTP are answered as the SDK answers them", async () => {
-  const direct = new HttpDirect({ ...REST, connect: connection });
+  const stateless = new HttpStateless({ ...REST, connect: connection });
   const sdk = createMcpHandler(
     () => Promise.resolve(sdkServer(hello(true), { open: connection, onError() {} })),
     {
@@ -137,7 +135,7 @@ Deno.test("requests over HTTP are answered as the SDK answers them", async () =>
       const headers = headersOf({ headers: own, ...spoken });
       const body = { jsonrpc: "2.0", ...spoken, ...beside };
       const { signal } = new AbortController();
-      const made = await answered(direct, { headers, signal }, structuredClone(body));
+      const made = await answered(stateless, { headers, signal }, structuredClone(body));
       // Members that PML does not know pass, and it accepts what the door has accepted.
       if (made === undefined || Object.keys(beside).length > 0) return;
       headers.accept = "application/json, text/event-stream";
@@ -175,7 +173,7 @@ const CALL = {
 Deno.test("A request over HTTP whose client has gone is given up", async () => {
   const aborted: unknown[] = [];
   const closed: string[] = [];
-  const direct = new HttpDirect({
+  const stateless = new HttpStateless({
     ...REST,
     connect: () => ({
       ...connection(),
@@ -190,17 +188,17 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
     }),
   });
   const gone = new AbortController();
-  const made = answered(direct, { headers: OF_CALL, signal: gone.signal }, CALL);
+  const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
   await turn();
   gone.abort();
   assert.equal((await made as Response).status, 499);
   const other = answered(
-    direct,
+    stateless,
     { headers: OF_CALL, signal: new AbortController().signal },
     CALL,
   );
   await turn();
-  direct[Symbol.dispose]();
+  stateless[Symbol.dispose]();
   assert.equal((await other as Response).status, 499);
   assert.deepEqual([aborted.map(String), closed], [
     ["Error: Connection closed", "Error: Connection closed"],
@@ -211,7 +209,7 @@ Deno.test("A request over HTTP whose client has gone is given up", async () => {
 Deno.test("A request whose events nobody reads any more tells nothing, and ends with its connection", async () => {
   const ends: string[] = [];
   let tell = () => Promise.resolve();
-  const direct = new HttpDirect({
+  const stateless = new HttpStateless({
     ...REST,
     connect: () => ({
       ...connection(),
@@ -227,7 +225,7 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
     }),
   });
   const gone = new AbortController();
-  const made = answered(direct, { headers: OF_CALL, signal: gone.signal }, CALL);
+  const made = answered(stateless, { headers: OF_CALL, signal: gone.signal }, CALL);
   await turn();
   await tell();
   const { body } = await made as Response;
@@ -235,7 +233,7 @@ Deno.test("A request whose events nobody reads any more tells nothing, and ends 
   await assert.doesNotReject(async () => await tell());
   // Its connection ends later.
   gone.abort();
-  direct[Symbol.dispose]();
+  stateless[Symbol.dispose]();
   assert.deepEqual(ends, ["aborted", "closed"]);
 });
 

@@ -12,23 +12,20 @@ import { isOfOtherEra, STATELESS_REVISIONS } from "../protocol/revisions.ts";
 import type { Notification } from "../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_http_answer.ts";
 import { ListenStreams, type ListenStreamsOptions } from "./_http_listening.ts";
-import type { Posted, Route } from "./_http_route.ts";
+import type { HttpRequest, Route } from "./_http_route.ts";
 import { ResultTexts } from "../protocol/result_texts.ts";
 import { ClientRequests, type PostedRequest } from "../protocol/client_requests.ts";
 
-/** The options of `HttpDirect`. */
-export interface HttpDirectOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
+/** The options of `HttpStateless`. */
+export interface HttpStatelessOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
   readonly connect: Face["connect"];
   readonly hello: (isModern: boolean) => Hello;
   /** How many streams may be open to listen on. */
   readonly connections: number;
 }
 
-/** A request whose body was read. */
-export interface StatelessRequest extends Pick<Posted, "header"> {
-  /** Aborted when its client has gone. */
-  readonly signal: AbortSignal;
-}
+/** The parts of a request that its route does not have. */
+export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
 
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
@@ -49,15 +46,15 @@ const PEER: Peer = {
 };
 
 /** Answers the requests of one party. */
-export class HttpDirect implements Disposable {
-  readonly #options: HttpDirectOptions;
+export class HttpStateless implements Disposable {
+  readonly #options: HttpStatelessOptions;
   readonly #texts: ResultTexts;
   readonly #streams: ListenStreams;
   /** What cancels each request. */
   readonly #open = new Set<() => void>();
 
   /** Takes what serves requests. */
-  constructor(options: HttpDirectOptions) {
+  constructor(options: HttpStatelessOptions) {
     this.#options = options;
     this.#texts = new ResultTexts(options.hello);
     this.#streams = new ListenStreams({
@@ -108,7 +105,7 @@ export class HttpDirect implements Disposable {
         return Promise.resolve();
       },
       ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
-      headers: { get: (name) => request.header(name) ?? null },
+      headers: { get: (name) => request.headers[name] ?? null },
     });
     const end = (said?: string) => {
       waiting[Symbol.dispose]();
