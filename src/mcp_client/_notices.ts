@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type JsonObject, memberOf, textOf } from "../core/json.ts";
+import { type JsonObject, memberOf, quoted, textOf } from "../core/json.ts";
 import type { ListName } from "../core/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { type RunningTasks, stateOf } from "./_tasks.ts";
@@ -40,7 +40,7 @@ export class Notices {
     server: string,
     { method, params }: { readonly method: string; readonly params: JsonObject },
   ): void {
-    const { told, forget } = this.#options;
+    const { told, forget, onLog } = this.#options;
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") {
@@ -49,7 +49,11 @@ export class Notices {
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
     }
-    const lists = memberOf(CHANGES, method) ?? [];
+    const lists = memberOf(CHANGES, method);
+    if (lists === undefined) {
+      const name = quoted(method, 100);
+      return onLog(server, "debug", `A notification was dropped, because ${name} is unknown`);
+    }
     // The server may have started before its definition was read again.
     try {
       // guard: listed-anew

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { Notices, type NoticesOptions } from "./_notices.ts";
+
+/** What became of the notifications of a server. */
+function taken(method: string): readonly unknown[] {
+  const all: unknown[] = [];
+  const note = (what: string) => (...args: unknown[]) => void all.push([what, ...args]);
+  const told = { changed: note("changed"), logged: note("logged"), updated: note("updated") };
+  const options = { told, tasks: {}, forget: note("forgotten"), onLog: note("log") };
+  new Notices(options as unknown as NoticesOptions).take("s", { method, params: { uri: "a:b" } });
+  return all;
+}
+
+Deno.test("a list that changed is forgotten and passed on", () => {
+  assert.deepEqual(taken("notifications/prompts/list_changed"), [
+    ["forgotten", "s", ["prompts"]],
+    ["changed", "s", "prompts"],
+  ]);
+});
+
+Deno.test("a notification that PML does not know is logged with its name", () => {
+  const why = 'A notification was dropped, because "notifications/later" is unknown';
+  assert.deepEqual(taken("notifications/later"), [["log", "s", "debug", why]]);
+  assert.deepEqual(taken("notifications/resources/updated"), [["updated", "s", "a:b"]]);
+});
