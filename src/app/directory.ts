@@ -217,6 +217,10 @@ class Entry implements Server {
     });
   }
 
+  extensions(): readonly string[] {
+    return this.#server?.extensions?.() ?? [];
+  }
+
   approvedDefinitions(
     tools: readonly ToolDefinition[],
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {

@@ -22,6 +22,9 @@ export type DoorName = typeof DOORS[number];
 export const GRAMMAR =
   '"*", "server:*", "server:tool", "server:tool(name=glob, ...)" or "server:tool({JSON})"';
 
+/** A method that is not one of MCP itself, in the place of a tool. */
+const METHOD = /^@method\([\w./$-]{1,128}\)$/;
+
 /** The largest length of a rule, in characters. */
 export const RULE_MAX = 4_096;
 
@@ -71,6 +74,15 @@ const EACH = new RegExp(`${CONDITION}(?:, ?|$)`, "gu");
 const ROUGHLY = /([\w$.\-]{1,64})=((?:\\.|[^\\,])*)/gsu;
 const PATH_NAME =
   /(?:path|file|file_?name|dir|directory|folder|cwd)$|(?:^|[^a-z\d])(?:source|src|destination|dest|target|from|to|repo)$/i;
+
+/**
+ * Returns the name that rules have for a method which is not one of MCP itself, for example
+ * `@method(skills/list)`; undefined if no rule can name it.
+ */
+export function methodDoor(method: string): string | undefined {
+  const door = `@method(${method})`;
+  return METHOD.test(door) ? door : undefined;
+}
 
 /** Parses a rule, with paths as a system has them. Throws CONFIG_INVALID if it is not valid. */
 export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
@@ -126,6 +138,10 @@ export function isPathName(name: string): boolean {
 
 function read(text: string, rules: PathRules = PATHS): Pattern | undefined {
   if (text === "*") return { kind: "any", text };
+  const [, of = "", method = ""] = /^([^:(]*):(@method\([^()]*\))$/.exec(text) ?? [];
+  if (METHOD.test(method)) {
+    return isServerName(of) ? { kind: "exact", text, server: of, tool: method } : undefined;
+  }
   const [, server = "", tool = "", given] = /^([^:(]*):([^(]*)(\([^]*\))?$/.exec(text) ?? [];
   if (!isServerName(server)) return undefined;
   if (given !== undefined) {

@@ -6,6 +6,7 @@ import {
   isPathName,
   isSameRule,
   matches,
+  methodDoor,
   narrowness,
   parsePattern,
   RULE_MAX,
@@ -101,6 +102,8 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
     "fs:read",
     "fs:@resources",
     "fs:@sampling",
+    "fs:@method(skills/list)",
+    "fs:@method(a.b$c_d-e)",
     "a.b:c-d",
     ...WITH_ARGUMENTS,
   ];
@@ -122,6 +125,14 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
     "fs:[a-z]",
     "fs:rea*",
     "fs:@anything",
+    "fs:@method",
+    "fs:@method()",
+    "fs:@method(a b)",
+    "fs:@method(*)",
+    "fs:@method(a)(b=c)",
+    "fs:@method(a)({})",
+    `fs:@method(${"a".repeat(129)})`,
+    "Fs:@method(a)",
     "fs:read\n",
     "Fs:read",
     " fs:read",
@@ -133,6 +144,13 @@ Deno.test("parsePattern() reads the documented grammar and nothing else", () => 
       (error) => error instanceof PmlError && error.code === "CONFIG_INVALID",
       JSON.stringify(text),
     );
+  }
+});
+
+Deno.test("methodDoor() returns a name only for methods that a rule can name", () => {
+  assert.equal(methodDoor("skills/list"), "@method(skills/list)");
+  for (const odd of ["", "a b", "a)", "a:b", "\n", "a".repeat(129)]) {
+    assert.equal(methodDoor(odd), undefined);
   }
 });
 

@@ -81,6 +81,11 @@ export interface Server {
   readonly approvedDefinitions?: (
     tools: readonly ToolDefinition[],
   ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
+  /**
+   * Returns the ids of the extensions that it declared when it was started. If it is missing, the
+   * server has none.
+   */
+  readonly extensions?: () => readonly string[];
   /** Runs a call that passed all checks. */
   call(call: CheckedCall): Promise<Outcome>;
   /** Clears the given cached lists, by default all, so that the server is asked again. */

@@ -8,12 +8,16 @@ import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../core/c
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { methodDoor } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
+import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { ClientRequest, Exchange, Working } from "./_exchange.ts";
 import type { Offers } from "./_offers.ts";
 import type { FaceSettings } from "./options.ts";
 import { text } from "./_params.ts";
+import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
 
 /** What is asked of a server beside calls of its tools. */
 export interface Wanted {
@@ -63,6 +67,18 @@ export class ServerRequests {
   async askAbout(request: ClientRequest): Promise<JsonObject> {
     const { context: { method }, params } = request;
     return await this.ask(request, await wantedBy(this.#options.offers, { method, params }));
+  }
+
+  /** Passes on a request whose method PML does not know. The rules know it as `@method(NAME)`. */
+  async passOn(
+    request: ClientRequest,
+    owners: OwnersOptions,
+  ): Promise<JsonObject> {
+    const { client, context: { method }, params } = request;
+    const door = isDefined(method) ? undefined : methodDoor(method);
+    if (door === undefined) throw new RpcError(ERROR.methodNotFound, "Method not found");
+    const owned = await ownerOf({ method, params, client }, owners);
+    return await this.ask(request, { door, method, ...owned });
   }
 
   /** Asks for a client that cannot be asked meanwhile, or for none. */

@@ -87,6 +87,16 @@ export class Tasks {
     return this.#all.get(own)?.client?.isModern === true;
   }
 
+  /** Returns the server of a task and its id there; undefined for a task of another client. */
+  placeOf(
+    own: string,
+    client: object,
+  ): { readonly server: string; readonly id: string } | undefined {
+    const begun = this.#all.get(own);
+    if (begun === undefined || begun.client !== client) return undefined;
+    return { server: splitToolId(begun.tool).server, id: begun.there };
+  }
+
   /** Has the servers tell of these tasks, and of no others. */
   follow(wanted: readonly string[]): void {
     for (const own of this.#followed.keys()) if (!wanted.includes(own)) this.#unfollow(own);

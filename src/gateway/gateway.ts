@@ -29,13 +29,13 @@ import { Pages } from "./_pages.ts";
 import { countedAs, invalid, optionalText, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
+import type { OwnersOptions } from "./_unknown_methods.ts";
 import { Work } from "./_work.ts";
 import { capabilitiesOf, clientNameOf } from "./asking.ts";
 import type { Face } from "../protocol/connection.ts";
 import { faceOf } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings, listsServers } from "./exposure.ts";
 import { LEVELS } from "../core/levels.ts";
-import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -66,6 +66,7 @@ export class Gateway implements Face, Disposable {
   readonly #exchange: Exchange;
   readonly #requests: ServerRequests;
   readonly #following: Following;
+  readonly #owners: OwnersOptions;
   readonly #pages = new Pages();
   /** The party of all requests without a session. */
   readonly #here: Party = {};
@@ -91,6 +92,7 @@ export class Gateway implements Face, Disposable {
     const all = { ...parts, requests: this.#requests };
     this.tasks = new Tasks(all);
     this.#following = new Following(all);
+    this.#owners = { offers: this.#offers, servers: this.#options.servers, tasks: this.tasks };
   }
 
   readonly connect: Face["connect"] = (...of) => this.#face().connect(...of);
@@ -235,7 +237,7 @@ export class Gateway implements Face, Disposable {
       case "tasks/update":
         return await this.tasks.serve(request);
       default:
-        throw new RpcError(ERROR.methodNotFound, "Method not found");
+        return await this.#requests.passOn(request, this.#owners);
     }
   }
 

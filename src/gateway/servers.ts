@@ -231,6 +231,13 @@ export class Servers implements Disposable {
       .slice(0, MISSING_MAX).map(({ message }) => `; ${message}`).join("");
   }
 
+  /** Returns the ids of the extensions of each server that may be asked, as far as they are known. */
+  extensions(): ReadonlyMap<string, readonly string[]> {
+    const sources = [...this.#entries.values()].map(({ source }) => source)
+      .filter((source) => source.blocked() === undefined);
+    return new Map(sources.map((source) => [source.name, source.extensions?.() ?? []]));
+  }
+
   /** Tells whether there is a server of this name. */
   has(server: string): boolean {
     return this.#entries.has(server);

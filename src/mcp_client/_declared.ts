@@ -79,6 +79,11 @@ export class DeclaredCapabilities implements Disposable {
     this.#of(name).connection = connection;
   }
 
+  /** Returns the ids of the extensions that a server declared at its last start. */
+  extensionsOf(name: string): readonly string[] {
+    return this.#entries.get(name)?.connection?.extensions ?? [];
+  }
+
   /** Stops the timers. */
   [Symbol.dispose](): void {
     for (const { timer } of this.#entries.values()) clearTimeout(timer);

@@ -7,7 +7,7 @@
 
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
-import { isObject, type Json, type JsonObject, quoted, visible } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { aborted, pause } from "../io/waiting.ts";
@@ -202,6 +202,11 @@ export class Connection implements Living {
   /** Whether the server can run tools as tasks, in the revision before the newest. */
   get runsTasks(): boolean {
     return runsTasks(this.#agreed.capabilities);
+  }
+
+  /** The ids of the extensions that the server declared. */
+  get extensions(): readonly string[] {
+    return Object.keys(objectOf(this.#agreed.capabilities.extensions));
   }
 
   /** Whether the server declared a capability, such as `resources`. */

@@ -44,6 +44,11 @@ export class McpServer extends KnownServer {
     return Promise.try(() => this.#upstreams.earlierList(this.way(), list));
   }
 
+  /** Returns the ids of the extensions that it declared; none before its first start. */
+  extensions(): readonly string[] {
+    return this.#upstreams.extensionsOf(this.name);
+  }
+
   /** Passes a call or another request on. */
   override call(call: CheckedCall): Promise<Outcome> {
     return this.send(call, true);

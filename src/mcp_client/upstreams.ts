@@ -39,7 +39,7 @@ import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
-import { type OpenWire, SessionLost } from "./wire.ts";
+import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
 
 /** A server, and how to reach it. */
 export interface UpstreamServer {
@@ -245,6 +245,11 @@ export class Upstreams implements AsyncDisposable {
     const server = this.#options.server(name);
     const { signal } = this.#closing;
     await this.#use(server, (connection) => this.#listedTools(server, connection, signal));
+  }
+
+  /** Returns the ids of the extensions that a server declared at its last start. */
+  extensionsOf(name: string): readonly string[] {
+    return this.#declared.extensionsOf(name);
   }
 
   /** Removes cached lists of a server, by default all, so that they are loaded again. */
@@ -588,12 +593,4 @@ async function openOf(
   // guard: late-install
   if (now(name).version() === server.version()) return open;
   throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
-}
-
-/** Tries once more, in another session, what the server did not handle. */
-function againIfLost<T>(once: () => Promise<T>): Promise<T> {
-  return once().catch((error) => {
-    if (error instanceof SessionLost) return once();
-    throw error;
-  });
 }

@@ -121,3 +121,11 @@ export function unusable(name: string, why: string, detail?: PmlError["detail"])
     detail,
   });
 }
+
+/** Tries once more, in another session, what the server did not handle. */
+export function againIfLost<T>(once: () => Promise<T>): Promise<T> {
+  return once().catch((error) => {
+    if (error instanceof SessionLost) return once();
+    throw error;
+  });
+}

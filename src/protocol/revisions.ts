@@ -57,6 +57,11 @@ const METHODS: Readonly<Record<Era, readonly string[]>> = {
   ],
 };
 
+/** Returns whether a revision defines a request method. Any other may belong to an extension. */
+export function isDefined(method: string): boolean {
+  return METHODS.legacy.includes(method) || METHODS.modern.includes(method);
+}
+
 /** The methods that only the other era has. */
 const FOREIGN: Readonly<Record<Era, ReadonlySet<string>>> = {
   legacy: new Set(METHODS.modern.filter((method) => !METHODS.legacy.includes(method))),

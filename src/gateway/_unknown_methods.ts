@@ -1,0 +1,62 @@
+/**
+ * Finds the server for a request whose method PML does not know.
+ *
+ * @module
+ */
+
+import { type JsonObject, textOf } from "../core/json.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
+import type { Offers } from "./_offers.ts";
+import type { Servers } from "./servers.ts";
+import type { Tasks } from "./_tasks.ts";
+
+/** The extensions whose methods PML knows. */
+const KNOWN = ["io.modelcontextprotocol/ui", "io.modelcontextprotocol/tasks"];
+
+/** The collaborators that know which server something belongs to. */
+export interface OwnersOptions {
+  readonly offers: Pick<Offers, "resource">;
+  readonly servers: Pick<Servers, "extensions">;
+  readonly tasks: Pick<Tasks, "placeOf">;
+}
+
+/** The server of a request, and its params with the names that the server has. */
+export interface Owned {
+  readonly server: string;
+  readonly params: JsonObject;
+}
+
+/**
+ * Returns the server of a request: the one that owns the URI or the task that the request names,
+ * else the only one that declared the extension of the method, else the only one that declared any
+ * extension which PML does not know. Rejects with -32601, which names the candidates.
+ */
+export async function ownerOf(
+  { method, params, client }: {
+    readonly method: string;
+    readonly params: JsonObject;
+    readonly client: object;
+  },
+  { offers, servers, tasks }: OwnersOptions,
+): Promise<Owned> {
+  const task = tasks.placeOf(textOf(params.taskId), client);
+  if (task !== undefined) return { server: task.server, params: { ...params, taskId: task.id } };
+  const uri = textOf(params.uri);
+  const place = uri === "" ? undefined : await offers.resource(uri).catch(() => undefined);
+  if (place !== undefined) return { server: place.server, params: { ...params, uri: place.name } };
+  const unknown = [...servers.extensions()]
+    .map(([server, ids]) => ({ server, ids: ids.filter((id) => !KNOWN.includes(id)) }))
+    .filter(({ ids }) => ids.length > 0);
+  const [segment] = method.split("/");
+  const named = unknown.filter(({ ids }) => ids.some((id) => id.split("/").at(-1) === segment));
+  const candidates = named.length > 0 ? named : unknown;
+  const [only] = candidates;
+  if (only !== undefined && candidates.length === 1) return { server: only.server, params };
+  throw notFound(candidates.map(({ server }) => server));
+}
+
+function notFound(candidates: readonly string[]): RpcError {
+  if (candidates.length === 0) return new RpcError(ERROR.methodNotFound, "Method not found");
+  const why = `these servers may have it: ${candidates.join(", ")}`;
+  return new RpcError(ERROR.methodNotFound, `Method not found: ${why}`, { candidates });
+}
