@@ -100,8 +100,9 @@ function readObject(value: Record<string, unknown>): ReadLine {
 
 /** Returns whether a value is the id of a request: a string, or a whole number of any size. */
 function isId(id: unknown): id is Json {
+  if (typeof id === "string" || Number.isSafeInteger(id)) return true;
   const text = numberText(id);
-  if (text === undefined) return typeof id === "string";
+  if (text === undefined) return false;
   return /^-?\d+$/.test(text) || Number.isInteger(Number(text));
 }
 
