@@ -122,7 +122,7 @@ export function unusable(name: string, why: string, detail?: PmlError["detail"])
   });
 }
 
-/** Tries once more, in another session, what the server did not handle. */
+/** Tries once more, in another session, if the server lost the first one. */
 export function againIfLost<T>(once: () => Promise<T>): Promise<T> {
   return once().catch((error) => {
     if (error instanceof SessionLost) return once();

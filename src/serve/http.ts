@@ -221,7 +221,7 @@ class Door {
       body: read.json,
       left: [read.json ?? []].flat(),
     });
-    // The token is not needed any more.
+    // The face has no need of the token.
     const { authorization: _, ...headers } = request.headers as Record<string, string>;
     const one = { method, headers, body: read.json, signal };
     const made = await inAccepted(await this.#options.answer(face, one), accepted, signal);
