@@ -19,7 +19,12 @@ const INFO = { name: "t", version: "1" };
 async function stream(
   { url }: Served,
   era: Era,
-  { signal, token = TOKEN }: { readonly signal: AbortSignal; readonly token?: string },
+  { signal, token = TOKEN, kept = [] }: {
+    readonly signal: AbortSignal;
+    readonly token?: string;
+    /** Takes the response: the connection of one that is collected as garbage is closed. */
+    readonly kept?: Response[];
+  },
 ): Promise<number> {
   using http = Deno.createHttpClient({ poolMaxIdlePerHost: 0 });
   const headers = {
@@ -42,10 +47,11 @@ async function stream(
       "io.modelcontextprotocol/clientCapabilities": {},
     };
     const params = { notifications: { toolsListChanged: true }, _meta };
-    const { status } = await post("subscriptions/listen", params, {
+    const listening = await post("subscriptions/listen", params, {
       "mcp-method": "subscriptions/listen",
     });
-    return status;
+    kept.push(listening);
+    return listening.status;
   }
   const greeted = await post("initialize", {
     ...{ protocolVersion: era, capabilities: {}, clientInfo: INFO },
@@ -54,7 +60,9 @@ async function stream(
   const session = greeted.headers.get("mcp-session-id") ?? "";
   if (session === "") return greeted.status;
   const own = { ...headers, accept: "text/event-stream", "mcp-session-id": session };
-  return (await fetch(url, { headers: own, client: http, signal })).status;
+  const opened = await fetch(url, { headers: own, client: http, signal });
+  kept.push(opened);
+  return opened.status;
 }
 
 for (const era of ERAS) {
@@ -65,8 +73,9 @@ for (const era of ERAS) {
     await using served = await servePml(ws);
     const gone = new AbortController();
     const statuses: number[] = [];
+    const kept: Response[] = [];
     for (let at = 0; at < MOST; at++) {
-      statuses.push(await stream(served, era, gone).catch(() => 0));
+      statuses.push(await stream(served, era, { signal: gone.signal, kept }).catch(() => 0));
     }
     try {
       assert.equal(statuses.filter((status) => status === 200).length, MOST * 3 / 4, `${statuses}`);
@@ -75,6 +84,7 @@ for (const era of ERAS) {
       assert.ok((await person.client.listTools()).tools.length > 0);
     } finally {
       gone.abort();
+      kept.length = 0;
     }
   });
 }
@@ -91,8 +101,9 @@ Deno.test("However many tokens keep what they can, another one comes in (HT11)",
   await using served = await servePml(ws);
   const gone = new AbortController();
   const opened: number[] = [];
+  const kept: Response[] = [];
   const of = (token: string) =>
-    stream(served, "2025-11-25", { signal: gone.signal, token }).catch(() => 0); // it was closed
+    stream(served, "2025-11-25", { signal: gone.signal, token, kept }).catch(() => 0); // closed
   try {
     for (const name of names) {
       let count = 0;
@@ -108,6 +119,7 @@ Deno.test("However many tokens keep what they can, another one comes in (HT11)",
     assert.equal(await of(served.token), 200);
   } finally {
     gone.abort();
+    kept.length = 0;
   }
 });
 
