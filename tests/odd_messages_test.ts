@@ -153,6 +153,31 @@ for (const door of ["stdio", "http"] as const) {
   });
 }
 
+/** Requests with a param of the wrong type, and what the error says about it. */
+const WRONG_TYPES: readonly (readonly [method: string, params: Shape, problem: string])[] = [
+  ["tools/call", { name: 5 }, "name must be a string"],
+  ["tools/call", { name: "s__run", arguments: [] }, "arguments must be an object"],
+  ["tools/list", { query: 5 }, "query must be a string"],
+  ["prompts/get", {}, "name must be a string"],
+  ["resources/read", { uri: null }, "uri must be a string"],
+  ["completion/complete", {}, "ref must be an object"],
+  ["completion/complete", { ref: { type: "ref/prompt" } }, "name must be a string"],
+];
+
+for (const { on, ...way } of WAYS) {
+  Deno.test(`the error of a request names the param of a wrong type, on ${on}`, async () => {
+    await using scene = await makeScene(way);
+    for (const [method, params, problem] of WRONG_TYPES) {
+      const { error } = await scene.pml.request(method, params);
+      assert.deepEqual([error?.code, error?.message.includes(problem)], [-32602, true], problem);
+    }
+    if (way.era === "2025-11-25") {
+      const { error } = await scene.pml.request("logging/setLevel", { level: "loud" });
+      assert.match(error?.message ?? "", /level must be one of debug, info/);
+    }
+  });
+}
+
 Deno.test("an id beyond 2^53 comes back on a stream, and where the stream is taken up again", async () => {
   await using scene = await serveScene();
   await using session = await scene.open({ era: "2025-11-25" });

@@ -8,19 +8,19 @@ import { isMetaTool } from "./meta_tools.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 
-/** Reads a text of a request. */
+/** Returns a string of the params. Throws `BAD_REQUEST` if it is missing or of another type. */
 export function text(params: JsonObject, key: string): string {
   const value = params[key];
   if (typeof value === "string") return value;
-  throw invalid(`${key} is no text`);
+  throw invalid(`${key} must be a string`);
 }
 
-/** Reads a text that a request may leave out. */
+/** Returns an optional string of the params. Throws `BAD_REQUEST` if it is of another type. */
 export function optionalText(params: JsonObject, key: string): string | undefined {
   return params[key] === undefined ? undefined : text(params, key);
 }
 
-/** Makes the error of a request that cannot be read. */
+/** Returns the error of a request with invalid params. */
 export function invalid(why: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
 }

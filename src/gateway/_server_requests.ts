@@ -7,7 +7,7 @@
 import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
-import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
 import { methodDoor } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
@@ -16,7 +16,7 @@ import { metaOf } from "./_call_members.ts";
 import type { ClientRequest, Exchange, Working } from "./_exchange.ts";
 import type { Offers } from "./_offers.ts";
 import type { FaceSettings } from "./options.ts";
-import { text } from "./_params.ts";
+import { invalid, text } from "./_params.ts";
 import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
 
 /** What is asked of a server beside calls of its tools. */
@@ -120,6 +120,7 @@ async function wantedBy(
       return { door: "@prompts", server, method, params: { ...params, name } };
     }
     case "completion/complete": {
+      if (!isObject(params.ref)) throw invalid("ref must be an object");
       const ref = objectOf(params.ref);
       const about = ref.type === "ref/prompt" ? "prompts/get" : "resources/read";
       const wanted = await wantedBy(offers, { method: about, params: ref });

@@ -267,7 +267,7 @@ export class Gateway implements Face, Disposable {
     try {
       const { arguments: args = {} } = params;
       const name = text(params, "name");
-      if (!isObject(args)) throw invalid("arguments is no object");
+      if (!isObject(args)) throw invalid("arguments must be an object");
       // An answer is to the members as they were shown, whatever the configuration is by then.
       const { meta, members } = membersOf(params, this.#options.settings().clientMeta);
       result = await this.#exchange.serve(request, (working) => {
@@ -356,7 +356,7 @@ function contentOf({ messages }: JsonObject): readonly ContentBlock[] {
 function levelOf(params: JsonObject): string {
   const level = text(params, "level");
   if (LEVELS.includes(level)) return level;
-  throw invalid(`level is none of ${LEVELS.join(", ")}`);
+  throw invalid(`level must be one of ${LEVELS.join(", ")}`);
 }
 
 /** Returns the id of a tool by its name in a list, as far as the lists are known. */

@@ -95,7 +95,7 @@ export function modernResult(
   } as JsonObject; // what is missing is not written
 }
 
-/** Returns whether the progress token of a request, if it has one, is a string or a whole number. */
+/** Returns whether the progress token of a request, if it has one, is a string or an integer. */
 export function hasFitToken(params: JsonObject): boolean {
   const { progressToken = "" } = objectOf(params._meta);
   return typeof progressToken === "string" || Number.isInteger(numberOf(progressToken));
@@ -117,7 +117,7 @@ export function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
   const { [VERSION]: version, [CLIENT]: client, [CAPABILITIES]: able, [LEVEL]: level } = meta;
   if (version === undefined) return { key: VERSION, problem: "missing" };
   if (able === undefined) return { key: CAPABILITIES, problem: "missing" };
-  if (typeof version !== "string") return { key: VERSION, problem: "not a text" };
+  if (typeof version !== "string") return { key: VERSION, problem: "not a string" };
   if (client !== undefined && !isClientInfo(client)) {
     return { key: CLIENT, problem: "not an object with a name and a version" };
   }

@@ -24,7 +24,7 @@ export interface ErrorObject {
 /** An error that a request is answered with. The SDK's own errors have the same fields. */
 export class RpcError extends Error implements ErrorObject {
   override name = "RpcError";
-  /** A whole number. */
+  /** An integer. */
   readonly code: number;
   readonly data: unknown;
 

@@ -89,7 +89,7 @@ function readObject(value: Record<string, unknown>): ReadLine {
     return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
   }
   if (!isId(id)) {
-    return refusal(-32600, "Invalid request: the id is neither a string nor a whole number");
+    return refusal(-32600, "Invalid request: the id is neither a string nor an integer");
   }
   if (method === undefined) return { kind: "other", message };
   if (params?._meta !== undefined && !isObject(params._meta)) {
@@ -98,7 +98,7 @@ function readObject(value: Record<string, unknown>): ReadLine {
   return { kind: "request", message, id: JSON.stringify(id) };
 }
 
-/** Returns whether a value is the id of a request: a string, or a whole number of any size. */
+/** Returns whether a value is the id of a request: a string, or an integer of any size. */
 function isId(id: unknown): id is Json {
   if (typeof id === "string" || Number.isSafeInteger(id)) return true;
   const text = numberText(id);

@@ -76,7 +76,7 @@ const NO_SUCH_METHOD: ErrorObject = {
   code: ERROR.methodNotFound,
   message: "Method not found",
 };
-const BAD_TOKEN = "Invalid params: progressToken is neither a string nor a whole number";
+const BAD_TOKEN = "Invalid params: progressToken is neither a string nor an integer";
 const BAD_INITIALIZE =
   "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";
 

@@ -113,7 +113,8 @@ function errorOf(
 ): ErrorObject | undefined {
   const issue = envelopeIssue(objectOf(params._meta));
   if (issue !== undefined || !hasFitToken(params)) {
-    const { key, problem } = issue ?? { key: "progressToken", problem: "no text or whole number" };
+    const { key, problem } = issue ??
+      { key: "progressToken", problem: "neither a string nor an integer" };
     const message = `Invalid params: _meta: ${key}: ${problem}`;
     return { code: ERROR.invalidParams, message, data: { envelope: { key, problem } } };
   }
