@@ -7,8 +7,8 @@
 import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { linesOf } from "../src/serve/_replica_link.ts";
-import { Sealer } from "../src/serve/_sealer.ts";
+import { linesOf } from "../src/transport/replicas/_link.ts";
+import { Sealer } from "../src/transport/replicas/_sealer.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { type Served, servePml } from "./kit/pml_serve.ts";
 import { KEY, sceneryOf } from "./replicas_scene.ts";

@@ -8,9 +8,9 @@
 import assert from "node:assert/strict";
 import { chmod, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { type Head, send } from "../src/serve/_replica_link.ts";
-import { Sealer } from "../src/serve/_sealer.ts";
-import { tokenHash } from "../src/serve/token.ts";
+import { type Head, send } from "../src/transport/replicas/_link.ts";
+import { Sealer } from "../src/transport/replicas/_sealer.ts";
+import { tokenHash } from "../src/transport/http/token.ts";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { ledgerOf } from "./full_scene.ts";
 import { connectHttp, type Served, servePml } from "./kit/pml_serve.ts";

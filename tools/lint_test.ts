@@ -43,11 +43,11 @@ Deno.test("rooms lets the hub import PML by its face only, and its own rooms dow
 
 Deno.test("only tests may import the SDK", () => {
   const offence = `import type { Server } from "@modelcontextprotocol/server";`;
-  assertOffence("src/serve/a.ts", /cannot import "@modelcontextprotocol/, {
+  assertOffence("src/transport/a.ts", /cannot import "@modelcontextprotocol/, {
     offence,
     innocent: `import "zod";`,
   });
-  assert.deepEqual(lint("src/serve/a_test.ts", offence), []);
+  assert.deepEqual(lint("src/transport/a_test.ts", offence), []);
 });
 
 Deno.test("rooms lets a room import only down the plan of the house", () => {
@@ -143,7 +143,7 @@ Deno.test("powers leaves each power to its owner", () => {
     ["modules/loader.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
     ["stdio/installs.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
-    ["gateway/gateway.ts", "serve/_pipes.ts", `Deno.stdout.write(b);`, /output/],
+    ["gateway/gateway.ts", "transport/stdio/_pipes.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/_call.ts", "cli/command_process.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
     ["app/router.ts", "remote/rpc.ts", `await fetch("a");`, /network/],

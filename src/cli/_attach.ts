@@ -12,9 +12,9 @@ import { ownNames } from "../config/own_names.ts";
 import { foldersAbove } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
-import { passOn } from "../serve/window.ts";
+import { passOn } from "../transport/attach/window.ts";
 import { commandProcess } from "./command_process.ts";
-import { connected, hashed, socketOf, Talk } from "../serve/window_socket.ts";
+import { connected, hashed, socketOf, Talk } from "../transport/attach/window_socket.ts";
 
 /** How a window ended; undefined if there was none. */
 type Attached = { readonly pipes: Awaited<ReturnType<typeof passOn>> } | undefined;

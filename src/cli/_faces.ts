@@ -8,9 +8,9 @@
 import type { App } from "../app/app.ts";
 import type { Identity } from "../config/identities.ts";
 import { stampAt } from "../io/place.ts";
-import { type FaceLimits, HttpFace } from "../serve/http_face.ts";
-import type { Replica } from "../serve/replica.ts";
-import { sameHash, tokenHash, tokenIn } from "../serve/token.ts";
+import { type FaceLimits, HttpFace } from "../transport/http/endpoint.ts";
+import type { Replica } from "../transport/replicas/replica.ts";
+import { sameHash, tokenHash, tokenIn } from "../transport/http/token.ts";
 
 /** The options of `Faces`. */
 export interface FacesOptions {

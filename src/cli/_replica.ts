@@ -10,7 +10,7 @@ import type { ServeSection } from "../config/identities.ts";
 import { PmlError } from "../core/errors.ts";
 import { isShared } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { Replica } from "../serve/replica.ts";
+import { Replica } from "../transport/replicas/replica.ts";
 
 const LEAST = 32;
 const MOST_BYTES = 4_096;

@@ -10,7 +10,7 @@ import { stampAt } from "../io/place.ts";
 import { aborted, soon, turn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
 import type { Servers } from "../gateway/servers.ts";
-import type { StdioOptions } from "../serve/stdio.ts";
+import type { StdioOptions } from "../transport/stdio/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
 import { Signals } from "./_signals.ts";
@@ -41,8 +41,8 @@ async function serveAlone(
 ): Promise<number> {
   const [{ openApp }, { serveStdio }, { openStderr }] = await Promise.all([
     import("../app/app.ts"),
-    import("../serve/stdio.ts"),
-    import("../serve/stderr.ts"),
+    import("../transport/stdio/stdio.ts"),
+    import("../transport/stdio/stderr.ts"),
   ]);
   await using stderr = commandProcess().pipes === undefined ? openStderr() : undefined;
   try {

@@ -6,7 +6,7 @@
 
 import type { Identity } from "../config/identities.ts";
 import { quoted } from "../core/json.ts";
-import { newToken, tokenHash } from "../serve/token.ts";
+import { newToken, tokenHash } from "../transport/http/token.ts";
 import { agreed, changeOf, setForPerson } from "./_config_file.ts";
 import { named, usage } from "./_failure.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";

@@ -8,7 +8,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { resolve } from "node:path";
 import { processVariables } from "../config/env.ts";
-import type { StdioOptions } from "../serve/stdio.ts";
+import type { StdioOptions } from "../transport/stdio/stdio.ts";
 
 /** The process of a command. */
 export interface CommandProcess {

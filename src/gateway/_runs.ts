@@ -11,7 +11,7 @@ import { ending, PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, memberOf } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Party } from "./_clients.ts";
-import { goneElsewhere, NOT_TWICE, otherRequest } from "./results.ts";
+import { goneElsewhere, NOT_TWICE, otherRequest } from "../protocol/failures.ts";
 
 /** What a request is answered with for now: what the client has to find out first. */
 export interface Pause {

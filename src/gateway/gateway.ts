@@ -39,7 +39,7 @@ import { LEVELS } from "../core/levels.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
-import { failed, refusal } from "./results.ts";
+import { failed, refusal } from "../protocol/failures.ts";
 import { unknownTool } from "./unknown_tool.ts";
 
 /** How long a client may cache a list, in milliseconds: rules may change it. */

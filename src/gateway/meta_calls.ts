@@ -37,7 +37,7 @@ import type { Working } from "./_exchange.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
 import type { GatewayOptions } from "./options.ts";
-import { errorBody, errorResult } from "./results.ts";
+import { errorBody, errorResult } from "../protocol/failures.ts";
 import { badArguments } from "./schemas.ts";
 import { strictTool } from "./strict_tool.ts";
 import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";

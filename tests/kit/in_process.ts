@@ -9,7 +9,7 @@ import { nextTick } from "node:process";
 import { setImmediate } from "node:timers";
 import { main } from "../../src/cli/cli.ts";
 import { type CommandProcess, runIn } from "../../src/cli/command_process.ts";
-import { openStream, type Output } from "../../src/serve/_pipes.ts";
+import { openStream, type Output } from "../../src/transport/stdio/_pipes.ts";
 import { passThrough } from "./through_door.ts";
 import untried from "./untried.json" with { type: "json" };
 

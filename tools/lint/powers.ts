@@ -73,7 +73,7 @@ const POWERS: readonly Power[] = [
   {
     name: "Standard output",
     owners: [
-      "src/serve/_pipes.ts",
+      "src/transport/stdio/_pipes.ts",
       "src/cli/command_process.ts",
       "hub/src/cli/out.ts",
       // The refresh answers the PML that started it.
@@ -98,15 +98,15 @@ const POWERS: readonly Power[] = [
       // It compares addresses and opens nothing.
       "src/core/address.ts",
       // It reaches other processes of the same PML, at addresses in the PML home.
-      "src/serve/_replica_link.ts",
+      "src/transport/replicas/_link.ts",
       // It is listened at, and reaches nothing.
       "src/io/listener.ts",
       // Nor does this: its sockets are the two pipes that were open.
-      "src/serve/_pipes.ts",
+      "src/transport/stdio/_pipes.ts",
       // Its sockets lie in the PML home.
-      "src/serve/window_socket.ts",
+      "src/transport/attach/window_socket.ts",
       // The names of its pipes lie there.
-      "src/serve/window_pipe.ts",
+      "src/transport/attach/window_pipe.ts",
     ],
     spelled: [
       "fetch",

@@ -32,16 +32,16 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     remote: ["core", "io", "mcp_client"],
     sampling: ["core", "io"],
     stdio: ["core", "io", "mcp_client", "permissions", "sandbox"],
+    transport: ["core", "io", "protocol"],
     workflow: ["core", "io", "sandbox", "search"],
   },
   { calls: ["core", "io", "audit", "permissions"] },
   { gateway: ["core", "io", "protocol", "search", "workflow"] },
   {
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],
-    serve: ["core", "io", "gateway", "protocol"],
   },
   { app: [] },
-  { cli: ["core", "io", "app", "config", "serve"] },
+  { cli: ["core", "io", "app", "config", "transport"] },
 ];
 const ALLOWED = new Map(FLOORS.flatMap((floor) => Object.entries(floor)));
 /** Every room of `src/`. */

@@ -22,7 +22,7 @@ const FILES = [
   "src/sandbox/_windows_test.ts",
   "src/sandbox/search_path_test.ts",
   "src/protocol/message_test.ts",
-  "src/serve/window_pipe_test.ts",
+  "src/transport/attach/window_pipe_test.ts",
 ];
 
 /** Runs the files. */

@@ -1,0 +1,84 @@
+/**
+ * Failures on their way out: to the model as a result, to the client as a JSON-RPC error.
+ *
+ * @module
+ */
+
+import type { ToolResult } from "../core/call.ts";
+import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
+import { defined, type JsonObject, objectOf } from "../core/json.ts";
+import { ERROR, RpcError } from "./errors.ts";
+
+/** What a failure tells a program, whichever way it leaves. */
+export interface ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+  readonly detail?: unknown;
+}
+
+/** Gives the fields of an error that leave the process. */
+export function errorBody(error: PmlError): ErrorBody {
+  const { code, message, hint, detail } = error;
+  return defined({ code, message, hint, detail });
+}
+
+/** Makes the result that tells a model of a failure. */
+export function errorResult(error: unknown): ToolResult {
+  const body = errorBody(asPmlError(error));
+  const hint = body.hint === undefined ? "" : `\n${body.hint}`;
+  return {
+    content: [{ type: "text", text: `${body.code}: ${body.message}${hint}` }],
+    structuredContent: { error: body },
+    isError: true,
+  };
+}
+
+const INVALID_PARAMS = ERROR.invalidParams;
+const INTERNAL_ERROR = ERROR.internalError;
+
+function isRpcError(error: unknown): error is RpcError {
+  return error instanceof RpcError || error instanceof Error && error.name === "ProtocolError";
+}
+
+/** Gives a failed call the way out that its code names: to the model as a result, or thrown. */
+export function failed(error: unknown): JsonObject {
+  if (isRpcError(error)) throw error;
+  const known = asPmlError(error);
+  if (audienceOf(known.code) === "client") throw refusal(known);
+  return errorResult(known) as unknown as JsonObject; // plain JSON
+}
+
+/** Makes the error of an answer that comes with another request than the one it is for. */
+export function otherRequest(): PmlError {
+  return new PmlError("BAD_REQUEST", "Cannot go on: it is another request than before", {
+    hint: "Send the request again as it was, without requestState",
+  });
+}
+
+/** The hint and the detail of the error for an answer that no call waits for. */
+export const NOT_TWICE = {
+  hint: "Nothing was run twice. Look what was done before you make the request again",
+  detail: { may_have_run: true },
+};
+
+/** Makes the error for work of a process that has ended, or ends. It had begun. */
+export function goneElsewhere(): PmlError {
+  return new PmlError("UPSTREAM_DOWN", "Cannot go on: the process that worked on it has ended", {
+    hint: "It may have run: look what was done before you make the request again",
+    detail: { may_have_run: true },
+  });
+}
+
+/** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
+export function refusal(error: unknown): RpcError {
+  if (isRpcError(error)) return error;
+  const known = asPmlError(error);
+  const answered = objectOf(known.detail?.answered);
+  if (typeof answered.code === "number") {
+    return new RpcError(answered.code, String(answered.message), answered.data);
+  }
+  const code = known.code === "BUG" ? INTERNAL_ERROR : INVALID_PARAMS;
+  const hint = known.hint === undefined ? "" : `. ${known.hint}`;
+  return new RpcError(code, `${known.message}${hint}`, errorBody(known));
+}

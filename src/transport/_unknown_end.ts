@@ -1,0 +1,55 @@
+/**
+ * The answer to a request of which nobody will know how it ended.
+ *
+ * @module
+ */
+
+import { parseExact } from "../core/exact_json.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
+import { parsedJson } from "../core/json_bounds.ts";
+import { failed, goneElsewhere, refusal } from "../protocol/failures.ts";
+import { endsOf } from "../io/lines.ts";
+
+/** Of longer answers only the ends are read. */
+const MOST_READ = 1 << 16;
+const ANSWER = /^\{"(?:result|error)".*,"id":("(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)\}$/s;
+
+/** Returns the answer to a request that a PML worked on when it ended. */
+export function unknownEnd({ id, method }: JsonObject): object {
+  const error = goneElsewhere();
+  const { code, message, data } = refusal(error);
+  const said = method === "tools/call"
+    ? { result: { ...failed(error), resultType: "complete" } }
+    : { error: { code, message, data } };
+  return { ...said, jsonrpc: "2.0", id };
+}
+
+/** Returns the answers to all requests in a body. */
+export function unknownEnds(body: unknown): readonly object[] {
+  return [body].flat().map(objectOf)
+    .filter((one) => "id" in one && "method" in one)
+    .map(unknownEnd);
+}
+
+/** Returns a message. Of a long answer, as PML and the SDK write most, it returns only the id. */
+export function briefly(json: Uint8Array): JsonObject {
+  const ends = json.length > MOST_READ ? new TextDecoder().decode(endsOf(json)) : "";
+  const [, id] = ANSWER.exec(ends) ?? [];
+  return id === undefined ? objectOf(parsedJson(json, parseExact)) : { id: parseExact(id) };
+}
+
+/** Removes the requests from a list that are answered in whole events, or in a JSON text. */
+export function removeAnswered(requests: unknown[], text: string): void {
+  if (requests.length === 0) return;
+  for (const line of text.split("\n")) {
+    const { id, method } = briefly(new TextEncoder().encode(line.replace("data: ", "")));
+    if (method !== undefined || id === undefined) continue;
+    const text = JSON.stringify(id);
+    // guard: http-batch-once
+    requests.splice(0, Infinity, ...requests.filter((one) => idOf(one) !== text));
+  }
+}
+
+function idOf(request: unknown): string {
+  return JSON.stringify(objectOf(request).id);
+}

@@ -1,0 +1,94 @@
+/**
+ * Goes on alone where a running `pml serve` has ended: what the client set is set again, what can be
+ * asked again is asked again, and calls that may have run are answered.
+ *
+ * @module
+ */
+
+import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { parseExact } from "../../core/exact_json.ts";
+import { LineReader } from "../../io/lines.ts";
+import type { ReadLine } from "../../protocol/message.ts";
+import type { Pipes } from "../stdio/_pipes.ts";
+import { unknownEnd } from "../_unknown_end.ts";
+import { type Left, lineOf, withEnd } from "./window.ts";
+
+/** How the ids begin of requests that the client did not make. */
+const REPEATED = "pml-window-";
+/** The meta-tools that can be called again. */
+const ONLY_READ = ["search", "schema"];
+const LONGEST = 1 << 30;
+
+/** Returns the pipes of the client for a PML of this process. */
+export function alone(left: Left): Pipes {
+  const { client, input, redirect } = left;
+  // What the other PML asked is answered no more. Ids of this one must differ from its ids.
+  const asked = new Map<string, unknown>();
+  const lines = new LineReader(LONGEST);
+  return {
+    open: (take) => {
+      for (const message of repeated(left)) take(lineOf(message));
+      redirect((line, read) => {
+        const answer = read === undefined ? undefined : answerIn(read);
+        if (answer === undefined) return take(withEnd(line));
+        const id = asked.get(String(answer.id));
+        asked.delete(String(answer.id));
+        if (id !== undefined) take(lineOf({ ...answer, id }));
+      });
+      return input;
+    },
+    output: {
+      write: async (piece) => {
+        for (const line of lines.push(piece)) {
+          if (line.kind !== "line") continue;
+          const bytes = told(line.bytes, asked);
+          if (bytes !== undefined) await client.output.write(bytes);
+        }
+      },
+    },
+    giveUp: client.giveUp,
+  };
+}
+
+/** Returns what is said again, in order. Calls that may have run are answered to the client. */
+function* repeated({ hello, set, waiting, notBegun, client }: Left): Generator<JsonObject> {
+  let count = 0;
+  const isOpen = hello === undefined || waiting.includes(hello);
+  if (hello !== undefined && !isOpen) {
+    yield { ...hello, id: `${REPEATED}${count++}` };
+    yield { jsonrpc: "2.0", method: "notifications/initialized" };
+  }
+  for (const message of set) {
+    if (!waiting.includes(message)) yield { ...message, id: `${REPEATED}${count++}` };
+  }
+  for (const message of waiting) {
+    if (notBegun.has(JSON.stringify(message.id)) || !mayHaveRun(message)) yield message;
+    else client.output.write(lineOf(unknownEnd(message))).catch(() => {});
+  }
+}
+
+function mayHaveRun({ method, params }: JsonObject): boolean {
+  return method === "tools/call" && !ONLY_READ.includes(textOf(objectOf(params).name));
+}
+
+function answerIn(read: ReadLine): JsonObject | undefined {
+  if (read.kind !== "other") return undefined;
+  const message = objectOf(read.message);
+  return "method" in message ? undefined : message;
+}
+
+/** Returns the line that the client gets; undefined for answers to what it did not ask. */
+function told(line: Uint8Array, asked: Map<string, unknown>): Uint8Array | undefined {
+  const message: unknown = parseExact(new TextDecoder().decode(line));
+  if (!isObject(message)) return lineOf(message);
+  const { id, method, params } = message;
+  const own = (id: unknown) => `${REPEATED}${JSON.stringify(id)}`;
+  if (method === undefined) return textOf(id).startsWith(REPEATED) ? undefined : withEnd(line);
+  if (method === "notifications/cancelled") {
+    const { requestId, ...rest } = objectOf(params);
+    return lineOf({ ...message, params: { ...rest, requestId: own(requestId) } });
+  }
+  if (id === undefined) return withEnd(line);
+  asked.set(own(id), id);
+  return lineOf({ ...message, id: own(id) });
+}

@@ -1,0 +1,208 @@
+/**
+ * A window: a `pml stdio` that passes everything on to a running `pml serve`. If that ends, it goes
+ * on alone.
+ *
+ * @module
+ */
+
+import type { Duplex } from "node:stream";
+import { type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { inOneLine } from "../../core/json_text.ts";
+import { NOT_BEGUN } from "../../core/window.ts";
+import { joined, type Line, LineReader } from "../../io/lines.ts";
+import { aborted, after } from "../../io/waiting.ts";
+import { type ReadLine, readMessage, refusalMessage } from "../../protocol/message.ts";
+import {
+  type Input,
+  LAST_WRITE_MS,
+  type Output,
+  type Pipes,
+  standardPipes,
+} from "../stdio/_pipes.ts";
+import { briefly } from "../_unknown_end.ts";
+import { pipesOf } from "./window_socket.ts";
+
+/** The options of `passOn`. */
+export interface WindowOptions {
+  /** The connection to the running PML. */
+  readonly socket: Duplex;
+  /** The most bytes of one message of the client. */
+  readonly inputBytes: number;
+  /** Ends the window. */
+  readonly signal: AbortSignal;
+  /** Where the client is; standard input and output by default. */
+  readonly pipes?: Pipes | undefined;
+}
+
+/** What a PML must be told that takes over: what the client said before, and waits for. */
+export interface Left {
+  readonly client: Pipes;
+  readonly input: Input;
+  /** The handshake of an older revision, if there was one. */
+  readonly hello: JsonObject | undefined;
+  /** What was set: the log level, and the resources that are followed. */
+  readonly set: readonly JsonObject[];
+  /** The requests without an answer. */
+  readonly waiting: readonly JsonObject[];
+  /** The ids, as JSON, of those that did not run. */
+  readonly notBegun: ReadonlySet<string>;
+  /** Has further lines of the client go somewhere else. Those that waited go there first. */
+  readonly redirect: (take: (line: Uint8Array, read: ReadLine | undefined) => void) => void;
+}
+
+/** How many bytes may wait for one side before the other one is not read. */
+const MOST_WAITING = 4 << 20;
+/** The longest message of the running PML. */
+const LONGEST = 1 << 30;
+
+/**
+ * Passes messages on until the client closes its end or the signal comes. If the connection breaks
+ * before, it returns where the client is, for a PML of this process: what waits is asked again.
+ */
+export async function passOn(options: WindowOptions): Promise<Pipes | undefined> {
+  const left = await new Window(options).passOn();
+  return left && (await import("./_alone.ts")).alone(left);
+}
+
+class Window {
+  readonly #options: WindowOptions;
+  readonly #client: Pipes;
+  readonly #waiting = new Map<string, JsonObject>();
+  readonly #notBegun = new Set<string>();
+  readonly #set = new Map<string, JsonObject>();
+  #hello: JsonObject | undefined;
+  /** The lines that came after the connection broke. */
+  readonly #kept: (readonly [Uint8Array, ReadLine | undefined])[] = [];
+  #take = (line: Uint8Array, read: ReadLine | undefined): void =>
+    void this.#kept.push([line.slice(), read]);
+
+  constructor(options: WindowOptions) {
+    this.#options = options;
+    this.#client = options.pipes ?? standardPipes();
+  }
+
+  /** Passes on. Returns what is left to do if the connection broke. */
+  async passOn(): Promise<Left | undefined> {
+    const { inputBytes, socket, signal } = this.#options;
+    const link = pipesOf(socket);
+    let isEnding = false;
+    const lines = new LineReader(inputBytes);
+    const input: Input = this.#client.open((piece) => {
+      for (const line of lines.push(piece)) this.#said(line);
+    });
+    const answers = new LineReader(LONGEST);
+    const back: Input = link.open((piece) => {
+      for (const line of answers.push(piece)) {
+        if (line.kind !== "line") continue;
+        if (this.#isForClient(line.bytes)) toClient.write(line.bytes);
+      }
+    });
+    const toClient = new Flow(this.#client.output, back);
+    const toLink = new Flow(link.output, input);
+    const keep = this.#take;
+    this.#take = (line) => toLink.write(line);
+    const ended = Promise.race([input.over.catch(() => {}), aborted(signal)]).then(() => {
+      isEnding = true;
+      return back.close();
+    });
+    await Promise.race([back.over, ended]);
+    if (!isEnding) {
+      this.#take = keep;
+      return this.#left(input);
+    }
+    using _ = after(LAST_WRITE_MS, () => socket.destroy());
+    await back.over;
+    await input.close();
+    if (toClient.size > 0) this.#client.giveUp();
+    return undefined;
+  }
+
+  #left(input: Input): Left {
+    input.resume();
+    return {
+      ...{ input, client: this.#client, hello: this.#hello },
+      set: [...this.#set.values()],
+      waiting: [...this.#waiting.values()],
+      notBegun: this.#notBegun,
+      redirect: (take) => {
+        this.#take = take;
+        for (const [line, read] of this.#kept.splice(0)) take(line, read);
+      },
+    };
+  }
+
+  /** Takes note of what the client says, and passes it on. */
+  #said(line: Line): void {
+    const read = readMessage(line);
+    if (line.kind !== "line") {
+      if (read?.kind === "refusal") this.#tell(refusalMessage(read));
+      return;
+    }
+    if (read?.kind === "cancel") this.#waiting.delete(read.request);
+    if (read?.kind === "request") this.#asked(read.id, read.message as unknown as JsonObject);
+    this.#take(line.bytes, read);
+  }
+
+  #asked(id: string, message: JsonObject): void {
+    const { method, params } = message;
+    const uri = textOf(objectOf(params).uri);
+    this.#waiting.set(id, message);
+    if (method === "initialize") this.#hello = message;
+    if (method === "logging/setLevel") this.#set.set("level", message);
+    if (method === "resources/subscribe") this.#set.set(`uri ${uri}`, message);
+    if (method === "resources/unsubscribe") this.#set.delete(`uri ${uri}`);
+  }
+
+  /** Takes note of a message of the running PML. */
+  #isForClient(line: Uint8Array): boolean {
+    const { id, method, params } = briefly(line);
+    if (method === undefined) this.#waiting.delete(JSON.stringify(id));
+    if (method !== NOT_BEGUN) return true;
+    // It is asked again when the connection has ended.
+    this.#notBegun.add(JSON.stringify(objectOf(params).requestId));
+    return false;
+  }
+
+  #tell(message: unknown): void {
+    this.#client.output.write(lineOf(message)).catch(() => {});
+  }
+}
+
+/** Writes lines to one side. The other side is not read while too much of its lines waits. */
+class Flow {
+  readonly #to: Output;
+  readonly #from: Input;
+  #size = 0;
+
+  constructor(to: Output, from: Input) {
+    this.#to = to;
+    this.#from = from;
+  }
+
+  /** How many bytes wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  write(line: Uint8Array): void {
+    const bytes = withEnd(line);
+    this.#size += bytes.length;
+    if (this.#size > MOST_WAITING) this.#from.pause();
+    const done = () => {
+      this.#size -= bytes.length;
+      if (this.#size < MOST_WAITING / 2) this.#from.resume();
+    };
+    // Who is gone is told by the input of that side.
+    this.#to.write(bytes).then(done, done);
+  }
+}
+
+/** Returns a line with its end. */
+export function withEnd(line: Uint8Array): Uint8Array {
+  return joined([line, new Uint8Array([10])]);
+}
+
+/** Returns the line of a message. */
+export function lineOf(message: unknown): Uint8Array {
+  return new TextEncoder().encode(`${inOneLine(JSON.stringify(message))}\n`);
+}

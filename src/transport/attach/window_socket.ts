@@ -1,0 +1,159 @@
+/**
+ * The socket in the PML home through which windows attach to a running `pml serve`.
+ *
+ * @module
+ */
+
+import { once } from "node:events";
+import { connect, createServer, type Server } from "node:net";
+import { dirname, join } from "node:path";
+import type { Duplex } from "node:stream";
+import { sha256 } from "../../core/hash.ts";
+import { inOneLine } from "../../core/json_text.ts";
+import { LineReader } from "../../io/lines.ts";
+import { locked, privateFolder, unlessGone } from "../../io/private_files.ts";
+import { soon } from "../../io/waiting.ts";
+import { inputOf, LAST_WRITE_MS, outputOf, type Pipes } from "../stdio/_pipes.ts";
+
+/** Systems allow few more bytes in the path of a socket. */
+const LONGEST = 100;
+/** How long a process may take to answer at a socket, in milliseconds. */
+export const ANSWER_MS = 1_000;
+/** The most bytes of a line before MCP begins. */
+const MOST_SAID = 1 << 20;
+/** Deno has no sockets in folders on Windows. A named pipe takes their place. */
+const HAS_SOCKETS = Deno.build.os !== "windows";
+
+/** Returns the folder of the sockets in a PML home. */
+export function socketFolder(home: string): string {
+  return join(home, "windows");
+}
+
+/** Returns the socket for a workspace. */
+export function socketOf(home: string, workspace: string): string {
+  return join(socketFolder(home), sha256(workspace).slice(0, 16));
+}
+
+/**
+ * Listens at a socket that only this person can open. Returns undefined if another process listens
+ * there, or the system cannot have such a socket.
+ */
+export async function listenAt(
+  path: string,
+  take: (socket: Duplex) => void,
+): Promise<Server | undefined> {
+  if (HAS_SOCKETS && path.length > LONGEST) return undefined;
+  privateFolder(dirname(path));
+  // Another process may begin at the same time.
+  return await locked(`${path}.lock`, async () => {
+    if (await isServed(path)) return undefined;
+    // What a process left that was killed.
+    await Deno.remove(path).catch(unlessGone);
+    if (HAS_SOCKETS) return await listenAtSocket(path, take);
+    return await (await import("./window_pipe.ts")).listenAtPipe(path, take);
+  });
+}
+
+async function listenAtSocket(
+  path: string,
+  take: (socket: Duplex) => void,
+): Promise<Server | undefined> {
+  const server = createServer(take);
+  server.listen(path);
+  const isListening = await once(server, "listening").then(() => true, () => false);
+  if (!isListening) return undefined;
+  await Deno.chmod(path, 0o600);
+  return server;
+}
+
+/** Returns whether somebody answers at a socket. What a killed process started may still hold it. */
+async function isServed(path: string): Promise<boolean> {
+  const socket = await connected(path);
+  if (socket === undefined) return false;
+  const talk = new Talk(socket);
+  talk.say({});
+  const heard = await talk.next();
+  socket.destroy();
+  return heard !== undefined;
+}
+
+/** Connects to a socket of this person; undefined if nobody listens there. */
+export async function connected(path: string): Promise<Duplex | undefined> {
+  if (!HAS_SOCKETS) return await (await import("./window_pipe.ts")).connectedToPipe(path);
+  // guard: window-socket
+  if (!isOwn(path)) return undefined;
+  // Its end is told otherwise.
+  const socket = connect(path).on("error", () => {});
+  const open = once(socket, "connect").then(() => true, () => false);
+  if (await soon(open, ANSWER_MS) && await open) return socket;
+  socket.destroy();
+  return undefined;
+}
+
+/** Returns whether a socket and its folder can be opened by this person alone. */
+function isOwn(path: string): boolean {
+  try {
+    return [path, dirname(path)].map((each) => Deno.lstatSync(each)).every(({ uid, mode }) =>
+      uid === Deno.uid() && ((mode ?? 0o777) & 0o077) === 0
+    );
+  } catch {
+    return false; // there is none
+  }
+}
+
+/** What both ends say in lines of JSON before MCP begins. */
+export class Talk {
+  readonly #socket: Duplex;
+  readonly #lines = new LineReader(MOST_SAID);
+  readonly #heard: (string | undefined)[] = [];
+  #wake = () => {};
+  readonly #take = (piece: Uint8Array) => {
+    for (const line of this.#lines.push(piece)) {
+      this.#heard.push(line.kind === "line" ? new TextDecoder().decode(line.bytes) : undefined);
+    }
+    this.#wake();
+  };
+
+  /** Begins to listen. */
+  constructor(socket: Duplex) {
+    this.#socket = socket;
+    socket.on("data", this.#take).once("close", () => this.#wake()).resume();
+  }
+
+  /** Says a value. */
+  say(value: unknown): void {
+    this.#socket.write(`${inOneLine(JSON.stringify(value))}\n`);
+  }
+
+  /** Returns the next value that the other end says; undefined if it says none in time. */
+  async next(): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    if (this.#heard.length === 0) await soon(promise, ANSWER_MS);
+    const line = this.#heard.shift();
+    return line === undefined ? undefined : JSON.parse(line);
+  }
+
+  /** Stops listening: MCP begins. */
+  end(): void {
+    this.#socket.off("data", this.#take).pause();
+  }
+}
+
+/** Returns the two directions of a connection. */
+export function pipesOf(socket: Duplex): Pipes {
+  return {
+    open: (take) => {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      socket.on("data", take).once("end", resolve).once("close", resolve).resume();
+      return inputOf(socket, { over, close: () => void socket.end() });
+    },
+    output: outputOf(socket),
+    giveUp: () => Deno.unrefTimer(setTimeout(() => socket.destroy(), LAST_WRITE_MS)),
+  };
+}
+
+/** Returns a hash of the value of a variable, which tells nothing but whether another is equal. */
+export function hashed(nonce: string, value: string | undefined): string {
+  return sha256(`${nonce} ${value ?? ""}`);
+}

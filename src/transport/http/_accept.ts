@@ -1,0 +1,94 @@
+/**
+ * Reads the header `Accept` (RFC 9110 section 12.5.1), and answers in a type that it accepts.
+ *
+ * @module
+ */
+
+import { isObject } from "../../core/json.ts";
+import { dropOldest } from "../../core/memo.ts";
+import { eachEvent, EVENTS_TYPE, JSON_TYPE, leave, typeOf } from "../../io/event_stream.ts";
+import { onAbort } from "../../io/waiting.ts";
+import { frameOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
+
+/** Which of the two types of MCP a client accepts. */
+export type Accepted = "both" | "json" | "events" | "neither";
+
+/** The header of clients that follow MCP. */
+const BOTH = `${JSON_TYPE}, ${EVENTS_TYPE}`;
+
+/** How many different headers are remembered. A client sends the same one each time. */
+const REMEMBERED = 100;
+/** A longer header is not read. Browsers send some 150 characters. */
+const LONGEST = 1_000;
+const UNLIMITED = { lineBytes: Infinity, resultBytes: Infinity };
+
+/** Reads headers `Accept`, and caches the result of each. */
+export class AcceptHeaders {
+  readonly #known = new Map<string | undefined, Accepted>([[BOTH, "both"], [undefined, "both"]]);
+
+  /** Returns what a client accepts. Without the header it accepts everything. */
+  async accepted(accept: string | undefined): Promise<Accepted> {
+    const known = this.#known.get(accept);
+    if (known !== undefined) return known;
+    const accepted = await negotiated(accept ?? "");
+    this.#known.set(accept, accepted);
+    dropOldest(this.#known, REMEMBERED);
+    return accepted;
+  }
+}
+
+async function negotiated(accept: string): Promise<Accepted> {
+  if (accept.length > LONGEST) return "neither";
+  const { default: Negotiator } = await import("negotiator");
+  const negotiator = new Negotiator({ headers: { accept } });
+  // A range with a parameter matches only an offer that has it, and both types are UTF-8.
+  const accepts = (type: string) =>
+    negotiator.mediaTypes([type, `${type};charset=utf-8`]).length > 0;
+  if (!accepts(JSON_TYPE)) return accepts(EVENTS_TYPE) ? "events" : "neither";
+  return accepts(EVENTS_TYPE) ? "both" : "json";
+}
+
+/** Returns an answer in the type that a client accepts. Errors stay JSON. */
+export async function inAccepted(
+  made: Response | TextAnswer,
+  accepted: Accepted,
+  signal: AbortSignal,
+): Promise<Response | TextAnswer> {
+  if (accepted === "events" && made.status === 200) return await asEvents(made);
+  const isStream = !(made instanceof TextAnswer) && typeOf(made) === EVENTS_TYPE;
+  return accepted === "json" && isStream ? await asJson(made, signal) : made;
+}
+
+async function asEvents(made: Response | TextAnswer): Promise<Response> {
+  if (made instanceof TextAnswer) {
+    return new Response(frameOf(made.text), { headers: STREAM_HEADERS });
+  }
+  if (typeOf(made) !== JSON_TYPE) return made;
+  const headers = new Headers(made.headers);
+  for (const [name, value] of Object.entries(STREAM_HEADERS)) headers.set(name, value);
+  headers.delete("content-length");
+  return new Response(frameOf(await made.text()), { headers });
+}
+
+/** Waits for the answers in a stream. Notifications are dropped: JSON has no place for them. */
+async function asJson(stream: Response, signal: AbortSignal): Promise<Response> {
+  const answers: unknown[] = [];
+  using _ = onAbort(signal, () => void leave(stream));
+  const decoder = new TextDecoder();
+  await eachEvent(stream.body, {
+    limits: UNLIMITED,
+    take: ({ data }) => {
+      const text = decoder.decode(data);
+      const message: unknown = text === "" ? undefined : JSON.parse(text);
+      const isAnswer = isObject(message) && ("result" in message || "error" in message);
+      if (isAnswer) answers.push(text);
+    },
+  });
+  const headers = new Headers(stream.headers);
+  for (const name of Object.keys(STREAM_HEADERS)) headers.delete(name);
+  headers.set("content-type", JSON_TYPE);
+  // The text is passed on as it came, because reading it again would change large integers.
+  const body = answers.length > 1 ? `[${answers.join(",")}]` : answers[0];
+  if (body === undefined) return new Response(null, { status: 202 });
+  return new Response(body as string, { headers });
+}

@@ -1,0 +1,94 @@
+/**
+ * Reads the body of a request: one JSON text in UTF-8, within limits.
+ *
+ * @module
+ */
+
+import type { IncomingMessage } from "node:http";
+import { excessOf } from "../../core/json_bounds.ts";
+import { parseExact } from "../../core/exact_json.ts";
+import { whyBroken } from "../../io/listener.ts";
+import { joined } from "../../io/lines.ts";
+import { turn } from "../../io/waiting.ts";
+
+/** A body that was read, or the status and the reason with which its request is refused. */
+export interface Body {
+  readonly json?: unknown;
+  readonly refused?: Refused;
+}
+
+type Refused = readonly [status: number, why: string, more: { readonly code?: number | undefined }];
+
+/** What has come of the bodies of one party that are not whole. */
+export interface Coming {
+  bodies: number;
+  bytes: number;
+}
+
+/** The limits of a body, and of all bodies that come from its party at once. */
+export interface BodyLimits {
+  readonly inputBytes: number;
+  readonly connections?: number;
+  readonly coming?: Coming;
+}
+
+/** Of the connections a party may send bodies on one of so many, and so many of the largest. */
+const [SHARE, LARGEST] = [4, 16];
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+const JSON_TYPE = /^application\/json\s*(;|$)/i;
+
+/** Reads the body of a request. It never throws. */
+export async function readBody(
+  request: IncomingMessage,
+  { inputBytes, connections = Infinity, coming = { bodies: 0, bytes: 0 } }: BodyLimits,
+): Promise<Body> {
+  const { "content-type": type = "", "content-encoding": encoding, "content-length": length } =
+    request.headers;
+  // guard: http-type
+  if (!JSON_TYPE.test(type.trim())) return refused(415, "its content type is not application/json");
+  // guard: http-coding
+  if (encoding !== undefined && encoding !== "identity") return refused(415, "it is compressed");
+  const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, -32600);
+  if (Number(length) > inputBytes) return tooLarge;
+  const tooMany = refused(503, "too many others with its token are not whole");
+  const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
+  // What came with its head is whole in the next turn.
+  if (isFull()) await turn();
+  // guard: http-bodies
+  if (isFull()) return tooMany;
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  coming.bodies++;
+  try {
+    for await (const part of request as AsyncIterable<Uint8Array>) {
+      size += part.length;
+      coming.bytes += part.length;
+      // guard: http-size
+      if (size > inputBytes) return tooLarge;
+      // guard: http-bodies-bytes
+      if (coming.bytes > LARGEST * inputBytes) return tooMany;
+      parts.push(part);
+    }
+  } catch (error) {
+    return refused(...whyBroken(Object(error), "it broke off"));
+  } finally {
+    coming.bodies--;
+    coming.bytes -= size;
+  }
+  return parsed(joined(parts));
+}
+
+function parsed(bytes: Uint8Array): Body {
+  const excess = excessOf(bytes);
+  // guard: http-deep
+  if (excess !== undefined) return refused(400, excess, -32600);
+  try {
+    return { json: parseExact(UTF_8.decode(bytes)) };
+  } catch {
+    return refused(400, "it is not JSON in UTF-8", -32700);
+  }
+}
+
+function refused(status: number, why: string, code?: number): Body {
+  return { refused: [status, why, { code }] };
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import { readBody } from "./_body.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** A request whose body comes in two parts, the second one later. */
+function requestOf(first: string, rest: Promise<string>): IncomingMessage {
+  const parts = (async function* () {
+    yield new TextEncoder().encode(first);
+    yield new TextEncoder().encode(await rest);
+  })();
+  return Object.assign(parts, {
+    headers: JSON_TYPE,
+    complete: false,
+  }) as unknown as IncomingMessage;
+}
+
+Deno.test("Of the bodies that a party does not end, sixteen of the largest are kept", async () => {
+  const coming = { bodies: 0, bytes: 0 };
+  const rest = Promise.withResolvers<string>();
+  const half = `"${"x".repeat(899)}`;
+  const bodies = Array.from(
+    { length: 20 },
+    () => readBody(requestOf(half, rest.promise), { inputBytes: 1_000, coming }),
+  );
+  const [refused] = (await Promise.race(bodies)).refused ?? [];
+  assert.equal(refused, 503);
+  assert.ok(coming.bytes <= 16_000);
+  rest.resolve('"');
+  const statuses = (await Promise.all(bodies)).map(({ refused }) => refused?.[0]);
+  assert.deepEqual(statuses, [...Array(17).fill(undefined), 503, 503, 503]);
+  assert.deepEqual(coming, { bodies: 0, bytes: 0 });
+});
+
+Deno.test("A party keeps a quarter of the connections with half bodies, and whole ones pass", async () => {
+  const coming = { bodies: 0, bytes: 0 };
+  const rest = Promise.withResolvers<string>();
+  const limits = { inputBytes: 1_000, connections: 10, coming };
+  const bodies = Array.from({ length: 4 }, () => readBody(requestOf("{", rest.promise), limits));
+  assert.equal((await Promise.race(bodies)).refused?.[0], 503);
+  assert.equal(coming.bodies, 3);
+  // What is whole in the next turn is no half body.
+  const request = requestOf("{", Promise.resolve("}"));
+  const read = readBody(request, limits);
+  Object.assign(request, { complete: true });
+  assert.deepEqual((await read).json, {});
+  rest.resolve("}");
+  await Promise.all(bodies);
+});

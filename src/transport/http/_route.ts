@@ -1,0 +1,159 @@
+/**
+ * Decides who serves a request over HTTP: a session of an older revision, or the newest revision,
+ * whose headers repeat parts of the body.
+ *
+ * @module
+ */
+
+import { type JsonObject, objectOf } from "../../core/json.ts";
+import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
+import { STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import {
+  envelopeIssue,
+  hasEnvelope,
+  hasFitToken,
+  revisionOf,
+  unsupported,
+} from "../../protocol/envelope.ts";
+import { classify } from "../../protocol/message.ts";
+import type { PostedRequest } from "../../protocol/client_requests.ts";
+
+/** The part of PML that serves a request. */
+export type Route =
+  | { readonly kind: "session" }
+  | { readonly kind: "notification" }
+  | { readonly kind: "request"; readonly request: PostedRequest }
+  /** It is refused. `id` is JSON. */
+  | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
+
+/** A request over HTTP. */
+export interface HttpRequest {
+  readonly method: string;
+  /** The headers, by their names in lower case. The token is not among them. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The parsed body; undefined for any other method than POST. */
+  readonly body: unknown;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+}
+
+type Headers = HttpRequest["headers"];
+
+const SESSION: Route = { kind: "session" };
+const INVALID_REQUEST = -32600;
+/** The parameter that the header `Mcp-Name` repeats. */
+const NAMED: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
+
+/** Returns who serves a request. */
+export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">): Route {
+  if (body === undefined) return SESSION;
+  if (Array.isArray(body)) return routeOfBatch(body);
+  const read = classify(body);
+  if (read.kind === "refusal") {
+    const error = { code: read.code, message: read.text };
+    return { kind: "refused", id: JSON.stringify(read.id ?? null), error };
+  }
+  const { message } = read;
+  if (message.method === undefined) return SESSION; // an answer
+  const params = objectOf(message.params);
+  if (read.kind !== "request") {
+    return hasEnvelope(params) || isNewest(headers) ? { kind: "notification" } : SESSION;
+  }
+  const method = String(message.method);
+  const error = hasEnvelope(params)
+    ? errorOf(method, { params, headers })
+    : isNewest(headers) && (method === "initialize" ? NO_HANDSHAKE : MISSING_ENVELOPE);
+  if (error === false) return SESSION;
+  if (error !== undefined) return { kind: "refused", id: read.id, error };
+  const { id } = read;
+  return { kind: "request", request: { id, method, params, era: "modern" } };
+}
+
+const MISSING_ENVELOPE: ErrorObject = {
+  code: ERROR.invalidParams,
+  message: "Invalid params: the header MCP-Protocol-Version names a revision whose requests each " +
+    "have io.modelcontextprotocol/protocolVersion in _meta, and this one does not",
+};
+
+const NO_HANDSHAKE: ErrorObject = {
+  code: ERROR.headerMismatch,
+  message: "The header MCP-Protocol-Version names a revision that has no initialize",
+};
+
+/** Only sessions take several messages at once. */
+function routeOfBatch(all: readonly unknown[]): Route {
+  const isTaken = all.length > 0 && all.every((one) => {
+    const read = classify(one);
+    return read.kind !== "refusal" &&
+      !hasEnvelope(objectOf(read.message.params));
+  });
+  if (isTaken) return SESSION;
+  const why = "a batch must have messages of an older revision, and no others";
+  const error = { code: INVALID_REQUEST, message: `Invalid request: ${why}` };
+  return { kind: "refused", id: "null", error };
+}
+
+function isNewest(headers: Headers): boolean {
+  const [oldest = ""] = STATELESS_REVISIONS.toSorted();
+  return (headers["mcp-protocol-version"] ?? "").trim() >= oldest;
+}
+
+/** Returns the error for an invalid request of the newest revision. */
+function errorOf(
+  method: string,
+  { params, headers }: { readonly params: JsonObject; readonly headers: Headers },
+): ErrorObject | undefined {
+  const issue = envelopeIssue(objectOf(params._meta));
+  if (issue !== undefined || !hasFitToken(params)) {
+    const { key, problem } = issue ??
+      { key: "progressToken", problem: "neither a string nor an integer" };
+    const message = `Invalid params: _meta: ${key}: ${problem}`;
+    return { code: ERROR.invalidParams, message, data: { envelope: { key, problem } } };
+  }
+  const revision = String(revisionOf(params));
+  const named = headers["mcp-protocol-version"]?.trim();
+  if (named !== undefined && named !== revision) {
+    return mismatch("MCP-Protocol-Version", named, revision);
+  }
+  const error = unsupported(revision);
+  if (error !== undefined) return error;
+  if (named === undefined) return mismatch("MCP-Protocol-Version", named, revision);
+  const called = headers["mcp-method"]?.trim();
+  if (called !== method) return mismatch("Mcp-Method", called, method);
+  const parameter = Object.hasOwn(NAMED, method) ? params[NAMED[method] ?? ""] : undefined;
+  if (typeof parameter !== "string") return undefined;
+  const name = headers["mcp-name"]?.trim();
+  return name !== undefined && decoded(name) === parameter
+    ? undefined
+    : mismatch("Mcp-Name", name, parameter);
+}
+
+/** Returns the text of a header; undefined for one that is not encoded as it says. */
+function decoded(value: string): string | undefined {
+  if (!value.startsWith("=?base64?") || !value.endsWith("?=")) return value;
+  const [, encoded] = BASE64.exec(value) ?? [];
+  if (encoded === undefined) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true })
+      .decode(Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0)));
+  } catch {
+    return undefined;
+  }
+}
+
+function mismatch(header: string, value: string | undefined, wanted: string): ErrorObject {
+  const has = value === undefined ? "is missing" : `is ${JSON.stringify(value)}`;
+  return {
+    code: ERROR.headerMismatch,
+    message: `The header ${header} ${has}, and the body has ${JSON.stringify(wanted)}`,
+    data: { mismatch: { header: value ?? "(missing)", body: wanted } },
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * The sessions of clients of the older revisions. A session begins with `initialize`, and ends with
+ * `DELETE`, or when nobody has used it for some time.
+ *
+ * @module
+ */
+
+import { isObject, objectOf } from "../../core/json.ts";
+import { JSON_TYPE } from "../../io/event_stream.ts";
+import type { Face } from "../../protocol/connection.ts";
+import type { Hello } from "../../protocol/connection.ts";
+import { classify, type ReadLine, type Refusal } from "../../protocol/message.ts";
+import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
+import { followedBy, rejection, TextAnswer } from "./_answer.ts";
+import type { HttpRequest } from "./_route.ts";
+import { HttpSession, SESSION_HEADER } from "./_session.ts";
+import { type SentBytes, SentEvents } from "./_sent_events.ts";
+
+/** The options of `Sessions`. */
+export interface SessionsOptions extends Face {
+  readonly hello: (isModern: boolean) => Hello;
+  /** The most sessions at once. The one that was unused for the longest time ends for a new one. */
+  readonly most: number;
+  /** How much that was sent is kept, in all sessions together. */
+  readonly queuedBytes: number;
+  /** How the ids of sessions begin. */
+  readonly prefix: string;
+}
+
+interface Session {
+  readonly serving: HttpSession;
+  readonly sent: SentEvents;
+  /** The ids of the requests that are open, as JSON, and other bodies and streams that are. */
+  readonly open: Set<unknown>;
+  usedAt: number;
+}
+
+/** How many messages one request may have. */
+const MOST_MESSAGES = 100;
+/** The revision of a client that does not name one. */
+const UNNAMED = "2025-03-26";
+/** How long a session lives without a request or a stream. */
+const IDLE_MS = 30 * 60_000;
+const CHECK_MS = 60_000;
+
+/** Keeps the sessions. */
+export class Sessions implements AsyncDisposable {
+  readonly #options: SessionsOptions;
+  readonly #all = new Map<string, Session>();
+  readonly #kept: SentBytes;
+  readonly #timer = setInterval(() => {
+    for (const one of this.#idle(performance.now() - IDLE_MS)) void this.#end(one);
+  }, CHECK_MS);
+  #isHushed = false;
+
+  /** Keeps none yet. */
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#kept = { bytes: 0, most: options.queuedBytes };
+    Deno.unrefTimer(this.#timer);
+  }
+
+  /** Answers a request of an older revision. */
+  async answer(request: HttpRequest): Promise<Response | TextAnswer> {
+    const { body, headers } = request;
+    const id = headers[SESSION_HEADER];
+    const isFirst = isObject(body) && body.method === "initialize" && "id" in body;
+    if (id === undefined && isFirst) return await this.#begin(request);
+    if (id === undefined) return rejection(400, { why: "it has no Mcp-Session-Id" });
+    const session = this.#all.get(id);
+    // The client begins another session then.
+    if (session === undefined) {
+      return rejection(404, { why: "there is no such session", code: -32001 });
+    }
+    const revision = headers["mcp-protocol-version"]?.trim();
+    if (revision !== undefined && !HANDSHAKE_REVISIONS.includes(revision)) {
+      const known = HANDSHAKE_REVISIONS.join(", ");
+      return rejection(400, { why: `MCP-Protocol-Version is not one of ${known}` });
+    }
+    return await this.#during(session, body, async () => await this.#through(session, request));
+  }
+
+  /** Ends the streams on which nothing is answered. */
+  hush(): void {
+    this.#isHushed = true;
+    for (const { serving } of this.#all.values()) serving.hush();
+  }
+
+  /** Ends all sessions. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([...this.#all.values()].map((session) => this.#end(session)));
+  }
+
+  async #begin(request: HttpRequest): Promise<Response | TextAnswer> {
+    if (this.#isHushed) return rejection(503, { why: "PML is ending" });
+    if (this.#all.size >= this.#options.most) {
+      const [oldest] = this.#idle();
+      if (!oldest) return rejection(503, { why: `${this.#options.most} sessions are in use` });
+      void this.#end(oldest);
+    }
+    const id = `${this.#options.prefix}${crypto.randomUUID()}`;
+    const sent = new SentEvents(this.#kept);
+    const { hello, connect } = this.#options;
+    const serving = new HttpSession({ id, sent, hello, connect });
+    const session: Session = { serving, sent, open: new Set(), usedAt: performance.now() };
+    this.#all.set(id, session);
+    const answer = await this.#during(session, request.body, () => this.#through(session, request));
+    const isRefused = answer instanceof Response ? !answer.ok : answer.text.startsWith('{"error"');
+    if (isRefused) await this.#end(session);
+    else await serving.open();
+    if (answer instanceof Response) return answer;
+    const headers = { "content-type": JSON_TYPE, [SESSION_HEADER]: id };
+    return new Response(answer.text, { status: answer.status, headers });
+  }
+
+  async #through(
+    session: Session,
+    { method, body, headers }: HttpRequest,
+  ): Promise<Response | TextAnswer> {
+    const { serving } = session;
+    if (method === "DELETE") {
+      await this.#end(session);
+      return new Response(null, { status: 200 });
+    }
+    if (method === "GET") return serving.get(headers["last-event-id"]);
+    const messages = readAll(body);
+    if (!Array.isArray(messages)) return messages as Response;
+    const isFirst = headers[SESSION_HEADER] === undefined;
+    if (!isFirst && messages.some(({ message }) => objectOf(message).method === "initialize")) {
+      return rejection(400, { why: "its session has begun", code: -32600 });
+    }
+    const { protocolVersion } = objectOf(objectOf(body).params);
+    const revision = isFirst ? `${protocolVersion}` : headers["mcp-protocol-version"] ?? UNNAMED;
+    return await serving.post(messages, { revision, isBatch: Array.isArray(body) });
+  }
+
+  /** Counts a request as open until its answer was sent. No other may have its id meanwhile. */
+  #during(
+    session: Session,
+    body: unknown,
+    answer: () => Promise<Response | TextAnswer>,
+  ): Promise<Response | TextAnswer> {
+    const { open } = session;
+    const own = idsIn(body);
+    // guard: http-ids
+    if (new Set(own).size < own.length || own.some((one) => open.has(one))) {
+      return Promise.resolve(rejection(400, { why: "its id is in use", code: -32600 }));
+    }
+    own.forEach((one) => open.add(one));
+    const coming = answer();
+    const done = () => {
+      own.forEach((one) => open.delete(one));
+      session.usedAt = performance.now();
+    };
+    coming.then((made) => made instanceof TextAnswer ? done() : followedBy(made, done), done);
+    return coming;
+  }
+
+  /** Returns the sessions that nobody uses, the one that was used first before the others. */
+  #idle(before = Infinity): readonly Session[] {
+    return [...this.#all.values()].filter(({ open, usedAt }) => open.size === 0 && usedAt < before)
+      .sort((one, other) => one.usedAt - other.usedAt);
+  }
+
+  async #end({ serving, sent }: Session): Promise<void> {
+    this.#all.delete(serving.id);
+    await serving[Symbol.asyncDispose]();
+    sent[Symbol.dispose]();
+  }
+}
+
+/** Returns the messages of a body, or the refusal of one that has others. */
+function readAll(body: unknown): readonly Exclude<ReadLine, Refusal>[] | Response {
+  const all = [body].flat().map(classify);
+  if (all.length > MOST_MESSAGES) {
+    return rejection(400, { why: `it has more than ${MOST_MESSAGES} messages`, code: -32600 });
+  }
+  const refused = all.find((one) => one.kind === "refusal");
+  if (refused?.kind === "refusal") {
+    return rejection(400, { why: refused.text, code: refused.code });
+  }
+  return all as readonly Exclude<ReadLine, Refusal>[];
+}
+
+/** Returns the ids of the requests in a body, as JSON, or something of its own. */
+function idsIn(body: unknown): readonly unknown[] {
+  const all = [body].flat().map(objectOf).filter((one) => "id" in one && "method" in one);
+  return all.length === 0 ? [{}] : all.map(({ id }) => JSON.stringify(id));
+}

@@ -1,0 +1,190 @@
+/**
+ * Answers requests of the newest revision over HTTP. Each is served for itself.
+ *
+ * @module
+ */
+
+import type { Face, Peer } from "../../protocol/connection.ts";
+import type { Hello } from "../../protocol/connection.ts";
+import { onAbort } from "../../io/waiting.ts";
+import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
+import { isOfOtherEra, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import type { Notification } from "../../protocol/subscriptions.ts";
+import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
+import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
+import type { HttpRequest, Route } from "./_route.ts";
+import { ResultTexts } from "../../protocol/result_texts.ts";
+import { ClientRequests, type PostedRequest } from "../../protocol/client_requests.ts";
+
+/** The options of `HttpStateless`. */
+export interface HttpStatelessOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
+  readonly connect: Face["connect"];
+  readonly hello: (isModern: boolean) => Hello;
+  /** How many streams may be open to listen on. */
+  readonly connections: number;
+}
+
+/** The parts of a request that its route does not have. */
+export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
+
+/** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
+const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
+const LISTEN = "subscriptions/listen";
+const NO_SUCH_METHOD: ErrorObject = {
+  code: ERROR.methodNotFound,
+  message: "Method not found",
+};
+/** The status of an answer that nobody waits for. */
+const GONE = 499;
+
+/** The client of one request, which says everything itself. Its streams get the notifications. */
+const PEER: Peer = {
+  notification: () => Promise.resolve(),
+  getClientCapabilities: () => ({}),
+  getClientVersion: () => undefined,
+  getNegotiatedProtocolVersion: () => STATELESS_REVISIONS[0],
+};
+
+/** Answers the requests of one party. */
+export class HttpStateless implements Disposable {
+  readonly #options: HttpStatelessOptions;
+  readonly #texts: ResultTexts;
+  readonly #streams: ListenStreams;
+  /** What cancels each request. */
+  readonly #open = new Set<() => void>();
+
+  /** Takes what serves requests. */
+  constructor(options: HttpStatelessOptions) {
+    this.#options = options;
+    this.#texts = new ResultTexts(options.hello);
+    this.#streams = new ListenStreams({
+      ...options,
+      most: options.connections,
+      ended: (result) => this.#texts.said(result, { method: LISTEN, era: "modern" }),
+    });
+  }
+
+  /** Answers a request that belongs to no session. */
+  answer(
+    request: StatelessRequest,
+    route: Exclude<Route, { readonly kind: "session" }>,
+  ): Promise<Response | TextAnswer> | Response | TextAnswer {
+    if (route.kind === "notification") return new Response(null, { status: 202 });
+    if (route.kind === "refused") return refused(route, 400);
+    const { id, method, params } = route.request;
+    if (isOfOtherEra(method, "modern")) return refused({ id, error: NO_SUCH_METHOD }, 404);
+    if (method === "server/discover") {
+      return new TextAnswer(
+        200,
+        textOf(id, `"result":${JSON.stringify(this.#texts.discovered())}`),
+      );
+    }
+    if (method !== LISTEN) return this.#serve(request, route.request);
+    const opened = this.#streams.open(id, { params, signal: request.signal });
+    return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
+  }
+
+  /** Sends a notification to the streams that listen for it. */
+  notify(notification: Notification): void {
+    this.#streams.notify(notification);
+  }
+
+  #serve(
+    request: StatelessRequest,
+    posted: PostedRequest,
+  ): Promise<Response | TextAnswer> {
+    const connection = this.#options.connect(PEER, true);
+    const answer = new Answer();
+    const requests = new ClientRequests({
+      texts: this.#texts,
+      opened: () => connection,
+      connect: () => Promise.resolve(connection),
+      answer: (id, members) => end(textOf(id, members)),
+      notify: (one) => {
+        answer.tell({ jsonrpc: "2.0", ...one });
+        return Promise.resolve();
+      },
+      ask: () => Promise.reject(new Error("A request of the newest revision is asked nothing")),
+      headers: { get: (name) => request.headers[name] ?? null },
+    });
+    const end = (said?: string) => {
+      waiting[Symbol.dispose]();
+      this.#open.delete(gone);
+      answer.end(said);
+      connection.close();
+    };
+    const gone = () => {
+      requests[Symbol.dispose]();
+      end();
+    };
+    this.#open.add(gone);
+    const waiting = onAbort(request.signal, gone);
+    requests.take(posted.params, posted);
+    return answer.response;
+  }
+
+  /** Cancels all requests. */
+  [Symbol.dispose](): void {
+    for (const cancel of this.#open) cancel();
+    this.#streams[Symbol.dispose]();
+  }
+}
+
+function textOf(id: string, members: string): string {
+  return `{${members},"jsonrpc":"2.0","id":${id}}`;
+}
+
+function refused(
+  { id, error }: { readonly id: string; readonly error: ErrorObject },
+  status: number,
+): TextAnswer {
+  return new TextAnswer(status, textOf(id, `"error":${JSON.stringify(error)}`));
+}
+
+/** An answer: a JSON text, or a stream of events if something is told before. */
+class Answer {
+  readonly #made = Promise.withResolvers<Response | TextAnswer>();
+  /** Resolves when the answer is over, or when it becomes a stream. */
+  readonly response = this.#made.promise;
+  #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #alive: ReturnType<typeof setInterval> | undefined;
+  #isOver = false;
+
+  /** Sends a notification. */
+  tell(message: object): void {
+    if (!this.#isOver) this.#opened().enqueue(frameOf(JSON.stringify(message)));
+  }
+
+  /** Ends it with a message, as JSON, or without one. */
+  end(said?: string): void {
+    if (this.#isOver) return;
+    this.#over();
+    if (this.#stream === undefined) return this.#made.resolve(answerOf(said));
+    if (said !== undefined) this.#stream.enqueue(frameOf(said));
+    this.#stream.close();
+  }
+
+  #over(): void {
+    this.#isOver = true;
+    clearInterval(this.#alive);
+  }
+
+  #opened(): ReadableStreamDefaultController<Uint8Array> {
+    if (this.#stream !== undefined) return this.#stream;
+    const body = new ReadableStream<Uint8Array>({
+      start: (stream) => void (this.#stream = stream),
+      // Nothing can be written to it then, not even its end.
+      cancel: () => this.#over(),
+    });
+    this.#made.resolve(new Response(body, { headers: STREAM_HEADERS }));
+    this.#alive = setInterval(() => this.#stream?.enqueue(ALIVE), ALIVE_MS);
+    Deno.unrefTimer(this.#alive);
+    return this.#opened();
+  }
+}
+
+function answerOf(said: string | undefined): Response | TextAnswer {
+  if (said === undefined) return new Response(null, { status: GONE });
+  const error = said.startsWith('{"error"') && JSON.parse(said).error;
+  return new TextAnswer(statusOf(error), said);
+}

@@ -1,0 +1,244 @@
+/**
+ * MCP over Streamable HTTP, for clients of every revision: `/mcp`, `/health` and `/ready`.
+ *
+ * The SDK's handlers answer the messages. Everything before that is decided here: who may send a
+ * request, how large it may be, and how long it may take.
+ *
+ * @module
+ */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { EVENTS_TYPE, JSON_TYPE } from "../../io/event_stream.ts";
+import { listen, type Listener, type Names, refusedSender } from "../../io/listener.ts";
+import { after, onAbort } from "../../io/waiting.ts";
+import { STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import { AcceptHeaders, inAccepted } from "./_accept.ts";
+import { corsHeaders, preflight } from "./_cors.ts";
+import {
+  Answers,
+  frameOf,
+  leaving,
+  type Rejection,
+  rejection,
+  type TextAnswer,
+} from "./_answer.ts";
+import { type Body, readBody } from "./_body.ts";
+import { removeAnswered, unknownEnds } from "../_unknown_end.ts";
+import type { HttpRequest } from "./_route.ts";
+import type { FaceLimits, HttpFace } from "./endpoint.ts";
+
+/** The options of `serveHttp`. */
+export interface HttpOptions extends FaceLimits {
+  readonly host: string;
+  /** The port; 0 takes a free one. */
+  readonly port: number;
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** What requests may name as their host and origin, beside names of this machine. */
+  readonly names: Names;
+  /** Returns what answers requests with this header `Authorization`; undefined refuses them. */
+  readonly faceFor: (authorization: string) => Promise<HttpFace | undefined>;
+  /** Answers a request, in this process or in another one. */
+  readonly answer: (
+    face: HttpFace,
+    request: HttpRequest,
+  ) => Promise<Response | TextAnswer> | Response | TextAnswer;
+  /** How long a client may read nothing before its connection is closed, in milliseconds. */
+  readonly unreadMs: number;
+  /** Returns why nothing can be called; undefined if everything is ready. */
+  readonly problem: () => string | undefined;
+  /** Is called with each refused request: its status and why. */
+  readonly onRefused: (status: number, why: string) => void;
+}
+
+/** The door for clients over HTTP. Disposing it breaks all connections. */
+export interface HttpDoor extends Listener {
+  /** The URL that clients configure. */
+  readonly url: string;
+}
+
+const PATH = "/mcp";
+/**
+ * The part of the connections that one token may keep with requests and streams, of those that other
+ * tokens leave free: however many fill the door, another one comes in.
+ */
+const SHARE = 3 / 4;
+/** How long clients have to read the last answers, in milliseconds. */
+const LAST_MS = 500;
+
+/** Serves clients until it is disposed. */
+export async function serveHttp(options: HttpOptions): Promise<HttpDoor> {
+  const door = new Door(options);
+  const listener = await listen({
+    ...options,
+    what: "MCP",
+    answer: (request, response) => void door.answer(request, response).catch(options.onError),
+  });
+  return {
+    ...listener,
+    url: `${listener.origin}${PATH}`,
+    drain: async (ms) => {
+      using _ = after(ms, () => door.end());
+      await listener.drain(ms + LAST_MS);
+    },
+  };
+}
+
+/** Decides which requests reach the handlers, and carries their answers. */
+class Door {
+  readonly #options: HttpOptions;
+  readonly #answers: Answers;
+  readonly #accept = new AcceptHeaders();
+  /**
+   * The requests without a whole answer: who answers them, their bodies, and the messages in these
+   * that have no answer yet.
+   */
+  readonly #open = new Map<
+    ServerResponse,
+    { readonly face: HttpFace; readonly body: unknown; readonly left: unknown[] }
+  >();
+  /** How many requests of all have no whole answer. */
+  #kept = 0;
+  /** The faces whose end is followed. */
+  readonly #faces = new WeakSet<HttpFace>();
+
+  constructor(options: HttpOptions) {
+    this.#answers = new Answers(options);
+    this.#options = options;
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Requests of a client that went before its answer are cancelled.
+    const signal = leaving(response);
+    const cors = corsHeaders(request, this.#options.names.origins);
+    for (const [name, value] of Object.entries(cors)) response.setHeader(name, value);
+    response.once("close", () => this.#open.delete(response));
+    const made = this.#refused(request) ??
+      await this.#made(request, { response, signal }).catch((error) => {
+        this.#options.onError(error);
+        return this.#refuse(500, "PML failed");
+      });
+    if (response.writableEnded) return;
+    const left = this.#open.get(response)?.left ?? [];
+    await this.#answers.send(
+      response,
+      made,
+      (part) => removeAnswered(left, new TextDecoder().decode(part)),
+    );
+  }
+
+  /** Answers what has no answer: the process ends. */
+  end(): void {
+    for (const response of this.#open.keys()) this.#end(response);
+  }
+
+  /** When a face ends, answers its requests that have no answer. */
+  #follow(face: HttpFace): void {
+    if (this.#faces.has(face)) return;
+    this.#faces.add(face);
+    onAbort(face.ending.signal, () => {
+      for (const [response, one] of this.#open) if (one.face === face) this.#end(response);
+    });
+  }
+
+  #end(response: ServerResponse): void {
+    if (response.writableEnded) return;
+    const { body, left } = this.#open.get(response) ?? {};
+    const ends = unknownEnds(left);
+    if (response.headersSent) {
+      for (const one of ends) response.write(frameOf(JSON.stringify(one)));
+    } else if (ends.length === 0) response.statusCode = 202;
+    else {
+      response.setHeader("content-type", JSON_TYPE);
+      response.write(JSON.stringify(Array.isArray(body) ? ends : ends[0]));
+    }
+    response.end();
+  }
+
+  /** Returns the refusal of a request whose body is not read. */
+  #refused(request: IncomingMessage): Response | undefined {
+    const { method = "" } = request;
+    const path = pathOf(request);
+    const sender = refusedSender(request, this.#options.names);
+    if (sender !== undefined) return this.#refuse(sender, "it names another host or origin");
+    if (path === "/health" || path === "/ready") {
+      const isReady = path === "/health" || this.#options.problem() === undefined;
+      // Whoever has no token is told nothing of the configuration.
+      const status = isReady ? "ok" : "not ready";
+      return Response.json({ status }, { status: isReady ? 200 : 503 });
+    }
+    if (path !== PATH) return this.#refuse(404, `MCP is at ${PATH}`);
+    // Only the older revisions have sessions, with streams and an end.
+    const isModern = STATELESS_REVISIONS.includes(`${request.headers["mcp-protocol-version"]}`);
+    const allow = isModern ? "POST" : "GET, POST, DELETE";
+    // A browser asks before it sends a token, and for the headers of both revisions at once.
+    const { origins } = this.#options.names;
+    const asked = preflight(request, { origins, methods: "GET, POST, DELETE" });
+    if (asked !== undefined) return asked;
+    if (!allow.split(", ").includes(method)) {
+      return this.#refuse(405, `its method is none of ${allow}`, { headers: { allow } });
+    }
+    return undefined;
+  }
+
+  async #made(
+    request: IncomingMessage,
+    { response, signal }: { readonly response: ServerResponse; readonly signal: AbortSignal },
+  ): Promise<Response | TextAnswer> {
+    const { method = "", headers: { authorization = "" } } = request;
+    const face = await this.#options.faceFor(authorization);
+    if (face === undefined) {
+      return this.#refuse(401, "its token is missing or wrong", {
+        headers: { "www-authenticate": "Bearer" },
+      });
+    }
+    const accepted = await this.#accept.accepted(request.headers.accept);
+    if (accepted === "neither" || accepted === "json" && method === "GET") {
+      return this.#refuse(406, `it accepts neither ${JSON_TYPE} nor ${EVENTS_TYPE}`);
+    }
+    // guard: token-share
+    if (face.open >= (this.#options.connections - this.#kept + face.open) * SHARE) {
+      return this.#refuse(503, "too many others with its token are open");
+    }
+    // Whoever went while the identity was opened would be counted for ever.
+    // guard: token-left
+    if (signal.aborted) return new Response();
+    face.open++;
+    this.#kept++;
+    response.once("close", () => {
+      face.open--;
+      this.#kept--;
+    });
+    const read: Body = method === "POST"
+      ? await readBody(request, { ...this.#options, coming: face.coming })
+      : {};
+    if (read.refused !== undefined) return this.#refuse(...read.refused);
+    // It may have come slowly.
+    const { signal: over } = face.ending;
+    if (over.aborted) return this.#refuse(401, "its token counts no more");
+    this.#follow(face);
+    this.#open.set(response, {
+      face,
+      body: read.json,
+      left: [read.json ?? []].flat(),
+    });
+    // The face has no need of the token.
+    const { authorization: _, ...headers } = request.headers as Record<string, string>;
+    const one = { method, headers, body: read.json, signal };
+    const made = await inAccepted(await this.#options.answer(face, one), accepted, signal);
+    // What was given up was not refused.
+    if (made.status >= 400 && !signal.aborted && !over.aborted) {
+      const { statusText: why } = made as Partial<Response>;
+      this.#options.onRefused(made.status, why || "it breaks the rules of MCP");
+    }
+    return made;
+  }
+
+  #refuse(status: number, why: string, more: Omit<Rejection, "why"> = {}): Response {
+    this.#options.onRefused(status, why);
+    return rejection(status, { why, ...more });
+  }
+}
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  return url.replace(/^[a-z]+:\/\/[^/?#]*/i, "").replace(/[?#].*/s, "");
+}

@@ -1,0 +1,43 @@
+/**
+ * The token that every request over HTTP carries.
+ *
+ * @module
+ */
+
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { sha256 } from "../../core/hash.ts";
+import { locked, readPlainText, writeWhole } from "../../io/private_files.ts";
+
+const BYTES = 32;
+const UTF_8 = new TextEncoder();
+
+/** Reads the token in a file of the PML home. Makes one if there is none. */
+export async function keptToken(path: string): Promise<string> {
+  return await locked(`${path}.lock`, async () => {
+    const kept = readPlainText(path)?.trim() ?? "";
+    if (kept !== "") return kept;
+    const made = newToken();
+    await writeWhole(path, { bytes: UTF_8.encode(`${made}\n`), mode: 0o600 });
+    return made;
+  });
+}
+
+/** Returns the token in a header `Authorization`; empty if there is none. */
+export function tokenIn(authorization: string): string {
+  return /^bearer (\S+)$/i.exec(authorization)?.[1] ?? "";
+}
+
+/** Returns the SHA-256 of a token, in hexadecimal digits. */
+export function tokenHash(token: string): string {
+  return sha256(token);
+}
+
+/** Returns a new token. */
+export function newToken(): string {
+  return randomBytes(BYTES).toString("base64url");
+}
+
+/** Compares the hashes of two tokens, in a time that does not depend on how much is equal. */
+export function sameHash(one: string, other: string): boolean {
+  return timingSafeEqual(UTF_8.encode(one), UTF_8.encode(other));
+}

@@ -1,0 +1,91 @@
+/**
+ * Sends requests to another process of this PML. Everything between the two is sealed: who lacks
+ * the key can neither send, nor answer, nor read.
+ *
+ * @module
+ */
+
+import { wasSent } from "../http/_answer.ts";
+import { LineReader } from "../../io/lines.ts";
+import type { Sealer } from "./_sealer.ts";
+
+/** What stands in front of a request, and shows that it comes from another process. */
+export interface Pass {
+  /** The name of the request. A process answers it once. */
+  readonly nonce: string;
+  /** When it was sent, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** A request of a client that another process answers. */
+export interface Forwarded {
+  /** The hash of the token of the identity that sent it; null for the person. */
+  readonly identity: string | null;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: unknown;
+}
+
+/** The beginning of an answer. Its text follows in parts. */
+export interface Head {
+  readonly status: number;
+  readonly headers: [string, string][];
+}
+
+/** Where to send a request, and until when. */
+export interface LinkOptions {
+  /** The name of the process. */
+  readonly to: string;
+  readonly address: string;
+  readonly sealer: Sealer;
+  readonly signal: AbortSignal;
+}
+
+const LONGEST = 512 << 20;
+const END = null;
+
+/** Sends a request. Yields the head of its answer, then its parts. Throws if it breaks off. */
+export async function* send(request: Forwarded, options: LinkOptions): AsyncGenerator<unknown> {
+  const { to, address, sealer, signal } = options;
+  const nonce = crypto.randomUUID();
+  const authorization = await sealer.seal({ nonce, at: Date.now() }, [to]);
+  const response = await fetch(`http://${address}/`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization },
+    body: JSON.stringify(await sealer.seal(request, [nonce])),
+    redirect: "error",
+    signal,
+  });
+  const lines = new LineReader(LONGEST);
+  let count = 0;
+  for await (const chunk of response.body ?? []) {
+    for (const line of lines.push(chunk)) {
+      if (line.kind !== "line") continue;
+      const text = new TextDecoder().decode(line.bytes);
+      const part = await sealer.open(text, [nonce, count++]);
+      if (part === END) return;
+      if (part === undefined) throw new Error("the answer is not sealed");
+      yield part;
+    }
+  }
+  throw new Error("the answer broke off");
+}
+
+/** Returns the lines that carry an answer. */
+export async function* linesOf(
+  answer: Response,
+  { sealer, nonce }: { readonly sealer: Sealer; readonly nonce: string },
+): AsyncGenerator<Uint8Array> {
+  let count = 0;
+  const line = async (part: unknown) =>
+    new TextEncoder().encode(`${await sealer.seal(part, [nonce, count++])}\n`);
+  const { status, headers, body } = answer;
+  try {
+    yield await line({ status, headers: [...headers] });
+    const parts = body?.pipeThrough(new TextDecoderStream()) ?? [];
+    for await (const part of parts) yield await line(part);
+    yield await line(END);
+  } finally {
+    wasSent(answer);
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Seals values with a key that several processes of one PML have in common.
+ *
+ * @module
+ */
+
+import { parseExact } from "../../core/exact_json.ts";
+import { joined } from "../../io/lines.ts";
+
+const UTF_8 = new TextEncoder();
+const AES = "AES-GCM";
+const IV_BYTES = 12;
+const URL_SAFE = { alphabet: "base64url" } as const;
+
+/** Seals values, and opens what was sealed with the same secret for the same purpose. */
+export class Sealer {
+  readonly #key: Promise<CryptoKey>;
+
+  /** Derives the key of a purpose from a secret. */
+  constructor(secret: Uint8Array<ArrayBuffer>, purpose: string) {
+    const { subtle } = crypto;
+    const about = { hash: "SHA-256", salt: new Uint8Array(), info: UTF_8.encode(purpose) };
+    const kind = { name: AES, length: 256 };
+    // guard: sealed-key
+    this.#key = subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]).then((key) =>
+      subtle.deriveKey({ name: "HKDF", ...about }, key, kind, false, ["encrypt", "decrypt"])
+    );
+  }
+
+  /** Seals a value. It can be opened only by who names the same things that it is bound to. */
+  async seal(value: unknown, bound: readonly unknown[]): Promise<string> {
+    const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+    const bytes = UTF_8.encode(JSON.stringify(value));
+    const sealed = await crypto.subtle.encrypt(optionsOf(iv, bound), await this.#key, bytes);
+    return joined([iv, new Uint8Array(sealed)]).toBase64({ ...URL_SAFE, omitPadding: true });
+  }
+
+  /** Opens what was sealed; undefined if it was not sealed so. */
+  async open(sealed: string, bound: readonly unknown[]): Promise<unknown> {
+    try {
+      const bytes = Uint8Array.fromBase64(sealed, URL_SAFE);
+      const options = optionsOf(bytes.subarray(0, IV_BYTES), bound);
+      const rest = bytes.subarray(IV_BYTES);
+      const opened = await crypto.subtle.decrypt(options, await this.#key, rest);
+      return parseExact(new TextDecoder().decode(opened));
+    } catch {
+      // It was changed, or is bound to other things.
+      return undefined;
+    }
+  }
+}
+
+function optionsOf(iv: Uint8Array<ArrayBuffer>, bound: readonly unknown[]): AesGcmParams {
+  return { name: AES, iv, additionalData: UTF_8.encode(JSON.stringify(bound)) };
+}

@@ -1,0 +1,147 @@
+/**
+ * Messages that wait for the client. They are written in order and in pieces. A client that reads
+ * nothing is disconnected.
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { inOneLine } from "../../core/json_text.ts";
+import { Gathered } from "../../io/lines.ts";
+import type { Output } from "./_pipes.ts";
+
+/** The options of `Outgoing`. */
+export interface OutgoingOptions {
+  readonly output: Output;
+  /** How long the client may read nothing, in milliseconds. */
+  readonly unreadMs: number;
+  /** Is called with the number of waiting bytes when it changes. */
+  readonly onSize: (size: number) => void;
+  /** Is called when the client closed its end or reads nothing. */
+  readonly onGone: (why: unknown) => void;
+}
+
+/** A message that is not completely written. */
+interface WaitingMessage {
+  readonly bytes: Uint8Array;
+  /** The id of the request that it answers, as JSON. */
+  readonly answers: string | undefined;
+}
+
+/**
+ * How many bytes are written at once. A slow client gets smaller pieces, so that it can read one in
+ * time.
+ */
+const [PIECE, SLOW_PIECE] = [1 << 18, 1 << 12];
+const SLOW_MS = 1_000;
+
+/** Writes messages to the client. */
+export class Outgoing {
+  readonly #options: OutgoingOptions;
+  readonly #queue: WaitingMessage[] = [];
+  /** The bytes of what waits, as far as they fit. */
+  readonly #texts = new Gathered();
+  /** The number of messages in the piece that is being written. */
+  #going = 0;
+  /** How many bytes of the first message are written. */
+  #at = 0;
+  #size = 0;
+  #most = PIECE;
+  #writing: Promise<void> | undefined;
+  /** When the write that goes on lasts too long. */
+  #due = Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Takes the options; writes nothing yet. */
+  constructor(options: OutgoingOptions) {
+    this.#options = options;
+  }
+
+  /** The number of waiting bytes. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The ids of the requests whose answers wait. */
+  get answers(): readonly string[] {
+    return this.#queue.flatMap(({ answers = [] }) => answers);
+  }
+
+  /** Writes a JSON text as one line after those before it. Resolves when no message waits. */
+  write(json: string, answers?: string): Promise<void> {
+    const bytes = this.#texts.addText(`${inOneLine(json)}\n`);
+    this.#queue.push({ bytes, answers });
+    this.#count(bytes.length);
+    return this.#writing ??= this.#flush();
+  }
+
+  /** Removes an answer that nobody needs any more. If writing it has begun, it is finished. */
+  drop(request: string): void {
+    const at = this.#queue.findIndex(({ answers }) => answers === request);
+    if (at < this.#going) return;
+    const [dropped] = this.#queue.splice(at, 1);
+    this.#count(-(dropped?.bytes.length ?? 0));
+  }
+
+  #count(more: number): void {
+    this.#size += more;
+    this.#options.onSize(this.#size);
+  }
+
+  /** Writes everything that waits, also what is added during a write. */
+  async #flush(): Promise<void> {
+    const { output, onGone } = this.#options;
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    while (this.#queue.length > 0) {
+      const piece = this.#next();
+      const since = performance.now();
+      this.#watch(since + this.#options.unreadMs);
+      // guard: written-memory
+      await output.write(piece).catch(onGone);
+      this.#due = Infinity;
+      this.#most = performance.now() - since < SLOW_MS ? PIECE : SLOW_PIECE;
+      this.#written(piece.length);
+    }
+    this.#writing = undefined;
+    this.#texts.clear();
+  }
+
+  /** Gives the client up if a write goes on at a time. One timer looks at all writes. */
+  #watch(due: number): void {
+    this.#due = due;
+    this.#timer ??= setTimeout(() => {
+      const { unreadMs, onGone } = this.#options;
+      const why = `The client does not read its answers: it read nothing for ${unreadMs} ms`;
+      this.#timer = undefined;
+      if (this.#due <= performance.now()) onGone(new Error(why));
+      else if (this.#due < Infinity) this.#watch(this.#due);
+    }, due - performance.now());
+    Deno.unrefTimer(this.#timer);
+  }
+
+  /** Returns the next piece: what stands in memory one after the other, as far as it fits. */
+  #next(): Uint8Array {
+    const { buffer, byteOffset = 0 } = this.#queue[0]?.bytes ?? {};
+    const from = byteOffset + this.#at;
+    const most = from + this.#most;
+    let end = byteOffset;
+    for (const { bytes } of this.#queue) {
+      // guard: memory-one
+      if (bytes.buffer !== buffer || bytes.byteOffset !== end || end >= most) break;
+      end += bytes.length;
+      this.#going++;
+    }
+    return new Uint8Array(buffer ?? new ArrayBuffer(), from, Math.min(end, most) - from);
+  }
+
+  #written(count: number): void {
+    this.#at += count;
+    let first: WaitingMessage | undefined;
+    while ((first = this.#queue[0]) && this.#at >= first.bytes.length) {
+      this.#at -= first.bytes.length;
+      this.#queue.shift();
+    }
+    this.#going = 0;
+    this.#count(-count);
+  }
+}

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { LineReader } from "../../io/lines.ts";
+import { Outgoing } from "./_outgoing.ts";
+
+/** An output that accepts a piece only when the test lets it. */
+class Pipe {
+  readonly pieces: Uint8Array[] = [];
+  readonly sizes: number[] = [];
+  readonly gone: unknown[] = [];
+  readonly out: Outgoing;
+  #taken: (() => void) | undefined;
+
+  constructor({ opens = false, unreadMs = 60_000 } = {}) {
+    // The kernel copies a piece when the client reads: until then its memory must stay what it is.
+    const write = async (piece: Uint8Array) => {
+      await new Promise<void>((resolve) => opens ? setTimeout(resolve) : this.#taken = resolve);
+      this.pieces.push(piece.slice());
+    };
+    this.out = new Outgoing({
+      output: { write },
+      unreadMs,
+      onSize: (size) => void this.sizes.push(size),
+      onGone: (why) => void this.gone.push(why),
+    });
+  }
+
+  get text(): string {
+    return new TextDecoder().decode(Uint8Array.from(this.pieces.flatMap((piece) => [...piece])));
+  }
+
+  /** Lets the client read what was written. */
+  async read(): Promise<void> {
+    this.#taken?.();
+    this.#taken = undefined;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+Deno.test("Outgoing writes every byte in order, whatever the sizes are", async () => {
+  const sizes = fc.array(fc.oneof(fc.nat(50), fc.nat(600_000)), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(sizes, async (lengths) => {
+      const pipe = new Pipe({ opens: true });
+      const texts = lengths.map((length, at) => `${at}é😀`.repeat(length / 8));
+      await Promise.all(texts.map((text) => pipe.out.write(text)));
+      assert.equal(pipe.text, texts.map((text) => `${text}\n`).join(""));
+      assert.equal(pipe.out.size, 0);
+      assert.ok(pipe.pieces.every((piece) => piece.length <= 262_144));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+Deno.test("Outgoing leaves what a client has not read as it is, whatever comes meanwhile", async () => {
+  const [slow, quick] = [new Pipe(), new Pipe({ opens: true })];
+  const texts = [90_000, 10, 300_000, 70, 1_200_000, 5, 64_000].map((size, at) =>
+    `${at}${"abcdefghij".repeat(size / 10)}`
+  );
+  const written = texts.map((text) => slow.out.write(text));
+  for (let over = false; !over;) {
+    // Another client, and programs that write long lines, use all memory that nobody else does.
+    await quick.out.write("#".repeat(200_000));
+    for (let program = 0; program < 4; program++) {
+      assert.deepEqual([...new LineReader(1 << 20).push(new Uint8Array(400_000).fill(35))], []);
+    }
+    await slow.read();
+    over = await Promise.race([
+      Promise.all(written).then(() => true),
+      slow.read().then(() => false),
+    ]);
+  }
+  assert.equal(slow.text, texts.map((text) => `${text}\n`).join(""));
+});
+
+Deno.test("Outgoing writes small messages of one turn in one piece", async () => {
+  const pipe = new Pipe({ opens: true });
+  await Promise.all(["a", "b", "c"].map((text) => pipe.out.write(text)));
+  assert.deepEqual(pipe.pieces.length, 1);
+  assert.deepEqual(pipe.sizes.at(-1), 0);
+});
+
+Deno.test("Outgoing writes each message as one line (GX2)", async () => {
+  const pipe = new Pipe({ opens: true });
+  await Promise.all(['{"a":\n{"b":1}\r\n}', '"c\u2028d"'].map((text) => pipe.out.write(text)));
+  assert.equal(pipe.text, '{"a": {"b":1}  }\n"c\\u2028d"\n');
+});
+
+Deno.test("Outgoing drops an answer only before its writing began, and lists those that wait", async () => {
+  const pipe = new Pipe();
+  void pipe.out.write("x".repeat(300_000), "1");
+  await pipe.read();
+  void pipe.out.write("second", "2");
+  void pipe.out.write("third", '"3"');
+  void pipe.out.write("note");
+  assert.deepEqual(pipe.out.answers, ["1", "2", '"3"']);
+  for (const request of ["1", "2", "9"]) pipe.out.drop(request);
+  assert.deepEqual(pipe.out.answers, ["1", '"3"']);
+  for (let turn = 0; turn < 4; turn++) await pipe.read();
+  assert.equal(pipe.text, `${"x".repeat(300_000)}\nthird\nnote\n`);
+  assert.equal(pipe.out.size, 0);
+  assert.deepEqual(pipe.out.answers, []);
+});
+
+Deno.test("Outgoing takes nothing of one memory for what stands at the same place of another", async () => {
+  const pipe = new Pipe({ opens: true });
+  const texts = ["a".repeat(40_000), "b".repeat(10_000), "c".repeat(50_000), "d".repeat(1_000)];
+  const written = texts.map((text, at) => pipe.out.write(text, `${at}`));
+  pipe.out.drop("2");
+  await Promise.all(written);
+  assert.equal(pipe.text, texts.filter((_, at) => at !== 2).map((text) => `${text}\n`).join(""));
+});
+
+Deno.test("Outgoing reports a client that reads nothing, and not one that reads slowly", async () => {
+  const slow = new Pipe({ unreadMs: 400 });
+  void slow.out.write("x".repeat(1_500_000), "1");
+  for (let turn = 0; turn < 8; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await slow.read();
+  }
+  assert.deepEqual([slow.gone, slow.out.size], [[], 0]);
+  const never = new Pipe({ unreadMs: 50 });
+  void never.out.write("y", "1");
+  while (never.gone.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(String(never.gone[0]), /does not read its answers: it read nothing for 50 ms/);
+  assert.deepEqual(never.out.answers, ["1"]);
+});
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+
+/** A client that reads late: what is written is taken only when it reads. */
+class Late {
+  readonly out: Outgoing;
+  readonly #decoder = new TextDecoder();
+  readonly #due = new Map<string, string>();
+  #came = "";
+  #going: Uint8Array = new Uint8Array();
+  #taken = () => {};
+
+  constructor(readonly own: string) {
+    const write = (piece: Uint8Array) => {
+      this.#going = piece;
+      return new Promise<void>((resolve) => this.#taken = resolve);
+    };
+    const onGone = (why: unknown) => assert.fail(String(why));
+    this.out = new Outgoing({ output: { write }, unreadMs: 60_000, onSize: () => {}, onGone });
+  }
+
+  write(count: number): void {
+    const [id, text] = [`${this.#due.size}`, this.own.repeat(count)];
+    this.#due.set(id, `${text}\n`);
+    void this.out.write(text, id);
+  }
+
+  /** Cancels the request whose answer was written so many answers ago. */
+  cancel(ago: number): void {
+    const id = `${this.#due.size - 1 - ago}`;
+    const { size } = this.out;
+    this.out.drop(id);
+    if (this.out.size < size) this.#due.set(id, "");
+  }
+
+  async read(): Promise<void> {
+    this.#came += this.#decoder.decode(this.#going, { stream: true });
+    this.#going = new Uint8Array();
+    this.#taken();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+
+  async readAll(): Promise<void> {
+    while (this.out.size > 0) await this.read();
+    const due = [...this.#due.values()].join("");
+    assert.ok(this.#came === due, `what ${this.own} reads is its own`);
+    this.#came = "";
+    this.#due.clear();
+  }
+}
+
+/** A server that writes in pieces, whose memory is used again at once. */
+class Pieces {
+  readonly #reader = new LineReader(900_000, 700_000);
+  #rest = "";
+
+  constructor(readonly own: string) {}
+
+  /** Writes a piece. `meanwhile` is called before a line of it is read. */
+  write(count: number, meanwhile: () => void): void {
+    const text = this.own.repeat(count);
+    const isEnd = count % 3 === 0;
+    this.#rest += text;
+    const piece = bytesOf(isEnd ? `${text}\n` : text);
+    for (const line of this.#reader.push(piece)) {
+      meanwhile();
+      const { length } = bytesOf(this.#rest);
+      assert.equal(line.kind, length > 900_000 ? "too-long" : length > 700_000 ? "cut" : "line");
+      if (line.kind !== "line") continue;
+      assert.ok(new TextDecoder().decode(line.bytes) === this.#rest, `a line of ${this.own}`);
+    }
+    piece.fill(0);
+    if (isEnd) this.#rest = "";
+  }
+}
+
+Deno.test("Clients that read late and servers that write in pieces see no byte of each other", async () => {
+  const who = ["a", "é", "中", "😀"];
+  const [clients, servers] = [who.map((own) => new Late(own)), who.map((own) => new Pieces(own))];
+  const step = fc.tuple(fc.nat(3), fc.nat(3), fc.oneof(fc.nat(500), fc.nat(150_000)));
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 80 }), async (steps) => {
+      for (const [at, what, count] of steps) {
+        if (what === 0) clients[at]?.write(count);
+        else if (what === 1) await clients[at]?.read();
+        else if (what === 2) clients[at]?.cancel(count % 5);
+        else servers[at]?.write(count, () => clients[at]?.write(count));
+      }
+      for (const client of clients) await client.readAll();
+    }),
+    { numRuns: 15 },
+  );
+});

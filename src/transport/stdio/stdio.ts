@@ -1,0 +1,264 @@
+/**
+ * MCP over this process's stdin and stdout, or over the socket of a window: one JSON-RPC message on
+ * each line, and nothing else.
+ *
+ * Each byte is read once. A line that is too long or invalid is answered, and the next one is read.
+ *
+ * @module
+ */
+
+import type { JsonObject } from "../../core/json.ts";
+import type { Face } from "../../protocol/connection.ts";
+import { type Line, LineReader } from "../../io/lines.ts";
+import type {
+  Ends,
+  Message,
+  ProtocolServer,
+  ProtocolServerOptions,
+} from "../../protocol/server.ts";
+import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/initialize.ts";
+import {
+  type ReadLine,
+  readMessage,
+  type Refusal,
+  refusalMessage,
+} from "../../protocol/message.ts";
+import { Outgoing } from "./_outgoing.ts";
+import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
+
+/** How many bytes may wait for a client before notifications are dropped. */
+const NOTES_BYTES = 8_000_000;
+
+/** How long PML waits for a first request before it loads what serves it, in milliseconds. */
+const FIRST_REQUEST_MS = 50;
+
+/** The options of `serveStdio`. */
+export interface StdioOptions extends Omit<ProtocolServerOptions, "ends"> {
+  /** Where the client is; standard input and output unless told. */
+  readonly pipes?: Pipes | undefined;
+  /** The most bytes of one request. */
+  readonly inputBytes: number;
+  /** How many bytes may wait for the client. Beyond that, its requests wait, too. */
+  readonly queuedBytes: number;
+  /** How long the client may read nothing before its connection is closed, in milliseconds. */
+  readonly unreadMs: number;
+  /** Is called with the number of bytes that wait for the client. */
+  readonly onWaiting: (size: number) => void;
+  /** Is called with the ids, as JSON, of the requests whose answers the client no longer reads. */
+  readonly onLost: (requests: readonly string[]) => void;
+  /** Makes lists ready to be answered. A client that needs them at once is greeted after that. */
+  readonly prepare?: (() => Promise<unknown>) | undefined;
+  /** Is called with the client's capabilities whenever it declares them. */
+  readonly onAble: (capabilities: JsonObject) => void;
+  /** Closes the connection when it aborts. */
+  readonly signal: AbortSignal;
+  /** Is called with errors that belong to no request. */
+  readonly onError: (error: Error) => void;
+}
+
+/**
+ * Serves one client over stdin and stdout. Calls `load` at the first request, for what serves it.
+ * Resolves when the client disconnects or `signal` aborts.
+ */
+export async function serveStdio(
+  load: () => Promise<Face>,
+  options: StdioOptions,
+): Promise<void> {
+  // A signal may come while the app is still being opened.
+  if (options.signal.aborted) return;
+  const connection = new StdioConnection(options);
+  if (!await connection.listen()) return;
+  const { ProtocolServer } = await import("../../protocol/server.ts");
+  const { promise: face, resolve } = Promise.withResolvers<Face>();
+  await using server = new ProtocolServer(face, { ...options, ends: connection });
+  connection.serve(server);
+  // The first answer of the newest revision needs nothing of it.
+  resolve(load());
+  await face;
+  await connection.greetLate();
+  await connection.closed;
+}
+
+/** Reads lines, answers invalid ones itself, and writes each message as one line. */
+class StdioConnection implements Ends {
+  readonly #options: StdioOptions;
+  readonly #pipes: Pipes;
+  #input: Input | undefined;
+  readonly #output: Outgoing;
+  readonly #inFlight = new Set<string>();
+  readonly #closed = Promise.withResolvers<false>();
+  /** Resolves when the connection is closed. */
+  readonly closed = this.#closed.promise;
+  readonly #asked = Promise.withResolvers<true>();
+  /** Greets the client, if that waits for lists. */
+  #greetLate: (() => void) | undefined;
+  #server: ProtocolServer | undefined;
+  /** The messages that came before there was what serves them. */
+  readonly #waiting: Message[] = [];
+  /** The first request, if it was answered here. */
+  #greeted: Greeted | undefined;
+  #isDropping = false;
+  #isPaused = false;
+  #open = true;
+
+  constructor(options: StdioOptions) {
+    this.#options = options;
+    this.#pipes = options.pipes ?? standardPipes();
+    this.#output = new Outgoing({
+      output: this.#pipes.output,
+      unreadMs: options.unreadMs,
+      onSize: (size) => this.#waits(size),
+      onGone: (why) => this.#giveUp(asError(why)),
+    });
+    options.signal.addEventListener("abort", () => void this.close(), { once: true });
+  }
+
+  /**
+   * Begins to read. Resolves to true with the first request, or after a short time without one; to
+   * false when the connection is closed.
+   */
+  async listen(): Promise<boolean> {
+    void this.#read();
+    const timer = setTimeout(() => this.#asked.resolve(true), FIRST_REQUEST_MS);
+    try {
+      return await Promise.race([this.#asked.promise, this.closed]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Passes all messages to the server, those that came before it was loaded, too. */
+  serve(server: ProtocolServer): void {
+    this.#server = server;
+    if (this.#greeted !== undefined) server.greeted(this.#greeted);
+    for (const message of this.#waiting.splice(0)) server.take(message);
+  }
+
+  /** Greets a client that needs its lists at once, as soon as they can be answered. */
+  async greetLate(): Promise<void> {
+    if (this.#greetLate === undefined) return;
+    // The first request that needs it reports an error.
+    await Promise.race([this.#options.prepare?.().catch(() => {}), this.closed]);
+    this.#greetLate();
+  }
+
+  send(message: JsonObject): Promise<void> {
+    if (!this.#open) return Promise.resolve();
+    return "id" in message ? this.#write(message) : this.#notify(message);
+  }
+
+  answer(id: string, members: string): void {
+    if (!this.#open) return;
+    this.#inFlight.delete(id);
+    void this.#output.write(`{${members},"jsonrpc":"2.0","id":${id}}`, id);
+  }
+
+  async close(): Promise<void> {
+    if (!this.#open) return;
+    this.#open = false;
+    // A pending read would keep the process alive.
+    await this.#input?.close().catch((error) => this.#options.onError(asError(error)));
+    this.#closed.resolve(false);
+    if (this.#output.size > 0) this.#pipes.giveUp();
+  }
+
+  async #read(): Promise<void> {
+    const lines = new LineReader(this.#options.inputBytes);
+    try {
+      this.#input = this.#pipes.open((piece) => {
+        for (const line of lines.push(piece)) this.#receive(line);
+      });
+      await this.#input.over;
+    } catch (error) {
+      this.#options.onError(asError(error));
+    }
+    await this.close();
+  }
+
+  #receive(line: Line): void {
+    const read = readMessage(line);
+    if (read === undefined) return;
+    if (read.kind === "refusal") return this.#refuse(read);
+    if (read.kind === "cancel") {
+      this.#inFlight.delete(read.request);
+      this.#output.drop(read.request);
+    }
+    if (read.kind === "request") {
+      if (this.#inFlight.has(read.id)) {
+        // The client could take an answer with this id for the answer to the first request.
+        return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
+      }
+      this.#inFlight.add(read.id);
+      const declared = capabilitiesIn(read.message);
+      if (declared !== undefined) this.#options.onAble(declared);
+      if (this.#greets(read)) return;
+    }
+    if (this.#server === undefined) this.#waiting.push(read);
+    else this.#server.take(read);
+  }
+
+  /** Writes a notification, or drops it: it must not delay answers or close the connection. */
+  async #notify(message: JsonObject): Promise<void> {
+    const most = Math.min(NOTES_BYTES, this.#options.queuedBytes / 2);
+    if (this.#output.size > most) return this.#drop();
+    await this.#write(message);
+  }
+
+  #drop(): void {
+    if (!this.#isDropping) {
+      const why = "The client reads too slowly: notifications are dropped";
+      this.#options.onError(new Error(why));
+    }
+    this.#isDropping = true;
+  }
+
+  /** Answers the first request at once if it is `initialize`. */
+  #greets({ message, id }: Extract<ReadLine, { readonly kind: "request" }>): boolean {
+    this.#asked.resolve(true);
+    if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
+      return false;
+    }
+    const result = greet(message, this.#options.hello(false));
+    if (result === undefined) return false;
+    this.#greeted = { message, result };
+    const answer = () => this.answer(id, `"result":${JSON.stringify(result)}`);
+    if (this.#options.prepare !== undefined && isHurried(message)) this.#greetLate = answer;
+    else answer();
+    return true;
+  }
+
+  #refuse({ id, ...refusal }: Refusal): void {
+    // The client could take an answer with this id for the answer to the other request.
+    const isInUse = this.#inFlight.has(JSON.stringify(id));
+    void this.#write(refusalMessage(isInUse ? refusal : { ...refusal, id }));
+  }
+
+  #write(message: unknown, answers?: string): Promise<void> {
+    return this.#output.write(JSON.stringify(message), answers);
+  }
+
+  /** Pauses reading from a client that does not read its answers, so that they do not pile up. */
+  #waits(size: number): void {
+    const { queuedBytes, onWaiting } = this.#options;
+    onWaiting(size);
+    if (size === 0) this.#isDropping = false;
+    // Not paused at once, because a cancellation among its requests would free memory.
+    const isPaused = size > (this.#isPaused ? 1 : 2) * queuedBytes;
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    if (isPaused) this.#input?.pause();
+    else this.#input?.resume();
+  }
+
+  /** Closes the connection to a client that closed its end or reads nothing. */
+  #giveUp(why: Error): void {
+    if (!this.#open) return;
+    this.#options.onError(why);
+    this.#options.onLost(this.#output.answers);
+    void this.close();
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}

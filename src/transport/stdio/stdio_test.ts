@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import type { Face } from "../../protocol/connection.ts";
+import type { Pipes } from "./_pipes.ts";
+import { serveStdio, type StdioOptions } from "./stdio.ts";
+
+/** Starts to serve a client whose first line is `initialize`. */
+function serve(name: string, prepare: () => Promise<unknown>) {
+  const written: string[] = [];
+  const over = Promise.withResolvers<void>();
+  const ended = new AbortController();
+  const params = {
+    protocolVersion: "2025-06-18",
+    capabilities: {},
+    clientInfo: { name, version: "1" },
+  };
+  const line = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
+  const pipes: Pipes = {
+    open: (take) => {
+      queueMicrotask(() => take(new TextEncoder().encode(`${line}\n`)));
+      const close = () => Promise.resolve(over.resolve());
+      return { over: over.promise, pause: () => {}, resume: () => {}, close };
+    },
+    output: {
+      write: (bytes) => Promise.resolve(void written.push(new TextDecoder().decode(bytes))),
+    },
+    giveUp: () => {},
+  };
+  const options: StdioOptions = {
+    ...{ pipes, prepare, inputBytes: 1_000_000, queuedBytes: 1_000_000, unreadMs: 1_000 },
+    hello: () => ({ capabilities: {}, serverInfo: { name: "pml", version: "1" } }) as never,
+    ...{ onWaiting: () => {}, onLost: () => {}, onAble: () => {}, onListen: () => {} },
+    ...{ isTask: () => false, signal: ended.signal, onError: () => {} },
+  };
+  const serving = serveStdio(() => Promise.resolve({} as Face), options);
+  return {
+    written,
+    end: async () => {
+      ended.abort();
+      await serving;
+    },
+  };
+}
+
+Deno.test("serveStdio() greets clients that need lists at once when the lists are ready", async () => {
+  for (const name of ["gemini-cli-mcp-client", "qwen-cli-mcp-client-pml"]) {
+    const asked = Promise.withResolvers<void>();
+    const ready = Promise.withResolvers<void>();
+    const { written, end } = serve(name, () => {
+      asked.resolve();
+      return ready.promise;
+    });
+    await asked.promise;
+    assert.deepEqual(written, []);
+    ready.reject(new Error("the modules cannot be loaded"));
+    while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.match(written.join(""), /"protocolVersion":"2025-06-18"/);
+    await end();
+  }
+});
+
+Deno.test("serveStdio() greets other clients before it loads anything for lists", async () => {
+  let count = 0;
+  const { written, end } = serve("other", () => Promise.resolve(count++));
+  while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await end();
+  assert.equal(count, 0);
+});
