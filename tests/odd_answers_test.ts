@@ -115,7 +115,7 @@ async function assertAll(
   await pml.close();
   assert.doesNotMatch(
     pml.stderr,
-    /BUG|report it|Cannot read propert|Uncaught|ErrorResponse|\\u\{a\}/,
+    /BUG|report it|Cannot read propert|Uncaught|RpcError|\\u\{a\}/,
   );
   const mayFollow = era === "2025-11-25";
   const isRefused = Object.values(mcpServers).some(({ what }) => what === "code -32600");

@@ -12,8 +12,8 @@ import { remarkOf } from "../core/output.ts";
 import { checkBlocks } from "../core/result_bounds.ts";
 import { withoutForged } from "../core/result_members.ts";
 import { safeText, withTagRemark } from "../core/safe_text.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import { urlElicitationLines } from "./_url_elicitation.ts";
-import { ErrorResponse, INTERNAL_ERROR, URL_ELICITATION_REQUIRED } from "./_peer.ts";
 import { type ReadableOptions, readableResult } from "./_readable_result.ts";
 import { type Denial, unusable } from "./wire.ts";
 
@@ -21,11 +21,13 @@ import { type Denial, unusable } from "./wire.ts";
  * Codes that would mean to a client that PML itself asks it something or does not support its
  * revision.
  */
-const RESERVED = [URL_ELICITATION_REQUIRED, -32020, -32022];
+const RESERVED: readonly number[] = [
+  ERROR.urlElicitationRequired,
+  ERROR.headerMismatch,
+  ERROR.unsupportedProtocolVersion,
+];
 /** The members of a result that only PML may set. */
 const OF_PML = ["resultType", "inputRequests", "requestState"];
-/** The code of a request that needs a capability which the client did not declare. */
-export const MISSING_CAPABILITY = -32021;
 
 /** Whether a tool ran whose answer cannot be used, by the code of the error. */
 const RAN: Partial<Record<ErrorCode, string>> = {
@@ -92,14 +94,14 @@ function cleaned(received: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Returns a text with the code and the message of an error response. */
-export function answeredBy(who: string, { code, message }: ErrorResponse): string {
+export function answeredBy(who: string, { code, message }: RpcError): string {
   return `${who} answered with the error ${code}${message && `: ${message}`}`;
 }
 
 /** Returns the result of a tool whose server answered with an error. Throws what no result can be. */
-export function toolError(name: string, error: ErrorResponse): ToolResult {
+export function toolError(name: string, error: RpcError): ToolResult {
   const { code, data } = error;
-  if (code === MISSING_CAPABILITY) throw errorFor(name, error);
+  if (code === ERROR.missingClientCapability) throw errorFor(name, error);
   const _meta = { "pml/error": defined({ code, data }) };
   const text = answeredBy(quoted(name), error) + urlElicitationLines(error);
   const result = { ...textResult(text), isError: true, _meta };
@@ -129,16 +131,16 @@ export function withRestart(name: string, result: ToolResult): ToolResult {
 
 /** Returns one line that says why a resource of a server cannot be followed. */
 export function notFollowed(name: string, error: unknown): string {
-  const why = error instanceof ErrorResponse ? answeredBy("it", error) : asPmlError(error).message;
+  const why = error instanceof RpcError ? answeredBy("it", error) : asPmlError(error).message;
   return `Cannot follow a resource of ${quoted(name)}: ${why.replace(/\s*\n\s*/g, " ")}`;
 }
 
 /** Returns the error response of a server as an error for the client, without a reserved code. */
-export function errorFor(name: string, error: ErrorResponse): PmlError {
+export function errorFor(name: string, error: RpcError): PmlError {
   const message = answeredBy(quoted(name), error) + urlElicitationLines(error);
   const { code, data } = error;
   const answered = RESERVED.includes(code)
-    ? { code: INTERNAL_ERROR, message }
+    ? { code: ERROR.internalError, message }
     : { code, message, data };
   return new PmlError("BAD_REQUEST", message, { detail: { answered: defined(answered) } });
 }
@@ -149,7 +151,7 @@ export function deniedTo(name: string, { why, hint }: Denial): PmlError {
 }
 
 /** Makes the error for a list request that a server answered with an error. */
-export function listRefused(name: string, list: ListName, error: ErrorResponse): PmlError {
+export function listRefused(name: string, list: ListName, error: RpcError): PmlError {
   const message = `Cannot read ${LISTS[list].method} of ${quoted(name)}: ${
     answeredBy("it", error)
   }`;

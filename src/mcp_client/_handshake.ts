@@ -9,10 +9,11 @@ import { asPmlError, PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { isUnsent } from "../io/outages.ts";
 import { after, soon } from "../io/waiting.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
+import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../protocol/revisions.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
-import { ErrorResponse, type Peer, type RequestOptions, withoutClient } from "./_peer.ts";
-import { isNewer, knowsNewest, LEGACY, mayBeOlder, MODERN, NO_SUCH_METHOD } from "./_revisions.ts";
+import { type Peer, type RequestOptions, withoutClient } from "./_peer.ts";
 import type { Wire } from "./wire.ts";
 
 /** The options of `shakeHands`. */
@@ -133,7 +134,7 @@ async function initialize(
   aside: RequestOptions,
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
-    protocolVersion: LEGACY,
+    protocolVersion: HANDSHAKE_REVISION,
     capabilities: { roots: { listChanged: true }, ...capabilities() },
     clientInfo: CLIENT,
   }, aside);
@@ -163,8 +164,8 @@ async function discover({ newest }: Handshake, aside: RequestOptions): Promise<A
   const result = objectOf(await newest.request("server/discover", {}, aside));
   const { supportedVersions } = result;
   // An older server may answer an unknown method with any result.
-  if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MODERN)) {
-    throw new ErrorResponse(NO_SUCH_METHOD, `it does not support ${MODERN}`);
+  if (!Array.isArray(supportedVersions) || !supportedVersions.includes(STATELESS_REVISION)) {
+    throw new RpcError(ERROR.methodNotFound, `it does not support ${STATELESS_REVISION}`);
   }
   return { isModern: true, ...saidBy(result) };
 }
@@ -173,9 +174,29 @@ function saidBy({ capabilities, instructions }: JsonObject): Omit<Agreement, "is
   return { capabilities: objectOf(capabilities), instructions: textOf(instructions) };
 }
 
+/** Returns whether an error to `initialize` means that the server supports the newest revision. */
+function isNewer(error: unknown): boolean {
+  const codes: readonly number[] = [ERROR.unsupportedProtocolVersion, ERROR.methodNotFound];
+  return error instanceof RpcError && codes.includes(error.code);
+}
+
+/** Returns whether an error to the newest revision still lists that revision as supported. */
+function knowsNewest(error: unknown): boolean {
+  if (!(error instanceof RpcError) || error.code !== ERROR.unsupportedProtocolVersion) return false;
+  const { supported } = objectOf(error.data);
+  return Array.isArray(supported) && supported.includes(STATELESS_REVISION);
+}
+
+/** Returns whether an error may mean that the server only supports an older revision. */
+function mayBeOlder(error: unknown): boolean {
+  return error instanceof RpcError ||
+    error instanceof PmlError && error.detail?.status !== undefined &&
+      error.code !== "LOGIN_REQUIRED";
+}
+
 /** Returns the error that best explains why the handshake failed. */
 function failureOf(error: unknown, { wire, broken, isSession }: Handshake): unknown {
-  const own = error instanceof ErrorResponse
+  const own = error instanceof RpcError
     ? broken(`it refused the handshake: ${error.message}`)
     : error;
   // The transport is the right one: the server has answered on it in the newest revision.

@@ -6,14 +6,13 @@
 
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
+import { META } from "../protocol/envelope.ts";
+import { STATELESS_REVISION } from "../protocol/revisions.ts";
 import type { RequestOptions } from "./_peer.ts";
-import { MODERN } from "./_revisions.ts";
 import { isOfTask, TASKS } from "./_tasks.ts";
 
 /** The `clientInfo` of PML. */
 export const CLIENT = { name: "pml", version: VERSION };
-
-const META = "io.modelcontextprotocol/";
 
 /** Adds the client capabilities and the wanted log level to the params of a request. */
 export function withMeta(
@@ -32,10 +31,10 @@ export function withMeta(
     ...params,
     _meta: {
       ...objectOf(params._meta),
-      [`${META}protocolVersion`]: MODERN,
-      [`${META}clientInfo`]: CLIENT,
-      [`${META}clientCapabilities`]: { roots: {}, ...known, ...tasks },
-      ...(onMessage && { [`${META}logLevel`]: "debug" }),
+      [META.version]: STATELESS_REVISION,
+      [META.client]: CLIENT,
+      [META.capabilities]: { roots: {}, ...known, ...tasks },
+      ...(onMessage && { [META.level]: "debug" }),
     },
   };
 }

@@ -6,15 +6,9 @@
  */
 
 import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import { withMeta } from "./_meta.ts";
-import {
-  ErrorResponse,
-  type Peer,
-  type PeerRequest,
-  type RequestOptions,
-  withoutClient,
-} from "./_peer.ts";
-import { NO_SUCH_METHOD } from "./_revisions.ts";
+import { type Peer, type PeerRequest, type RequestOptions, withoutClient } from "./_peer.ts";
 
 /** The options of `NewestRequests`. */
 export interface NewestOptions {
@@ -87,7 +81,7 @@ export class NewestRequests {
         return [key, await answer(request)] as const;
       } catch (error) {
         // An error of PML itself is not the fault of the server.
-        if (!(error instanceof ErrorResponse)) throw error;
+        if (!(error instanceof RpcError)) throw error;
         throw broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
       }
     });
@@ -95,7 +89,7 @@ export class NewestRequests {
       const inputResponses = Object.fromEntries(await Promise.all(answers));
       return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
     } finally {
-      failed.abort(new ErrorResponse(NO_SUCH_METHOD, "another request failed"));
+      failed.abort(new RpcError(ERROR.methodNotFound, "another request failed"));
     }
   }
 

@@ -8,19 +8,12 @@
 import { randomInt } from "node:crypto";
 import { type CallClient, NO_CLIENT } from "../core/call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  listOf,
-  objectOf,
-  textOf,
-  visibleLines,
-} from "../core/json.ts";
+import { isObject, type Json, type JsonObject, listOf, objectOf } from "../core/json.ts";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { numberOf, numberText } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
 import { ownProgress, progressOf } from "../core/progress.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import { Responsiveness, type ResponsivenessOptions, TIMES } from "./_responsiveness.ts";
 import type { RequestId } from "./wire.ts";
 
@@ -77,10 +70,6 @@ export interface PeerRequest {
   readonly during: RequestOptions | undefined;
 }
 
-/** The code of an error that names pages to open. Nothing ran. */
-export const URL_ELICITATION_REQUIRED = -32042;
-/** The JSON-RPC code for an internal error. */
-export const INTERNAL_ERROR = -32603;
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
 /** The largest id: the largest integer that every server can decode. Ids start at 1. */
@@ -156,7 +145,7 @@ export class Peer {
     return this.#responsiveness.hung;
   }
 
-  /** Sends a request and returns the unchanged result. Rejects with `ErrorResponse` if it fails. */
+  /** Sends a request and returns the unchanged result. Rejects with `RpcError` if it fails. */
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     try {
       options.cancellation.throwIfCancelled();
@@ -254,7 +243,7 @@ export class Peer {
     if (isResult) pending.answered(result as Json); // parsed JSON
     else {
       const cleaned = this.#options.withoutSecrets(error);
-      pending.failed(ErrorResponse.of(withAddresses(cleaned, error)));
+      pending.failed(RpcError.of(withAddresses(cleaned, error)));
     }
     return true;
   }
@@ -354,7 +343,7 @@ export class Peer {
   async #answer(id: Json, request: Omit<PeerRequest, "signal">): Promise<void> {
     const key = JSON.stringify(id);
     if (this.#open.size >= OPEN_MAX) {
-      const error = { code: INTERNAL_ERROR, message: "too many requests are open" };
+      const error = { code: ERROR.internalError, message: "too many requests are open" };
       return this.#options.send({ id, error });
     }
     const abort = new AbortController();
@@ -364,7 +353,7 @@ export class Peer {
       const result = await this.#options.onRequest({ ...request, signal: abort.signal });
       if (!abort.signal.aborted) this.#options.send({ id, result });
     } catch (error) {
-      const code = error instanceof ErrorResponse ? error.code : INTERNAL_ERROR;
+      const code = error instanceof RpcError ? error.code : ERROR.internalError;
       // Most servers pass on only the message, so the message must say what to do.
       const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
       const message = messageOf(error) + hint;
@@ -410,7 +399,7 @@ class PendingRequest implements CancelListener {
     this.#resolve(result);
   }
 
-  /** Receives `ErrorResponse`, or the reason why no answer comes. */
+  /** Receives `RpcError`, or the reason why no answer comes. */
   failed(error: unknown): void {
     this.options.cancellation.remove(this);
     this.#reject(error);
@@ -418,30 +407,6 @@ class PendingRequest implements CancelListener {
 
   onCancel(reason: unknown): void {
     this.#peer.cancel(this.id, reason);
-  }
-}
-
-/** The error of a JSON-RPC error response. */
-export class ErrorResponse extends Error {
-  override readonly name = "ErrorResponse";
-  /** The JSON-RPC code. */
-  readonly code: number;
-  /** The `data` of the error. */
-  readonly data: Json | undefined;
-
-  /** Takes the fields of the error. */
-  constructor(code: number, message: string, data?: Json) {
-    super(visibleLines(message, 2_000));
-    this.code = code;
-    this.data = data;
-  }
-
-  /** Reads the `error` of a response. */
-  static of(error: unknown): ErrorResponse {
-    const { code, message, data } = objectOf(error);
-    const number = numberOf(code);
-    const known = Number.isSafeInteger(number) ? Number(number) : INTERNAL_ERROR;
-    return new ErrorResponse(known, textOf(message), data as Json | undefined); // parsed JSON
   }
 }
 
@@ -461,7 +426,7 @@ function isId(id: unknown): id is Json {
 /** Returns the error of a response with the addresses as its server wrote them. */
 function withAddresses(cleaned: unknown, error: unknown): unknown {
   const { code, data } = objectOf(error);
-  if (code !== URL_ELICITATION_REQUIRED) return cleaned;
+  if (code !== ERROR.urlElicitationRequired) return cleaned;
   const own = listOf(objectOf(data).elicitations).map(objectOf);
   const known = objectOf(cleaned);
   // A URL without its key would lead to another page.

@@ -9,9 +9,8 @@ import { type Json, type JsonObject, objectOf, textOf, visible } from "../core/j
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { safeTexts } from "../core/safe_text.ts";
-import { ErrorResponse } from "./_peer.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import { readable } from "./_readable.ts";
-import { NO_SUCH_METHOD } from "./_revisions.ts";
 import { isListItem } from "./_server_lists.ts";
 
 /** The options of `readList`. */
@@ -51,7 +50,7 @@ export async function readList(
     // Missing tools would count as removed until the server reports a change.
     if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
     const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
-      if (error instanceof ErrorResponse && error.code === NO_SUCH_METHOD) return { [name]: [] };
+      if (error instanceof RpcError && error.code === ERROR.methodNotFound) return { [name]: [] };
       throw error;
     });
     // Definitions are compared, hashed and kept as the platform writes their numbers.

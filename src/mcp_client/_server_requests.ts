@@ -4,10 +4,11 @@
  * @module
  */
 
-import { type JsonObject, visible } from "../core/json.ts";
+import { PmlError } from "../core/errors.ts";
+import { defined, type JsonObject, visible } from "../core/json.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
-import { ErrorResponse, type PeerRequest } from "./_peer.ts";
-import { NO_SUCH_METHOD } from "./_revisions.ts";
+import type { PeerRequest } from "./_peer.ts";
 
 /** The options of `answerRequest`. */
 export interface AnswerOptions {
@@ -21,7 +22,7 @@ export interface AnswerOptions {
   readonly withoutSecrets: <T>(message: T) => T;
 }
 
-/** Answers a request of a server. Throws `ErrorResponse` if PML does not support it. */
+/** Answers a request of a server. Throws `RpcError` if PML does not support it. */
 export async function answerRequest(
   { key, method, params, signal, during }: PeerRequest,
   { name, roots, onAsk: onAskOutside, withoutSecrets }: AnswerOptions,
@@ -35,7 +36,7 @@ export async function answerRequest(
     case "sampling/createMessage":
       break;
     default:
-      throw new ErrorResponse(NO_SUCH_METHOD, `PML does not support ${visible(method, 100)}`);
+      throw new RpcError(ERROR.methodNotFound, `PML does not support ${visible(method, 100)}`);
   }
   // A request whose own client cannot be asked has no other that can.
   const onAsk = during === undefined ? onAskOutside : during.client.onAsk;
@@ -43,14 +44,31 @@ export async function answerRequest(
     const how = method === "sampling/createMessage"
       ? "; `sampling` in config.yaml names a model to ask"
       : "";
-    throw new ErrorResponse(NO_SUCH_METHOD, `no open request has a client that can be asked${how}`);
+    throw new RpcError(
+      ERROR.methodNotFound,
+      `no open request has a client that can be asked${how}`,
+    );
   }
   const { url, ...rest } = params; // a URL without its key would lead to another page
-  return await onAsk({
-    server: name,
-    key,
-    method,
-    params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
-    signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
+  try {
+    return await onAsk({
+      server: name,
+      key,
+      method,
+      params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+      signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
+    });
+  } catch (error) {
+    throw error instanceof RpcError ? refusedByClient(error) : error;
+  }
+}
+
+/** Returns an error response of the client as an error that nobody takes for one of the server. */
+function refusedByClient(error: RpcError): PmlError {
+  const { code, data } = error;
+  const message = error.message || "Unknown error";
+  return new PmlError("BAD_REQUEST", message, {
+    detail: { answered: defined({ code, message, data }) },
+    cause: error,
   });
 }

@@ -6,7 +6,7 @@
 
 import { ending } from "../core/errors.ts";
 import { pause, unlessAborted } from "../io/waiting.ts";
-import { ErrorResponse } from "./_peer.ts";
+import { RpcError } from "../protocol/errors.ts";
 
 /** A resource of a server, or a task. */
 export interface Followed {
@@ -131,7 +131,7 @@ export class Subscriptions implements Disposable {
         if (!again.aborted) agreed.reject(error);
         if (!signal.aborted) this.#on.lost(server, error);
         // A server that refuses is not asked again.
-        if (error instanceof ErrorResponse) return;
+        if (error instanceof RpcError) return;
       }
       // A server that ran for long does not fail each time.
       if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ErrorResponse } from "./_peer.ts";
+import { RpcError } from "../protocol/errors.ts";
 import { type Following, Subscriptions } from "./_subscriptions.ts";
 
 const A = { server: "one", uri: "test://a" };
@@ -109,7 +109,7 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   const refused = Promise.withResolvers<void>();
   let asked = 0;
   using subscriptions = new Subscriptions(async (following) => {
-    if (++asked === 2) throw new ErrorResponse(-32601, "no such method");
+    if (++asked === 2) throw new RpcError(-32601, "no such method");
     following.onAgreed();
     await untilAborted(following);
   }, {
@@ -122,7 +122,7 @@ Deno.test("Subscriptions.again() follows everything again, except for a server t
   await subscriptions.add(A, NEVER);
   subscriptions.again();
   await refused.promise;
-  assert.deepEqual([asked, lost], [2, ["ErrorResponse: no such method"]]);
+  assert.deepEqual([asked, lost], [2, ["RpcError: no such method"]]);
 });
 
 Deno.test("Subscriptions tells those that still wait that PML is ending", async () => {

@@ -9,8 +9,8 @@ import type { Call } from "../core/call.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
-import { MISSING_CAPABILITY } from "./_answers.ts";
-import { ErrorResponse, INTERNAL_ERROR, type RequestOptions, withoutClient } from "./_peer.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
+import { type RequestOptions, withoutClient } from "./_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */
@@ -95,8 +95,8 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
     const state = objectOf(await connection.request("tasks/get", { taskId }, call));
     const { status, result, error, inputRequests, pollIntervalMs } = state;
     if (status === "completed") return result ?? {};
-    if (status === "failed") throw ErrorResponse.of(error);
-    if (status === "cancelled") throw new ErrorResponse(INTERNAL_ERROR, "its task was cancelled");
+    if (status === "failed") throw RpcError.of(error);
+    if (status === "cancelled") throw new RpcError(ERROR.internalError, "its task was cancelled");
     const asked = Object.entries(objectOf(inputRequests)).filter(([key]) => !answered.has(key));
     if (asked.length > 0) {
       const { inputResponses = {} } = await connection.answersTo({
@@ -111,7 +111,7 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
 }
 
 function wantsTasks(error: unknown): boolean {
-  if (!(error instanceof ErrorResponse) || error.code !== MISSING_CAPABILITY) return false;
+  if (!(error instanceof RpcError) || error.code !== ERROR.missingClientCapability) return false;
   const { requiredCapabilities } = objectOf(error.data);
   return TASKS in objectOf(objectOf(requiredCapabilities).extensions);
 }

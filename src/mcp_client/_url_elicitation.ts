@@ -8,7 +8,7 @@ import type { Call } from "../core/call.ts";
 import { dropOldest } from "../core/memo.ts";
 import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../core/json.ts";
 import { soon, unlessAborted } from "../io/waiting.ts";
-import { ErrorResponse, URL_ELICITATION_REQUIRED } from "./_peer.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 
 /** The most pages of one error. */
 const PAGES_MAX = 5;
@@ -21,7 +21,7 @@ const REMEMBERED_MAX = 100;
 
 /** The params of `elicitation/create` for each page that an error names. */
 export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
-  if (!(error instanceof ErrorResponse) || error.code !== URL_ELICITATION_REQUIRED) return [];
+  if (!(error instanceof RpcError) || error.code !== ERROR.urlElicitationRequired) return [];
   return listOf(objectOf(error.data).elicitations).map(objectOf)
     .filter(({ url }) => /^https?:$/.test(URL.parse(textOf(url))?.protocol ?? ""))
     .slice(0, PAGES_MAX);

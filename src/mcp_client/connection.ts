@@ -11,19 +11,14 @@ import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from 
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { aborted, pause } from "../io/waiting.ts";
+import { RpcError } from "../protocol/errors.ts";
 import { startTimer } from "./_start_timer.ts";
 import type { Living } from "../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
 import { NewestRequests } from "./_newest.ts";
-import {
-  ErrorResponse,
-  Peer,
-  type PeerRequest,
-  type RequestOptions,
-  withoutClient,
-} from "./_peer.ts";
+import { Peer, type PeerRequest, type RequestOptions, withoutClient } from "./_peer.ts";
 import { answerRequest } from "./_server_requests.ts";
 import { logMessage, type ReadList, readList } from "./_read.ts";
 import type { ListedTools } from "./_listed_tools.ts";
@@ -216,7 +211,7 @@ export class Connection implements Living {
 
   /**
    * Sends a request and returns the unchanged result. Answers what the server asks first. Throws
-   * `ErrorResponse` if the server answers with an error.
+   * `RpcError` if the server answers with an error.
    */
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     if (this.isModern) return this.#newest.request(method, params, options);
@@ -312,9 +307,9 @@ export class Connection implements Living {
       this.#isListening = true;
       const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
       this.#isListening = false;
-      if (!(end instanceof ErrorResponse)) this.lostAt = performance.now();
+      if (!(end instanceof RpcError)) this.lostAt = performance.now();
       // On pipes, the subscription lasts as long as the process.
-      if (end instanceof ErrorResponse || this.#wire.tells) return;
+      if (end instanceof RpcError || this.#wire.tells) return;
       await pause(LISTEN_MS, signal);
       if (this.alive) this.#missed();
     }

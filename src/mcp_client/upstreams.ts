@@ -16,6 +16,7 @@ import { isUnsent, Outages } from "../io/outages.ts";
 import { Pool, type PoolLimits } from "../io/pool.ts";
 import { UnresponsiveServers } from "../io/unresponsive_servers.ts";
 import { unlessAborted } from "../io/waiting.ts";
+import { RpcError } from "../protocol/errors.ts";
 import {
   afterSent,
   errorFor,
@@ -28,7 +29,6 @@ import {
 import { DeclaredCapabilities } from "./_declared.ts";
 import { Notices } from "./_notices.ts";
 import { OlderSessions } from "./_older_sessions.ts";
-import { ErrorResponse } from "./_peer.ts";
 import { isListed, sameOrNew } from "./_listed_tools.ts";
 import { FinishedElicitations } from "./_url_elicitation.ts";
 import { ownName } from "./_readable.ts";
@@ -208,7 +208,7 @@ export class Upstreams implements AsyncDisposable {
     using late = startTimer(name, { ms: limits().startMs, home, closing });
     const at = performance.now();
     const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
-      throw error instanceof ErrorResponse ? listRefused(name, list, error) : error;
+      throw error instanceof RpcError ? listRefused(name, list, error) : error;
     });
     if (list !== "tools") return items;
     const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
@@ -292,7 +292,7 @@ export class Upstreams implements AsyncDisposable {
     const isTask = call.method === "tasks/listen";
     const uri = textOf(isTask ? args.taskId : args.uri);
     await this.#subscriptions.add({ server, uri, isTask }, signal).catch((error) => {
-      throw error instanceof ErrorResponse ? errorFor(server, error) : error;
+      throw error instanceof RpcError ? errorFor(server, error) : error;
     });
     return { kind: "result", result: { content: [] } };
   }
@@ -398,7 +398,7 @@ export class Upstreams implements AsyncDisposable {
       return await this.#send(request, connection);
     } catch (error) {
       const isTool = call.method === undefined;
-      if (!(error instanceof ErrorResponse)) throw isTool ? afterSent(error) : error;
+      if (!(error instanceof RpcError)) throw isTool ? afterSent(error) : error;
       if (!isTool) throw errorFor(name, error);
       return toolError(name, error) as unknown as JsonObject; // plain JSON
     }

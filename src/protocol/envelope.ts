@@ -11,13 +11,15 @@ import { LEVELS } from "../core/levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
 
-const PREFIX = "io.modelcontextprotocol/";
-const VERSION = `${PREFIX}protocolVersion`;
-const CLIENT = `${PREFIX}clientInfo`;
-const CAPABILITIES = `${PREFIX}clientCapabilities`;
-const LEVEL = `${PREFIX}logLevel`;
-const SERVER = `${PREFIX}serverInfo`;
-const RESERVED = [VERSION, CLIENT, CAPABILITIES, LEVEL];
+/** The members of `_meta` that every request or result of the newest revision may have. */
+export const META = {
+  version: "io.modelcontextprotocol/protocolVersion",
+  client: "io.modelcontextprotocol/clientInfo",
+  capabilities: "io.modelcontextprotocol/clientCapabilities",
+  level: "io.modelcontextprotocol/logLevel",
+  server: "io.modelcontextprotocol/serverInfo",
+} as const;
+const RESERVED: readonly string[] = [META.version, META.client, META.capabilities, META.level];
 
 /** The methods whose results may be kept, and those that may end with a question. */
 const KEPT =
@@ -44,12 +46,12 @@ export function eraOf(params: JsonObject): Era | undefined {
 
 /** Returns whether a request names a revision, so that it is not one of the older ones. */
 export function hasEnvelope({ _meta }: JsonObject): boolean {
-  return VERSION in objectOf(_meta);
+  return META.version in objectOf(_meta);
 }
 
 /** Returns the revision that a request of the newest era names. */
 export function revisionOf({ _meta }: JsonObject): unknown {
-  return objectOf(_meta)[VERSION];
+  return objectOf(_meta)[META.version];
 }
 
 /** Takes out of the params what is none, as the SDK does. */
@@ -91,7 +93,9 @@ export function modernResult(
       ttlMs: Number.isSafeInteger(ttlMs) && Number(ttlMs) >= 0 ? ttlMs : 0,
       cacheScope: cacheScope === "public" ? cacheScope : "private",
     },
-    _meta: isObject(_meta) ? { [SERVER]: serverInfo as JsonObject, ...objectOf(_meta) } : _meta,
+    _meta: isObject(_meta)
+      ? { [META.server]: serverInfo as JsonObject, ...objectOf(_meta) }
+      : _meta,
   } as JsonObject; // what is missing is not written
 }
 
@@ -102,7 +106,8 @@ export function hasFitToken(params: JsonObject): boolean {
 }
 
 function isPlain(meta: JsonObject): boolean {
-  return envelopeIssue(meta) === undefined && STATELESS_REVISIONS.includes(String(meta[VERSION]));
+  return envelopeIssue(meta) === undefined &&
+    STATELESS_REVISIONS.includes(String(meta[META.version]));
 }
 
 /** An error in the `_meta` of a request of the newest revision. */
@@ -114,16 +119,21 @@ export interface EnvelopeIssue {
 
 /** Returns the first thing that is wrong with an envelope. Any revision is right here. */
 export function envelopeIssue(meta: JsonObject): EnvelopeIssue | undefined {
-  const { [VERSION]: version, [CLIENT]: client, [CAPABILITIES]: able, [LEVEL]: level } = meta;
-  if (version === undefined) return { key: VERSION, problem: "missing" };
-  if (able === undefined) return { key: CAPABILITIES, problem: "missing" };
-  if (typeof version !== "string") return { key: VERSION, problem: "not a string" };
+  const {
+    [META.version]: version,
+    [META.client]: client,
+    [META.capabilities]: able,
+    [META.level]: level,
+  } = meta;
+  if (version === undefined) return { key: META.version, problem: "missing" };
+  if (able === undefined) return { key: META.capabilities, problem: "missing" };
+  if (typeof version !== "string") return { key: META.version, problem: "not a string" };
   if (client !== undefined && !isClientInfo(client)) {
-    return { key: CLIENT, problem: "not an object with a name and a version" };
+    return { key: META.client, problem: "not an object with a name and a version" };
   }
-  if (!isAble(able)) return { key: CAPABILITIES, problem: "not an object of capabilities" };
+  if (!isAble(able)) return { key: META.capabilities, problem: "not an object of capabilities" };
   if (level !== undefined && !LEVELS.includes(String(level))) {
-    return { key: LEVEL, problem: `not one of ${LEVELS.join(", ")}` };
+    return { key: META.level, problem: `not one of ${LEVELS.join(", ")}` };
   }
   return undefined;
 }

@@ -1,18 +1,30 @@
 /**
- * The codes of JSON-RPC errors that PML sends.
+ * The errors of JSON-RPC, sent and received.
  *
  * @module
  */
 
+import { numberOf } from "../core/exact_number.ts";
+import { objectOf, textOf, visibleLines } from "../core/json.ts";
+
 /** The codes, by the names of the specification. */
 export const ERROR = {
+  parse: -32700,
+  invalidRequest: -32600,
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
   requestTimeout: -32001,
+  resourceNotFound: -32002,
   headerMismatch: -32020,
+  missingClientCapability: -32021,
   unsupportedProtocolVersion: -32022,
+  /** The error names pages to open. Nothing ran. */
+  urlElicitationRequired: -32042,
 } as const;
+
+/** The most characters of the message of a received error. */
+const MESSAGE_MAX = 2_000;
 
 /** An error of JSON-RPC. */
 export interface ErrorObject {
@@ -28,10 +40,18 @@ export class RpcError extends Error implements ErrorObject {
   readonly code: number;
   readonly data: unknown;
 
-  /** Makes the error for a client. */
+  /** Makes the error of an answer. */
   constructor(code: number, message: string, data?: unknown) {
     super(message);
     this.code = code;
     this.data = data;
+  }
+
+  /** Reads the `error` of an answer. Its message may be empty. */
+  static of(error: unknown): RpcError {
+    const { code, message, data } = objectOf(error);
+    const number = numberOf(code);
+    const known = Number.isSafeInteger(number) ? Number(number) : ERROR.internalError;
+    return new RpcError(known, visibleLines(textOf(message), MESSAGE_MAX), data);
   }
 }

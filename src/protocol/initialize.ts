@@ -5,16 +5,14 @@
  */
 
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import { HANDSHAKE_REVISIONS } from "./revisions.ts";
-import { isClientInfo } from "./envelope.ts";
+import { HANDSHAKE_REVISION, HANDSHAKE_REVISIONS } from "./revisions.ts";
+import { isClientInfo, META } from "./envelope.ts";
 
 /**
  * Clients that show prompts only if `prompts/list` is answered within some 100 ms after `initialize`:
  * they read their list of commands when the handshake ends, and not again.
  */
 const HURRIED = /^(gemini|qwen)-cli-mcp-client/;
-
-const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
 /** The first message of a connection, and its answer, if it is answered already. */
 export interface Greeted {
@@ -29,7 +27,9 @@ export interface Greeted {
 export function capabilitiesIn(message: JsonObject): JsonObject | undefined {
   if (!isObject(message.params)) return undefined;
   const { capabilities, _meta } = message.params;
-  const declared = message.method === "initialize" ? capabilities : objectOf(_meta)[CAPABILITIES];
+  const declared = message.method === "initialize"
+    ? capabilities
+    : objectOf(_meta)[META.capabilities];
   return isObject(declared) ? objectOf(declared) : undefined;
 }
 
@@ -45,9 +45,10 @@ export function greet(message: JsonObject, greeting: object): JsonObject | undef
   const { protocolVersion, clientInfo, capabilities } = objectOf(message.params);
   if (typeof protocolVersion !== "string" || !isObject(capabilities)) return undefined;
   if (!isClientInfo(clientInfo)) return undefined;
-  const [newest = ""] = HANDSHAKE_REVISIONS;
   return {
-    protocolVersion: HANDSHAKE_REVISIONS.includes(protocolVersion) ? protocolVersion : newest,
+    protocolVersion: HANDSHAKE_REVISIONS.includes(protocolVersion)
+      ? protocolVersion
+      : HANDSHAKE_REVISION,
     ...greeting,
   };
 }

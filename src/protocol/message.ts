@@ -9,6 +9,7 @@ import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { Line } from "../io/lines.ts";
+import { ERROR } from "./errors.ts";
 
 /** An error response that PML sends itself. */
 export interface Refusal {
@@ -38,14 +39,19 @@ const BYTE_ORDER_MARK = /^\uFEFF/;
 /** Reads a line; undefined for an empty one. */
 export function readMessage(line: Line): ReadLine | undefined {
   if (line.kind !== "line") {
-    return refusal(-32600, `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`);
+    return refusal(
+      ERROR.invalidRequest,
+      `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`,
+    );
   }
   const excess = excessOf(line.bytes);
   if (excess !== undefined) {
     const id = idIn(line.bytes);
     // Without an id, this may not be a message at all.
-    if (id === undefined && excess === TOO_DEEP) return refusal(-32700, `Parse error: ${excess}`);
-    return { ...refusal(-32600, `INPUT_TOO_LARGE: ${excess}`), id };
+    if (id === undefined && excess === TOO_DEEP) {
+      return refusal(ERROR.parse, `Parse error: ${excess}`);
+    }
+    return { ...refusal(ERROR.invalidRequest, `INPUT_TOO_LARGE: ${excess}`), id };
   }
   let value: unknown;
   try {
@@ -53,7 +59,7 @@ export function readMessage(line: Line): ReadLine | undefined {
     if (text === "") return undefined;
     value = parseExact(text);
   } catch {
-    return refusal(-32700, "Parse error: the line is not JSON in UTF-8");
+    return refusal(ERROR.parse, "Parse error: the line is not JSON in UTF-8");
   }
   return classify(value);
 }
@@ -65,7 +71,7 @@ export function refusalMessage({ id, code, text }: Refusal): unknown {
 
 /** Returns what a JSON text says, if it is a message. */
 export function classify(value: unknown): ReadLine {
-  if (!isObject(value)) return refusal(-32600, NO_OBJECT);
+  if (!isObject(value)) return refusal(ERROR.invalidRequest, NO_OBJECT);
   const read = readObject(value);
   const { id } = value;
   // The sender of anything else than a request waits for no answer with this id.
@@ -73,27 +79,30 @@ export function classify(value: unknown): ReadLine {
 }
 
 function readObject(value: Record<string, unknown>): ReadLine {
-  if (value.jsonrpc !== "2.0") return refusal(-32600, NO_OBJECT);
+  if (value.jsonrpc !== "2.0") return refusal(ERROR.invalidRequest, NO_OBJECT);
   const message = value as JsonObject;
   const { id, method, params } = value;
   if ("method" in value && typeof method !== "string") {
-    return refusal(-32600, "Invalid request: the method is not a string");
+    return refusal(ERROR.invalidRequest, "Invalid request: the method is not a string");
   }
   if (params !== undefined && !isObject(params)) {
-    return refusal(-32600, "Invalid request: params is not an object");
+    return refusal(ERROR.invalidRequest, "Invalid request: params is not an object");
   }
   if (!("id" in value)) {
-    if (method === undefined) return refusal(-32600, "Invalid request: no method");
+    if (method === undefined) return refusal(ERROR.invalidRequest, "Invalid request: no method");
     if (method !== "notifications/cancelled") return { kind: "other", message };
     const { requestId, reason } = params ?? {};
     return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
   }
   if (!isId(id)) {
-    return refusal(-32600, "Invalid request: the id is neither a string nor an integer");
+    return refusal(
+      ERROR.invalidRequest,
+      "Invalid request: the id is neither a string nor an integer",
+    );
   }
   if (method === undefined) return { kind: "other", message };
   if (params?._meta !== undefined && !isObject(params._meta)) {
-    return refusal(-32602, "Invalid params: _meta is not an object");
+    return refusal(ERROR.invalidParams, "Invalid params: _meta is not an object");
   }
   return { kind: "request", message, id: JSON.stringify(id) };
 }

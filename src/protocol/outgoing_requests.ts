@@ -73,7 +73,7 @@ export class OutgoingRequests implements Disposable {
     const waiting = method === undefined ? this.#waiting.get(textOf(id)) : undefined;
     if (waiting === undefined) return false;
     if (!isObject(error)) waiting.resolve(objectOf(result));
-    else waiting.reject(errorOf(objectOf(error)));
+    else waiting.reject(RpcError.of(error));
     return true;
   }
 
@@ -81,9 +81,4 @@ export class OutgoingRequests implements Disposable {
   [Symbol.dispose](): void {
     for (const { reject } of this.#waiting.values()) reject(new Error("Connection closed"));
   }
-}
-
-function errorOf({ code, message, data }: JsonObject): RpcError {
-  const known = Number.isSafeInteger(code) ? Number(code) : ERROR.internalError;
-  return new RpcError(known, textOf(message) || "Unknown error", data);
 }

@@ -8,6 +8,7 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import { textOfResult } from "../core/json_text.ts";
 import { memoized } from "../core/memo.ts";
 import type { Hello } from "./connection.ts";
+import { ERROR } from "./errors.ts";
 import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
 import { modernResult } from "./envelope.ts";
 
@@ -17,7 +18,6 @@ export const LISTS: readonly string[] = ["tools", "prompts", "resources", "resou
 
 /** The members of a result that the newest revision has. */
 const OF_REVISION = ["resultType", "_meta", "ttlMs", "cacheScope"];
-const [RESOURCE_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR] = [-32002, -32602, -32603];
 
 /** Writes results. What did not change is written once. */
 export class ResultTexts {
@@ -76,9 +76,9 @@ export class ResultTexts {
 /** Returns the members of an answer with an error. */
 export function failure(error: unknown): string {
   const { code, message, data } = isObject(error) ? error : { code: undefined };
-  const known = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
+  const known = Number.isSafeInteger(code) ? code : ERROR.internalError;
   const answered = {
-    code: known === RESOURCE_NOT_FOUND ? INVALID_PARAMS : known,
+    code: known === ERROR.resourceNotFound ? ERROR.invalidParams : known,
     message: message ?? "Internal error",
     data,
   };

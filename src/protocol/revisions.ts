@@ -4,9 +4,15 @@
  * @module
  */
 
+/** The newest revision that begins with `initialize`. PML offers it to servers. */
+export const HANDSHAKE_REVISION = "2025-11-25";
+
+/** The newest revision without `initialize`. PML uses it with servers that support it. */
+export const STATELESS_REVISION = "2026-07-28";
+
 /** The revisions that begin with `initialize`, newest first. */
 export const HANDSHAKE_REVISIONS: readonly string[] = [
-  "2025-11-25",
+  HANDSHAKE_REVISION,
   "2025-06-18",
   "2025-03-26",
   "2024-11-05",
@@ -14,7 +20,7 @@ export const HANDSHAKE_REVISIONS: readonly string[] = [
 ];
 
 /** The revisions without `initialize`, whose requests each name their revision, newest first. */
-export const STATELESS_REVISIONS: readonly string[] = ["2026-07-28"];
+export const STATELESS_REVISIONS: readonly string[] = [STATELESS_REVISION];
 
 /** Whether a connection begins with `initialize`, or each request names its revision. */
 export type Era = "legacy" | "modern";

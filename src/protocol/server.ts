@@ -17,7 +17,7 @@ import { ResultTexts } from "./result_texts.ts";
 import { ClientRequests } from "./client_requests.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
 import { OutgoingRequests } from "./outgoing_requests.ts";
-import { type Era, isOfOtherEra, STATELESS_REVISIONS } from "./revisions.ts";
+import { type Era, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
 
 type Request = Extract<ReadLine, { readonly kind: "request" }>;
@@ -229,7 +229,7 @@ export class ProtocolServer implements AsyncDisposable {
       getClientVersion: () => objectOf(hello().clientInfo),
       getNegotiatedProtocolVersion: () =>
         era === "modern"
-          ? STATELESS_REVISIONS[0]
+          ? STATELESS_REVISION
           : this.#greeted?.result.protocolVersion as string | undefined,
       notification: (one) => this.#notify(one),
     };

@@ -22,6 +22,7 @@ import {
   typeOf,
 } from "../io/event_stream.ts";
 import { SessionLost } from "../mcp_client/wire.ts";
+import { META } from "../protocol/envelope.ts";
 import { headerError, type Named, statusError } from "./_http_errors.ts";
 import type { TransportChoice } from "./transports.ts";
 
@@ -191,7 +192,6 @@ export function placeAfter({ id }: StreamEvent, before: string | undefined): str
   return PLACE.test(id) ? id : undefined;
 }
 
-const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
 /** The member of the params that names what a request is about. */
 const NAMED_BY: Readonly<Record<string, string>> = {
   "tools/call": "name",
@@ -208,7 +208,7 @@ function requestHeaders(
   tool: (name: string) => ListItem | undefined,
 ): Record<string, string> {
   const params = objectOf(said);
-  const version = objectOf(params._meta)[VERSION_KEY];
+  const version = objectOf(params._meta)[META.version];
   if (typeof version !== "string") return {};
   const name = params[NAMED_BY[textOf(method)] ?? ""];
   const headers: Record<string, string> = {

@@ -8,7 +8,7 @@ import type { Face, Peer } from "../../protocol/connection.ts";
 import type { Hello } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
-import { isOfOtherEra, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import { isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
@@ -42,7 +42,7 @@ const PEER: Peer = {
   notification: () => Promise.resolve(),
   getClientCapabilities: () => ({}),
   getClientVersion: () => undefined,
-  getNegotiatedProtocolVersion: () => STATELESS_REVISIONS[0],
+  getNegotiatedProtocolVersion: () => STATELESS_REVISION,
 };
 
 /** Answers the requests of one party. */
