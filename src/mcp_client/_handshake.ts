@@ -13,13 +13,15 @@ import { ERROR, RpcError } from "../protocol/errors.ts";
 import { HANDSHAKE_REVISION, STATELESS_REVISION } from "../protocol/revisions.ts";
 import { CLIENT } from "./_meta.ts";
 import type { NewestRequests } from "./_newest.ts";
-import { type Peer, type RequestOptions, withoutClient } from "./_peer.ts";
+import { type RequestOptions, type RpcPeer, withoutClient } from "../protocol/rpc_peer.ts";
+import type { IncomingRequests } from "./_incoming_requests.ts";
 import type { Wire } from "./wire.ts";
 
 /** The options of `shakeHands`. */
 export interface Handshake {
   readonly wire: Wire;
-  readonly peer: Peer;
+  readonly peer: RpcPeer;
+  readonly incoming: IncomingRequests;
   readonly newest: NewestRequests;
   /** Returns the client capabilities that the server gets. */
   readonly capabilities: () => JsonObject;
@@ -130,7 +132,7 @@ function mayTakeInitialize(error: unknown): boolean {
 }
 
 async function initialize(
-  { peer, wire, capabilities }: Handshake,
+  { peer, incoming, wire, capabilities }: Handshake,
   aside: RequestOptions,
 ): Promise<Agreement> {
   const result = await peer.request("initialize", {
@@ -139,7 +141,7 @@ async function initialize(
     clientInfo: CLIENT,
   }, aside);
   wire.send({ method: "notifications/initialized" });
-  await settled(peer);
+  await settled(peer, incoming);
   return { isModern: false, ...saidBy(objectOf(result)) };
 }
 
@@ -147,16 +149,16 @@ async function initialize(
  * Waits for the requests that a server makes once the handshake is over. A server that asks for the
  * roots may refuse all paths until it has the answer. A ping is answered after earlier messages.
  */
-async function settled(peer: Peer): Promise<void> {
+async function settled(peer: RpcPeer, incoming: IncomingRequests): Promise<void> {
   const since = performance.now();
   // A server that does not answer the ping may answer calls, so this is not cancelled.
   const aside = { ...withoutClient(), lasts: true };
-  for (let count = -1; count !== peer.requestsOfServer;) {
+  for (let count = -1; count !== incoming.count;) {
     const leftMs = SETTLE_MS - (performance.now() - since);
     if (leftMs <= 0) return;
-    count = peer.requestsOfServer;
+    count = incoming.count;
     const pinged = peer.request("ping", {}, aside).catch(() => {});
-    if (!await soon(pinged.then(() => peer.answered()), leftMs)) return;
+    if (!await soon(pinged.then(() => incoming.answered()), leftMs)) return;
   }
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
-import { withoutClient } from "./_peer.ts";
+import { withoutClient } from "../protocol/rpc_peer.ts";
 import { Connection } from "./connection.ts";
 import type { Wire, WireEnds } from "./wire.ts";
 

@@ -8,7 +8,7 @@ import { type JsonObject, objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { META } from "../protocol/envelope.ts";
 import { STATELESS_REVISION } from "../protocol/revisions.ts";
-import type { RequestOptions } from "./_peer.ts";
+import type { RequestOptions } from "../protocol/rpc_peer.ts";
 import { isOfTask, TASKS } from "./_tasks.ts";
 
 /** The `clientInfo` of PML. */

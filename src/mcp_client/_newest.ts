@@ -8,7 +8,8 @@
 import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { withMeta } from "./_meta.ts";
-import { type Peer, type PeerRequest, type RequestOptions, withoutClient } from "./_peer.ts";
+import { type RequestOptions, type RpcPeer, withoutClient } from "../protocol/rpc_peer.ts";
+import type { PeerRequest } from "./_server_requests.ts";
 
 /** The options of `NewestRequests`. */
 export interface NewestOptions {
@@ -29,11 +30,11 @@ const ROUNDS_MAX = 20;
 
 /** Sends requests of the newest revision. */
 export class NewestRequests {
-  readonly #peer: Peer;
+  readonly #peer: RpcPeer;
   readonly #options: NewestOptions;
 
   /** Takes the peer, which may not support the newest revision. */
-  constructor(peer: Peer, options: NewestOptions) {
+  constructor(peer: RpcPeer, options: NewestOptions) {
     this.#peer = peer;
     this.#options = options;
   }

@@ -5,18 +5,24 @@
  * @module
  */
 
-import type { RequestId } from "./wire.ts";
+import { PmlError } from "../core/errors.ts";
+import type { JsonObject } from "../core/json.ts";
+import { ownProgress } from "../core/progress.ts";
+import {
+  type PeerObserver,
+  type RequestOptions,
+  type RpcPeer,
+  withoutClient,
+} from "../protocol/rpc_peer.ts";
 
 /** The options of `Responsiveness`. */
 export interface ResponsivenessOptions {
-  /** Returns an id that no other request has. */
-  readonly nextId: () => RequestId;
-  /** Sends a ping. */
-  readonly ping: (id: RequestId) => void;
-  /** Returns when the oldest request without an answer began; undefined if there is none. */
-  readonly waitingSince: () => number | undefined;
-  /** Is called when the server becomes unresponsive, and when it sends something again. */
-  readonly onChange: (isUnresponsive: boolean) => void;
+  /** The name of the server. */
+  readonly name: string;
+  /** Returns the request by which PML asks whether the server answers; `ping` if not set. */
+  readonly probe?: () => { readonly method: string; readonly params?: JsonObject };
+  /** Is called when the server stops answering, and when it answers again. */
+  readonly onResponsive?: (isResponsive: boolean) => void;
   /** Is called when the server is to be ended, because it sent nothing for `ms`. */
   readonly onHung: (ms: number) => void;
   /** The times to wait, in milliseconds. */
@@ -24,29 +30,28 @@ export interface ResponsivenessOptions {
 }
 
 /** How long a server is quiet before it gets a ping, and how long it may take to answer that. */
-export const TIMES = { quietMs: 10_000, pongMs: 1_000 };
+const TIMES = { quietMs: 10_000, pongMs: 1_000 };
 
-/** Watches one connection with one timer, which is set only while requests wait. */
-export class Responsiveness implements Disposable {
+/** Watches the server at the other end of a peer with one timer, which is set while requests wait. */
+export class Responsiveness implements PeerObserver, Disposable {
+  readonly #peer: RpcPeer;
   readonly #options: ResponsivenessOptions;
   readonly #times: typeof TIMES;
   #heardAt = -Infinity;
-  #ping: { readonly id: RequestId; readonly at: number } | undefined;
+  /** When a ping was sent that has no answer. */
+  #pingedAt: number | undefined;
   /** When the first request was cancelled after which the server has answered no ping. */
   #cancelledAt: number | undefined;
   #isUnresponsive = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
 
-  /** Takes the options; watches nothing yet. */
-  constructor(options: ResponsivenessOptions) {
+  /** Takes the peer, whose requests it follows. */
+  constructor(peer: RpcPeer, options: ResponsivenessOptions) {
+    this.#peer = peer;
     this.#options = options;
     this.#times = options.times ?? TIMES;
-  }
-
-  /** Whether the server did not answer the ping that follows a quiet time. */
-  get isUnresponsive(): boolean {
-    return this.#isUnresponsive;
+    peer.observe(this);
   }
 
   /** Whether a request was cancelled, and the server has not answered a ping since. */
@@ -54,59 +59,66 @@ export class Responsiveness implements Disposable {
     return this.#cancelledAt !== undefined && this.#isPingLate();
   }
 
-  /** Returns whether an id is that of the ping. */
-  isPing(id: RequestId): boolean {
-    return id === this.#ping?.id;
-  }
-
   /** Notes that a message came. */
   heard(): void {
     this.#heardAt = performance.now();
-    if (!this.#isUnresponsive) return;
-    this.#isUnresponsive = false;
-    this.#options.onChange(false);
-  }
-
-  /** Notes that the ping was answered, or could not be sent. The latter does not mean a hung server. */
-  pinged(): void {
-    this.#ping = this.#cancelledAt = undefined;
-    this.heard();
+    if (this.#isUnresponsive) this.#change(false);
   }
 
   /** Notes that a request begins. */
-  began(): void {
+  began(options: RequestOptions): void {
     if (this.#timer === undefined) this.#wake(this.#times.quietMs);
+    if (this.#isUnresponsive) this.#report(options);
   }
 
-  /** Notes that a request was cancelled: the server gets a ping. */
-  cancelled(): void {
+  /**
+   * Notes that a request was cancelled: the server gets a ping. A server that sent nothing until the
+   * deadline of a request is ended.
+   */
+  cancelled({ at, reason }: { readonly at: number; readonly reason: unknown }): void {
+    const isLate = reason instanceof PmlError && reason.code === "TIMED_OUT";
+    const isSilent = isLate && this.#heardAt <= at && this.#isPingLate();
     this.#cancelledAt ??= performance.now();
-    this.#send();
-    this.began();
-  }
-
-  /** Returns for how long nothing came, if that is since `at` and the server is unresponsive. */
-  silentSince(at: number): number | undefined {
-    const isSilent = this.#heardAt <= at && this.#isPingLate();
-    return isSilent ? performance.now() - at : undefined;
+    this.#ping();
+    if (this.#timer === undefined) this.#wake(this.#times.quietMs);
+    if (isSilent) this.#options.onHung(performance.now() - at);
   }
 
   /** Ends watching. */
   [Symbol.dispose](): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
-    if (this.#isUnresponsive) this.#options.onChange(false);
-    this.#isUnresponsive = false;
+    if (this.#isUnresponsive) this.#change(false);
   }
 
-  #send(): void {
-    if (this.#ping !== undefined) return;
-    this.#ping = { id: this.#options.nextId(), at: performance.now() };
-    this.#options.ping(this.#ping.id);
+  #ping(): void {
+    if (this.#pingedAt !== undefined) return;
+    this.#pingedAt = performance.now();
+    const { method, params } = this.#options.probe?.() ?? { method: "ping" };
+    // A ping that could not be sent does not mean that the server hangs.
+    const over = () => {
+      this.#pingedAt = this.#cancelledAt = undefined;
+      this.heard();
+    };
+    this.#peer.request(method, params, { ...withoutClient(), lasts: true }).then(over, over);
   }
 
   #isPingLate(): boolean {
-    return this.#ping !== undefined && performance.now() - this.#ping.at >= this.#times.pongMs;
+    return this.#pingedAt !== undefined &&
+      performance.now() - this.#pingedAt >= this.#times.pongMs;
+  }
+
+  #change(isUnresponsive: boolean): void {
+    this.#isUnresponsive = isUnresponsive;
+    for (const options of this.#peer.waiting) this.#report(options);
+    this.#options.onResponsive?.(!isUnresponsive);
+  }
+
+  /** Reports to the client of a request whether the server answers. */
+  #report({ client }: RequestOptions): void {
+    const message = `${this.#options.name} has not answered for ${TIMES.quietMs / 1_000} s`;
+    const own = this.#isUnresponsive ? "unresponsive" : "responsive";
+    client.onProgress?.(ownProgress(own, message));
   }
 
   #wake(ms: number): void {
@@ -120,20 +132,16 @@ export class Responsiveness implements Disposable {
   }
 
   #look(): void {
-    const { waitingSince, onChange, onHung } = this.#options;
-    const since = waitingSince() ?? this.#cancelledAt;
+    const since = this.#peer.waitingSince ?? this.#cancelledAt;
     if (since === undefined) return;
     const now = performance.now();
     const quietMs = now - Math.max(since, this.#heardAt);
     const leftMs = this.#times.quietMs - quietMs;
     if (leftMs > 0) return this.#wake(leftMs);
-    if (waitingSince() === undefined) return onHung(quietMs);
-    this.#send();
+    if (this.#peer.waitingSince === undefined) return this.#options.onHung(quietMs);
+    this.#ping();
     if (!this.#isPingLate()) return this.#wake(this.#times.pongMs);
-    if (!this.#isUnresponsive) {
-      this.#isUnresponsive = true;
-      onChange(true);
-    }
+    if (!this.#isUnresponsive) this.#change(true);
     this.#wake(this.#times.quietMs);
   }
 }

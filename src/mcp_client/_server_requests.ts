@@ -8,7 +8,18 @@ import { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, visible } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
-import type { PeerRequest } from "./_peer.ts";
+import type { RequestOptions } from "../protocol/rpc_peer.ts";
+
+/** A request of a server. */
+export interface PeerRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly signal: AbortSignal;
+  /** The server's own name of the request, in the newest revision. */
+  readonly key?: string;
+  /** The client's request that it belongs to, if that is known. */
+  readonly during: RequestOptions | undefined;
+}
 
 /** The options of `answerRequest`. */
 export interface AnswerOptions {
@@ -63,7 +74,7 @@ export async function answerRequest(
   }
 }
 
-/** Returns an error response of the client as an error that nobody takes for one of the server. */
+/** Returns an error response of the client as a `PmlError`. An `RpcError` would count as the server's. */
 function refusedByClient(error: RpcError): PmlError {
   const { code, data } = error;
   const message = error.message || "Unknown error";

@@ -10,7 +10,7 @@ import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
-import { type RequestOptions, withoutClient } from "./_peer.ts";
+import { type RequestOptions, withoutClient } from "../protocol/rpc_peer.ts";
 import type { Connection } from "./connection.ts";
 
 /** The extension of 2026-07-28. */

@@ -27,6 +27,18 @@ export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
     .slice(0, PAGES_MAX);
 }
 
+/** Returns the error of a response with the addresses as its server wrote them. */
+export function withAddresses(cleaned: unknown, error: unknown): unknown {
+  const { code, data } = objectOf(error);
+  if (code !== ERROR.urlElicitationRequired) return cleaned;
+  const own = listOf(objectOf(data).elicitations).map(objectOf);
+  const known = objectOf(cleaned);
+  // A URL without its key would lead to another page.
+  const elicitations = listOf(objectOf(known.data).elicitations)
+    .map((one, at) => ({ ...objectOf(one), ...own[at]?.url && { url: own[at].url } }));
+  return { ...known, data: { ...objectOf(known.data), elicitations } };
+}
+
 /**
  * Returns a line with the address for each page that an error names. The message of the server is
  * quoted: it could be taken for PML's own.

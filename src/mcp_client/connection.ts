@@ -12,27 +12,29 @@ import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { aborted, pause } from "../io/waiting.ts";
 import { RpcError } from "../protocol/errors.ts";
+import { messageOfServer } from "../protocol/message.ts";
+import {
+  type RequestId,
+  type RequestOptions,
+  RpcPeer,
+  withoutClient,
+} from "../protocol/rpc_peer.ts";
 import { startTimer } from "./_start_timer.ts";
 import type { Living } from "../io/pool.ts";
 import { deniedTo } from "./_answers.ts";
 import { type Agreement, shakeHands } from "./_handshake.ts";
 import { ALL_CHANGES } from "./_meta.ts";
 import { NewestRequests } from "./_newest.ts";
-import { Peer, type PeerRequest, type RequestOptions, withoutClient } from "./_peer.ts";
-import { answerRequest } from "./_server_requests.ts";
+import { IncomingRequests } from "./_incoming_requests.ts";
+import { Responsiveness } from "./_responsiveness.ts";
+import { answerRequest, type PeerRequest } from "./_server_requests.ts";
 import { logMessage, type ReadList, readList } from "./_read.ts";
 import type { ListedTools } from "./_listed_tools.ts";
 import type { ListOwner } from "./_server_lists.ts";
+import { withAddresses } from "./_url_elicitation.ts";
 import type { Following } from "./_subscriptions.ts";
 import { ASIDE, runsTasks } from "./_tasks.ts";
-import {
-  type Excess,
-  type OpenWire,
-  type RequestId,
-  SessionLost,
-  unusable,
-  type Wire,
-} from "./wire.ts";
+import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
 
 /** The options of a connection. */
@@ -80,7 +82,9 @@ export class Connection implements Living {
   lostAt = -Infinity;
   readonly #options: ConnectionOptions;
   readonly #wire: Wire;
-  readonly #peer: Peer;
+  readonly #peer: RpcPeer;
+  readonly #incoming: IncomingRequests;
+  readonly #responsiveness: Responsiveness;
   readonly #newest: NewestRequests;
   readonly #over = new AbortController();
   readonly #retired = new AbortController();
@@ -116,18 +120,21 @@ export class Connection implements Living {
       tool: options.tool,
     });
     const answer = (request: PeerRequest) => answerRequest(request, options);
-    this.#peer = new Peer({
+    const peer = this.#peer = new RpcPeer({
+      send: (message) => wire.send(message),
+      cancel: wire.cancel && ((id) => wire.cancel?.(id)),
+      errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
+      onRequest: (read, stream) => this.#incoming.take(read, stream),
+      onNotification: (method, params, stream) => this.#notified(method, params, stream),
+    });
+    this.#incoming = new IncomingRequests(peer, { send: (message) => wire.send(message), answer });
+    this.#responsiveness = new Responsiveness(peer, {
       name: options.name,
       probe: () => this.isModern ? this.#newest.probe() : { method: "ping" },
       onResponsive: (isResponsive) => this.#responds(isResponsive),
       onHung: (ms) => this.#hung(ms),
-      send: (message) => wire.send(message),
-      cancel: wire.cancel && ((id) => wire.cancel?.(id)),
-      withoutSecrets: options.withoutSecrets,
-      onRequest: answer,
-      onNotification: (method, params, request) => this.#notified(method, params, request),
     });
-    this.#newest = new NewestRequests(this.#peer, {
+    this.#newest = new NewestRequests(peer, {
       capabilities: options.capabilities,
       answer,
       broken: this.#broken,
@@ -166,7 +173,7 @@ export class Connection implements Living {
 
   /** Whether the server has stopped answering. */
   get hung(): boolean {
-    return this.#isLost || this.#peer.hung;
+    return this.#isLost || this.#responsiveness.hung;
   }
 
   /** Whether the server sends notifications when its lists change. */
@@ -288,6 +295,7 @@ export class Connection implements Living {
     const agreed = this.#agreed = await shakeHands({
       wire: this.#wire,
       peer: this.#peer,
+      incoming: this.#incoming,
       newest: this.#newest,
       capabilities: this.#options.capabilities,
       broken: this.#broken,
@@ -325,10 +333,15 @@ export class Connection implements Living {
 
   #take(message: unknown, request: RequestId | undefined): void {
     try {
-      if (!this.#peer.receive(message, request) && !this.#isRefused(message)) this.#strayed();
+      if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
     } catch (error) {
       this.#fail(this.#broken(`it sent an invalid message: ${error}`));
     }
+  }
+
+  #receive(message: unknown, request?: RequestId): boolean {
+    const read = messageOfServer(message);
+    return read !== undefined && this.#peer.receive(read, request);
   }
 
   /**
@@ -339,7 +352,7 @@ export class Connection implements Living {
     if (this.#isGreeted || !isObject(message) || !isObject(message.error)) return false;
     const id = this.#peer.onlyId;
     return (message.id ?? null) === null && id !== undefined &&
-      this.#peer.receive({ ...message, id });
+      this.#receive({ ...message, id });
   }
 
   /** Fails the request whose answer is over the limits. */
@@ -389,6 +402,7 @@ export class Connection implements Living {
   #fail(error: PmlError, isHung = false): void {
     if (this.#dead) return;
     this.#dead = error;
+    this.#responsiveness[Symbol.dispose]();
     this.#peer.end(error);
     this.#over.abort(error);
     if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();

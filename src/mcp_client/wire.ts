@@ -7,9 +7,7 @@
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
-
-/** The id of a request of PML: an integer from 1 to 2^31 − 1, which servers of all languages decode. */
-export type RequestId = number;
+import type { RequestId } from "../protocol/rpc_peer.ts";
 
 /** Carries the messages to a server. */
 export interface Wire {

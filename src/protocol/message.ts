@@ -5,7 +5,7 @@
  */
 
 import { numberText } from "../core/exact_number.ts";
-import { isObject, type Json, type JsonObject } from "../core/json.ts";
+import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { Line } from "../io/lines.ts";
@@ -20,20 +20,33 @@ export interface Refusal {
   readonly text: string;
 }
 
-/** A line that was read. Ids are JSON texts, so that `1` and `"1"` differ. */
-export type ReadLine =
-  | Refusal
-  | { readonly kind: "request"; readonly message: JsonObject; readonly id: string }
+/** A message that was read. Ids of requests are JSON texts, so that `1` and `"1"` differ. */
+export type Message =
+  | RequestMessage
   | {
     readonly kind: "cancel";
     readonly message: JsonObject;
     readonly request: string;
     readonly reason: unknown;
   }
-  | { readonly kind: "other"; readonly message: JsonObject };
+  | { readonly kind: "notification"; readonly message: JsonObject }
+  | { readonly kind: "response"; readonly message: JsonObject };
+
+/** A request that was read. */
+export interface RequestMessage {
+  readonly kind: "request";
+  readonly message: JsonObject;
+  /** The id, as JSON. */
+  readonly id: string;
+}
+
+/** A line that was read. */
+export type ReadLine = Refusal | Message;
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
+/** The most characters of a request id of a server. */
+const SERVER_ID_MAX = 1_000;
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
 /** Reads a line; undefined for an empty one. */
@@ -90,9 +103,7 @@ function readObject(value: Record<string, unknown>): ReadLine {
   }
   if (!("id" in value)) {
     if (method === undefined) return refusal(ERROR.invalidRequest, "Invalid request: no method");
-    if (method !== "notifications/cancelled") return { kind: "other", message };
-    const { requestId, reason } = params ?? {};
-    return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
+    return notification(message);
   }
   if (!isId(id)) {
     return refusal(
@@ -100,11 +111,32 @@ function readObject(value: Record<string, unknown>): ReadLine {
       "Invalid request: the id is neither a string nor an integer",
     );
   }
-  if (method === undefined) return { kind: "other", message };
+  if (method === undefined) return { kind: "response", message };
   if (params?._meta !== undefined && !isObject(params._meta)) {
     return refusal(ERROR.invalidParams, "Invalid params: _meta is not an object");
   }
   return { kind: "request", message, id: JSON.stringify(id) };
+}
+
+/**
+ * Returns the message of a server; undefined if it is none. Only the members that are needed have to
+ * be valid: servers are used that break the specification.
+ */
+export function messageOfServer(value: unknown): Message | undefined {
+  if (!isObject(value)) return undefined;
+  const message = value as JsonObject;
+  const { id, method } = message;
+  if (typeof method !== "string") return { kind: "response", message };
+  if (id === undefined) return notification(message);
+  const text = typeof id === "string" ? id : numberText(id);
+  if (text === undefined || text.length > SERVER_ID_MAX) return undefined;
+  return { kind: "request", message, id: JSON.stringify(id) };
+}
+
+function notification(message: JsonObject): Message {
+  if (message.method !== "notifications/cancelled") return { kind: "notification", message };
+  const { requestId, reason } = objectOf(message.params);
+  return { kind: "cancel", message, request: JSON.stringify(requestId) ?? "", reason };
 }
 
 /** Returns whether a value is the id of a request: a string, or an integer of any size. */

@@ -25,7 +25,7 @@ export const STATELESS_REVISIONS: readonly string[] = [STATELESS_REVISION];
 /** Whether a connection begins with `initialize`, or each request names its revision. */
 export type Era = "legacy" | "modern";
 
-const SHARED: readonly string[] = [
+const SHARED = [
   "tools/list",
   "tools/call",
   "prompts/list",
@@ -34,10 +34,10 @@ const SHARED: readonly string[] = [
   "resources/templates/list",
   "resources/read",
   "completion/complete",
-];
+] as const;
 
-/** The request methods of the specification by era. A test compares them with the SDK's. */
-const METHODS: Readonly<Record<Era, readonly string[]>> = {
+/** The request methods of the specification by era. */
+const OF_ERA = {
   legacy: [
     ...SHARED,
     "initialize",
@@ -61,7 +61,11 @@ const METHODS: Readonly<Record<Era, readonly string[]>> = {
     "tasks/get",
     "tasks/cancel",
   ],
-};
+} as const;
+const METHODS: Readonly<Record<Era, readonly string[]>> = OF_ERA;
+
+/** A request method of the specification. A test compares them with the SDK's. */
+export type DefinedMethod = typeof OF_ERA[Era][number];
 
 /** Returns whether a revision defines a request method. Any other may belong to an extension. */
 export function isDefined(method: string): boolean {

@@ -7,23 +7,20 @@
  * @module
  */
 
+import { NO_CLIENT } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import type { Connection, Face, Peer } from "./connection.ts";
-import type { Hello } from "./connection.ts";
+import { after } from "../io/waiting.ts";
+import type { Connection, Face, Hello, Peer } from "./connection.ts";
 import { envelopeIssue, hasEnvelope, hasFitToken, revisionOf, unsupported } from "./envelope.ts";
 import { greet, type Greeted } from "./initialize.ts";
-import type { ReadLine, Refusal } from "./message.ts";
+import type { Message, RequestMessage } from "./message.ts";
 import { ResultTexts } from "./result_texts.ts";
-import { ClientRequests } from "./client_requests.ts";
-import { ERROR, type ErrorObject } from "./errors.ts";
-import { OutgoingRequests } from "./outgoing_requests.ts";
+import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
+import { ERROR, type ErrorObject, RpcError } from "./errors.ts";
 import { type Era, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
+import { RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
-
-type Request = Extract<ReadLine, { readonly kind: "request" }>;
-
-/** A message of the client. */
-export type Message = Exclude<ReadLine, Refusal>;
 
 /** How messages leave. */
 export interface Ends {
@@ -48,10 +45,21 @@ export interface ProtocolServerOptions {
   readonly isTask: (id: string) => boolean;
 }
 
+/** The options of a request to the client. */
+export interface ClientAskOptions {
+  readonly params?: JsonObject;
+  /** How long the client may take to answer, in milliseconds. */
+  readonly ms: number;
+  /** Cancels the request. */
+  readonly signal?: AbortSignal | undefined;
+  /** The id, as JSON, of the client's request that it belongs to. */
+  readonly related?: string;
+}
+
 /** Asks the client. Returns undefined if it refuses, is too late, or cannot be asked. */
 export type AskClient = (
   method: string,
-  options: Parameters<OutgoingRequests["request"]>[1],
+  options: ClientAskOptions,
 ) => Promise<JsonObject | undefined>;
 
 /** Receives the roots of a client. */
@@ -85,8 +93,8 @@ export class ProtocolServer implements AsyncDisposable {
   readonly #face: Promise<Face>;
   readonly #options: ProtocolServerOptions;
   readonly #ends: Ends;
-  readonly #requests: ClientRequests;
-  readonly #asked: OutgoingRequests;
+  readonly #peer: RpcPeer;
+  readonly #requestOptions: OpenRequestOptions;
   readonly #subscriptions: Subscriptions;
   readonly #texts: ResultTexts;
   #era: Era | undefined;
@@ -104,20 +112,22 @@ export class ProtocolServer implements AsyncDisposable {
     this.#options = options;
     this.#ends = options.ends;
     this.#texts = new ResultTexts(options.hello);
-    this.#asked = new OutgoingRequests((message, related) =>
-      void this.#ends.send(message, related)
-    );
+    this.#peer = new RpcPeer({
+      send: (message, related) => void this.#send(message, related),
+      onRequest: (request) => this.#serve(request),
+      onNotification: (method) => this.#notified(method),
+    });
     this.#subscriptions = new Subscriptions(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
     options.questions?.connect((method, how) => this.#ask(method, how));
-    this.#requests = new ClientRequests({
+    this.#requestOptions = {
       texts: this.#texts,
       opened: () => this.#connection,
       connect: (era) => this.#connecting ??= this.#connect(era),
       answer: (id, members) => this.#ends.answer(id, members),
       notify: (one, related) => this.#send(one, related),
-      ask: (method, asked) => this.#asked.request(method, asked),
-    });
+      ask: (method, asked) => this.#request(method, asked),
+    };
   }
 
   /** Takes an `initialize` that was answered. */
@@ -133,23 +143,21 @@ export class ProtocolServer implements AsyncDisposable {
 
   /** Serves a message. */
   take(message: Message): void {
-    if (message.kind === "request") return this.#serve(message);
-    if (message.kind === "cancel") {
-      this.#requests.cancel(message.request, message.reason);
-      if (this.#subscriptions.close(message.request)) this.#listens();
+    if (message.kind === "cancel" && this.#subscriptions.close(message.request)) this.#listens();
+    if (message.kind === "cancel" || message.kind === "notification") {
+      this.#era ??= hasEnvelope(objectOf(message.message.params)) ? "modern" : "legacy";
     }
-    this.#note(message.message);
+    this.#peer.receive(message);
   }
 
   /** Cancels everything and closes the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#requests[Symbol.dispose]();
-    this.#asked[Symbol.dispose]();
+    this.#peer.end(new Error("Connection closed"));
     const [connection] = await Promise.allSettled([this.#connecting]);
     if (connection.status === "fulfilled") connection.value?.close();
   }
 
-  #serve({ message, id }: Request): void {
+  #serve({ message, id }: RequestMessage): void {
     const { method } = message as JsonObject & { readonly method: string };
     const params = objectOf(message.params);
     if (!hasFitToken(params)) {
@@ -168,7 +176,7 @@ export class ProtocolServer implements AsyncDisposable {
     const error = isOfOtherEra(method, era) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
     if (era === "modern" && method === "subscriptions/listen") return this.#listen(id, params);
-    this.#requests.take(params, { id, method, era });
+    void this.#peer.serve(new OpenRequest({ id, method, era, params }, this.#requestOptions));
   }
 
   #initialize(message: JsonObject, id: string): void {
@@ -200,29 +208,41 @@ export class ProtocolServer implements AsyncDisposable {
     this.#hasListened ||= listens;
   }
 
-  /** Takes a notification, or the answer to a request of PML. */
-  #note(message: JsonObject): void {
-    if (this.#asked.takes(message) || typeof message.method !== "string") return;
-    this.#era ??= hasEnvelope(objectOf(message.params)) ? "modern" : "legacy";
-    if (message.method === "notifications/roots/list_changed") this.#options.roots?.changed();
-    if (message.method === "notifications/initialized") this.#options.roots?.initialized?.();
+  #notified(method: string): void {
+    if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
+    if (method === "notifications/initialized") this.#options.roots?.initialized?.();
   }
 
-  async #ask(
-    method: string,
-    how: Parameters<OutgoingRequests["request"]>[1],
-  ): Promise<JsonObject | undefined> {
+  async #ask(method: string, options: ClientAskOptions): Promise<JsonObject | undefined> {
     // In the newest revision, a client can be asked only within a call.
     if (this.#era !== "legacy") return undefined;
-    return await this.#asked.request(method, how).catch(() => undefined);
+    return await this.#request(method, options).catch(() => undefined);
+  }
+
+  /**
+   * Sends a request to the client and returns its result. Rejects with the error of the client, with
+   * -32001 if it takes too long, and with the reason of the signal.
+   */
+  async #request(
+    method: string,
+    { params, ms, signal, related }: ClientAskOptions,
+  ): Promise<JsonObject> {
+    using cancellation = signal === undefined ? new Cancellation() : Cancellation.of(signal);
+    const late = () => {
+      const why = `The client did not answer ${method} within ${ms} ms`;
+      cancellation.cancel(new RpcError(ERROR.requestTimeout, why));
+    };
+    using _ = after(ms, late);
+    const options = { cancellation, client: NO_CLIENT, related };
+    return objectOf(await this.#peer.request(method, params, options));
   }
 
   async #connect(era: Era): Promise<Connection> {
     const face = await this.#face;
-    return this.#connection = face.connect(this.#peer(era), era === "modern");
+    return this.#connection = face.connect(this.#client(era), era === "modern");
   }
 
-  #peer(era: Era): Peer {
+  #client(era: Era): Peer {
     const hello = () => objectOf(this.#greeted?.message.params);
     return {
       getClientCapabilities: () => objectOf(hello().capabilities),

@@ -9,7 +9,8 @@ import { isObject, type JsonObject } from "../core/json.ts";
 import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
 import { pause } from "../io/waiting.ts";
-import type { RequestId, WireEnds } from "../mcp_client/wire.ts";
+import type { WireEnds } from "../mcp_client/wire.ts";
+import type { RequestId } from "../protocol/rpc_peer.ts";
 import {
   eachEvent,
   EVENTS_TYPE,

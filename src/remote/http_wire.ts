@@ -11,7 +11,8 @@ import { excessOf, parsedJson } from "../core/json_bounds.ts";
 import { parseMessage } from "../core/json_text.ts";
 import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
-import { type RequestId, SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
+import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
+import type { RequestId } from "../protocol/rpc_peer.ts";
 import {
   eachEvent,
   EVENTS_TYPE,

@@ -72,9 +72,7 @@ function mayHaveRun({ method, params }: JsonObject): boolean {
 }
 
 function answerIn(read: ReadLine): JsonObject | undefined {
-  if (read.kind !== "other") return undefined;
-  const message = objectOf(read.message);
-  return "method" in message ? undefined : message;
+  return read.kind === "response" ? read.message : undefined;
 }
 
 /** Returns the line that the client gets; undefined for answers to what it did not ask. */

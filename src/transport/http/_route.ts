@@ -16,7 +16,7 @@ import {
   unsupported,
 } from "../../protocol/envelope.ts";
 import { classify } from "../../protocol/message.ts";
-import type { PostedRequest } from "../../protocol/client_requests.ts";
+import type { PostedRequest } from "../../protocol/open_request.ts";
 
 /** The part of PML that serves a request. */
 export type Route =

@@ -7,7 +7,7 @@
 
 import type { JsonObject } from "../../core/json.ts";
 import { after } from "../../io/waiting.ts";
-import type { ReadLine, Refusal } from "../../protocol/message.ts";
+import type { Message } from "../../protocol/message.ts";
 import { type Ends, ProtocolServer, type ProtocolServerOptions } from "../../protocol/server.ts";
 import type { Face } from "../../protocol/connection.ts";
 import { frameOf, rejection, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
@@ -24,7 +24,7 @@ export interface HttpSessionOptions extends Pick<ProtocolServerOptions, "hello">
 }
 
 /** The messages of one POST request. */
-type Messages = readonly Exclude<ReadLine, Refusal>[];
+type Messages = readonly Message[];
 
 /** A POST request with requests of the client that are not answered. */
 interface Post {

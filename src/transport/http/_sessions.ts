@@ -9,7 +9,7 @@ import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
 import type { Face } from "../../protocol/connection.ts";
 import type { Hello } from "../../protocol/connection.ts";
-import { classify, type ReadLine, type Refusal } from "../../protocol/message.ts";
+import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
 import type { HttpRequest } from "./_route.ts";
@@ -171,7 +171,7 @@ export class Sessions implements AsyncDisposable {
 }
 
 /** Returns the messages of a body, or the refusal of one that has others. */
-function readAll(body: unknown): readonly Exclude<ReadLine, Refusal>[] | Response {
+function readAll(body: unknown): readonly Message[] | Response {
   const all = [body].flat().map(classify);
   if (all.length > MOST_MESSAGES) {
     return rejection(400, { why: `it has more than ${MOST_MESSAGES} messages`, code: -32600 });
@@ -180,7 +180,7 @@ function readAll(body: unknown): readonly Exclude<ReadLine, Refusal>[] | Respons
   if (refused?.kind === "refusal") {
     return rejection(400, { why: refused.text, code: refused.code });
   }
-  return all as readonly Exclude<ReadLine, Refusal>[];
+  return all as readonly Message[];
 }
 
 /** Returns the ids of the requests in a body, as JSON, or something of its own. */

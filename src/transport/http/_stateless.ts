@@ -4,8 +4,7 @@
  * @module
  */
 
-import type { Face, Peer } from "../../protocol/connection.ts";
-import type { Hello } from "../../protocol/connection.ts";
+import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
 import { isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
@@ -14,7 +13,8 @@ import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
 import type { HttpRequest, Route } from "./_route.ts";
 import { ResultTexts } from "../../protocol/result_texts.ts";
-import { ClientRequests, type PostedRequest } from "../../protocol/client_requests.ts";
+import { OpenRequest, type PostedRequest } from "../../protocol/open_request.ts";
+import { served } from "../../protocol/rpc_peer.ts";
 
 /** The options of `HttpStateless`. */
 export interface HttpStatelessOptions extends Omit<ListenStreamsOptions, "ended" | "most"> {
@@ -95,7 +95,7 @@ export class HttpStateless implements Disposable {
   ): Promise<Response | TextAnswer> {
     const connection = this.#options.connect(PEER, true);
     const answer = new Answer();
-    const requests = new ClientRequests({
+    const open = new OpenRequest(posted, {
       texts: this.#texts,
       opened: () => connection,
       connect: () => Promise.resolve(connection),
@@ -114,12 +114,12 @@ export class HttpStateless implements Disposable {
       connection.close();
     };
     const gone = () => {
-      requests[Symbol.dispose]();
+      open.cancel(new Error("Connection closed"));
       end();
     };
     this.#open.add(gone);
     const waiting = onAbort(request.signal, gone);
-    requests.take(posted.params, posted);
+    void served(open);
     return answer.response;
   }
 

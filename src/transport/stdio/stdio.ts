@@ -10,18 +10,14 @@
 import type { JsonObject } from "../../core/json.ts";
 import type { Face } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
-import type {
-  Ends,
-  Message,
-  ProtocolServer,
-  ProtocolServerOptions,
-} from "../../protocol/server.ts";
+import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
 import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/initialize.ts";
 import {
-  type ReadLine,
+  type Message,
   readMessage,
   type Refusal,
   refusalMessage,
+  type RequestMessage,
 } from "../../protocol/message.ts";
 import { Outgoing } from "./_outgoing.ts";
 import { type Input, type Pipes, standardPipes } from "./_pipes.ts";
@@ -213,7 +209,7 @@ class StdioConnection implements Ends {
   }
 
   /** Answers the first request at once if it is `initialize`. */
-  #greets({ message, id }: Extract<ReadLine, { readonly kind: "request" }>): boolean {
+  #greets({ message, id }: RequestMessage): boolean {
     this.#asked.resolve(true);
     if (this.#server !== undefined || this.#greeted !== undefined || this.#waiting.length > 0) {
       return false;

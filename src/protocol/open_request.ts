@@ -1,5 +1,5 @@
 /**
- * Serves the requests of one client.
+ * One request of a client.
  *
  * @module
  */
@@ -11,24 +11,26 @@ import type { AskOptions, Connection, RequestContext } from "./connection.ts";
 import type { Era } from "./revisions.ts";
 import { lift, type Lifted } from "./envelope.ts";
 import { failure, type ResultTexts } from "./result_texts.ts";
+import type { IncomingRequest } from "./rpc_peer.ts";
 
-/** A request. */
-export interface ClientRequest {
+/** A request that was read. */
+export interface PostedRequest {
   /** The id, as JSON. */
   readonly id: string;
   readonly method: string;
   readonly era: Era;
+  readonly params: JsonObject;
 }
 
-/** The options of `ClientRequests`. */
-export interface ClientRequestsOptions {
+/** The options of `OpenRequest`. */
+export interface OpenRequestOptions {
   readonly texts: ResultTexts;
   /** Opens the connection of the client, or returns it. */
   readonly connect: (era: Era) => Promise<Connection>;
   /** Returns the connection, once it is open. */
   readonly opened: () => Connection | undefined;
   /** Sends the answer to a request: the text of its members but for the id, which is JSON. */
-  readonly answer: (id: string, said: string) => void;
+  readonly answer: (id: string, members: string) => void;
   /** Sends a notification. `related` is the id, as JSON, of the request that it belongs to. */
   readonly notify: (notification: object, related: string) => Promise<void>;
   /** Sends a request to the client, and returns its result. */
@@ -40,106 +42,95 @@ export interface ClientRequestsOptions {
   readonly headers?: Pick<Headers, "get">;
 }
 
-/** A request that came over HTTP. */
-export interface PostedRequest extends ClientRequest {
-  readonly params: JsonObject;
-}
-
-/** Serves the requests of one client. */
-export class ClientRequests implements Disposable {
-  readonly #options: ClientRequestsOptions;
-  /** The requests that have no answer yet, by their ids as JSON. */
-  readonly #open = new Map<string, OpenRequest>();
-
-  /** Takes what serves the requests. */
-  constructor(options: ClientRequestsOptions) {
-    this.#options = options;
-  }
-
-  /** Serves a request. */
-  take(given: JsonObject, request: ClientRequest): void {
-    const lifted = lift(given);
-    const open = new OpenRequest(request, lifted, this.#options);
-    this.#open.set(request.id, open);
-    void this.#serve(open, lifted.params, request);
-  }
-
-  /** Cancels a request that has no answer yet. Its client waits for none. */
-  cancel(id: string, reason: unknown): void {
-    this.#open.get(id)?.cancellation.cancel(reason);
-  }
-
-  /** Cancels all. */
-  [Symbol.dispose](): void {
-    for (const { cancellation } of this.#open.values()) {
-      cancellation.cancel(new Error("Connection closed"));
-    }
-  }
-
-  async #serve(
-    open: OpenRequest,
-    params: JsonObject,
-    { id, method, era }: ClientRequest,
-  ): Promise<void> {
-    const { texts, opened, connect, answer } = this.#options;
-    let text: string;
-    try {
-      const connection = opened() ?? await connect(era);
-      const served = method === "ping" ? {} : await connection.serve(params, open);
-      text = texts.said(served, { method, era });
-    } catch (error) {
-      text = failure(error);
-    }
-    // A client that cancelled a request may have used its id again.
-    if (this.#open.get(id) === open) this.#open.delete(id);
-    if (!open.cancellation.isCancelled) answer(id, text);
-  }
-}
-
 /** A request that has no answer yet. */
-class OpenRequest implements RequestContext {
+export class OpenRequest implements IncomingRequest, RequestContext {
   readonly cancellation: Cancellation = new Cancellation();
   readonly idText: string;
   readonly method: string;
+  readonly era: Era;
   readonly #lifted: Lifted;
-  readonly #options: ClientRequestsOptions;
+  readonly #options: OpenRequestOptions;
 
-  constructor({ id, method }: ClientRequest, lifted: Lifted, options: ClientRequestsOptions) {
+  /** Takes a request that was read, and how it is served. */
+  constructor({ id, method, era, params }: PostedRequest, options: OpenRequestOptions) {
     this.idText = id;
     this.method = method;
-    this.#lifted = lifted;
+    this.era = era;
+    this.#lifted = lift(params);
     this.#options = options;
   }
 
+  /** The id. */
   get id(): Json {
     return parseExact(this.idText);
   }
 
+  /** Whether the client waits for no answer. */
+  get isCancelled(): boolean {
+    return this.cancellation.isCancelled;
+  }
+
+  /** The `_meta` of its params. */
   get meta(): JsonObject | undefined {
     const { _meta } = this.#lifted.params;
     return _meta === undefined ? undefined : objectOf(_meta);
   }
 
+  /** The reserved keys of its `_meta`, in the newest revision. */
   get envelope(): JsonObject | undefined {
     return this.#lifted.envelope;
   }
 
+  /** The answers of the client to earlier questions. */
   get inputResponses(): JsonObject | undefined {
     return this.#lifted.inputResponses;
   }
 
+  /** The state that the client brings back. */
   get requestState(): unknown {
     return this.#lifted.requestState;
   }
 
+  /** The headers that came with it over HTTP. */
   get headers(): RequestContext["headers"] {
     return this.#options.headers;
   }
 
+  /** Cancels it: its client waits for no answer. */
+  cancel(reason: unknown): void {
+    this.cancellation.cancel(reason);
+  }
+
+  /** Returns the result. Opens the connection of the client if it is not open. */
+  serve(): Promise<JsonObject> {
+    const { opened, connect } = this.#options;
+    const connection = opened();
+    if (connection !== undefined) return this.#serveOn(connection);
+    return connect(this.era).then((connection) => this.#serveOn(connection));
+  }
+
+  #serveOn(connection: Connection): Promise<JsonObject> {
+    if (this.method === "ping") return Promise.resolve({});
+    return connection.serve(this.#lifted.params, this);
+  }
+
+  /** Answers with a result. */
+  answer(result: JsonObject): void {
+    const { texts, answer } = this.#options;
+    answer(this.idText, texts.said(result, this));
+  }
+
+  /** Answers with an error. */
+  refuse(error: unknown): void {
+    this.#options.answer(this.idText, failure(error));
+  }
+
+  /** Sends a request to the client while this one waits, and returns its result. */
   async ask(method: string, params: JsonObject, options: AskOptions): Promise<JsonObject> {
     return await this.#options.ask(method, { ...options, params, related: this.idText });
   }
 
+  /** Sends a notification to the client. */
   notify(notification: { readonly method: string; readonly params: object }): Promise<void> {
     return this.#options.notify(notification, this.idText);
   }

@@ -1,0 +1,388 @@
+/**
+ * One side of a JSON-RPC connection, towards a client or a server: requests with their answers, and
+ * the requests and notifications of the other side. No message of the other side is trusted.
+ *
+ * @module
+ */
+
+import { randomInt } from "node:crypto";
+import { type CallClient, NO_CLIENT } from "../core/call.ts";
+import { Cancellation, type CancelListener } from "../core/cancellation.ts";
+import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
+import { numberOf } from "../core/exact_number.ts";
+import { dropOldest } from "../core/memo.ts";
+import { progressOf } from "../core/progress.ts";
+import { RpcError } from "./errors.ts";
+import type { Message, RequestMessage } from "./message.ts";
+
+/** The id of a request of PML: an integer from 1 to 2^31 − 1, which programs in all languages decode. */
+export type RequestId = number;
+
+/** The options of a request. */
+export interface RequestOptions {
+  /** Cancels the request. */
+  readonly cancellation: Cancellation;
+  /** The client that waits for it. */
+  readonly client: CallClient;
+  /** Whether the server may return a task. */
+  readonly takesTasks?: boolean | undefined;
+  /** Whether it may last as long as the connection. Such a request does not count as pending. */
+  readonly lasts?: boolean | undefined;
+  /** The id, as JSON, of the request of the other side that it belongs to. */
+  readonly related?: string | undefined;
+}
+
+/** Returns the options of a request of PML itself, for which no client waits. */
+export function withoutClient(cancellation: Cancellation = new Cancellation()): RequestOptions {
+  return { cancellation, client: NO_CLIENT };
+}
+
+/** The options of `RpcPeer`. */
+export interface RpcPeerOptions {
+  /**
+   * Sends a message. `related` is the id, as JSON, of the request of the other side that it belongs
+   * to.
+   */
+  readonly send: (message: JsonObject, related?: string) => void;
+  /**
+   * Cancels a request, so that it can no longer be answered. Without it, the other side only gets a
+   * notification.
+   */
+  readonly cancel?: ((id: RequestId) => void) | undefined;
+  /** Reads the `error` of an answer; `RpcError.of` if not set. */
+  readonly errorOf?: (error: unknown) => RpcError;
+  /** Receives a request of the other side. `stream` is the request on whose stream it came. */
+  readonly onRequest: (request: RequestMessage, stream?: RequestId) => void;
+  /** Receives a notification that belongs to no request of either side. */
+  readonly onNotification: (method: string, params: JsonObject, stream?: RequestId) => void;
+}
+
+/** Follows the requests of a peer. */
+export interface PeerObserver {
+  /** Is called with each message of the other side. */
+  heard(): void;
+  /** Is called when a request was sent that does not last. */
+  began(options: RequestOptions): void;
+  /** Is called when such a request was cancelled that began, or had its last progress, `at`. */
+  cancelled(request: { readonly at: number; readonly reason: unknown }): void;
+}
+
+/** A request of the other side. */
+export interface IncomingRequest {
+  /** The id, as JSON. */
+  readonly idText: string;
+  readonly isCancelled: boolean;
+  cancel(reason: unknown): void;
+  /** Returns the result. */
+  serve(): Promise<JsonObject>;
+  /** Sends the result. Throws if it cannot be written. */
+  answer(result: JsonObject): void;
+  /** Sends the error. */
+  refuse(error: unknown): void;
+}
+
+/** How many cancelled requests are remembered. */
+const CANCELLED_MAX = 10_000;
+/** The largest id. Ids start at 1. */
+const LAST_ID = 2 ** 31 - 1;
+
+/** A request without an answer. */
+interface Held {
+  of: PendingRequest | undefined;
+  /** When it began, or when its last progress came, by `performance.now()`. */
+  at: number;
+}
+
+/** One side of a connection. */
+export class RpcPeer {
+  readonly #options: RpcPeerOptions;
+  /**
+   * The requests without an answer. Each entry is emptied when it is removed: the engine keeps old
+   * tables of a Map, with their entries, for a long time.
+   */
+  readonly #pending = new Map<RequestId, Held>();
+  /** The ids of cancelled requests that the other side may still work on. */
+  readonly #cancelled = new Set<RequestId>();
+  /** The requests of the other side without an answer, by id as JSON. */
+  readonly #open = new Map<string, IncomingRequest>();
+  #observer: PeerObserver | undefined;
+  #last: RequestId;
+  #lasting = 0;
+  #dead: Error | undefined;
+
+  /**
+   * Takes the options of an open connection. Ids begin at random after `last`, so that a late answer
+   * to an earlier connection matches no request.
+   */
+  constructor(options: RpcPeerOptions, last = randomInt(LAST_ID)) {
+    this.#options = options;
+    this.#last = last;
+  }
+
+  /** The number of requests without an answer, including cancelled ones. */
+  get pending(): number {
+    return this.#pending.size - this.#lasting + this.#cancelled.size;
+  }
+
+  /** The id of the request that is alone without an answer; undefined if there are several or none. */
+  get onlyId(): RequestId | undefined {
+    const [id, ...others] = this.#pending.keys();
+    return others.length === 0 ? id : undefined;
+  }
+
+  /** When the oldest request that does not last began, or had its last progress. */
+  get waitingSince(): number | undefined {
+    for (const held of this.#pending.values()) {
+      if (held.of?.lasts !== true) return held.at;
+    }
+    return undefined;
+  }
+
+  /** The options of the requests without an answer that do not last. */
+  get waiting(): readonly RequestOptions[] {
+    return [...this.#pending.values()].flatMap(({ of }) => of && !of.lasts ? [of.options] : []);
+  }
+
+  /** The number of requests of the other side without an answer. */
+  get open(): number {
+    return this.#open.size;
+  }
+
+  /** Has an observer follow the requests. */
+  observe(observer: PeerObserver): void {
+    this.#observer = observer;
+  }
+
+  /** Sends a request and returns the unchanged result. Rejects with `RpcError` if it fails. */
+  request(method: string, params: JsonObject | undefined, options: RequestOptions): Promise<Json> {
+    try {
+      options.cancellation.throwIfCancelled();
+      if (this.#dead) throw this.#dead;
+      const pending = new PendingRequest(this, this.#nextId(), options);
+      this.#send(pending, method, params);
+      options.cancellation.add(pending);
+      return pending.result;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #send(pending: PendingRequest, method: string, given: JsonObject | undefined): void {
+    const { id, lasts, options } = pending;
+    this.#pending.set(id, { of: pending, at: performance.now() });
+    if (lasts) this.#lasting++;
+    const params = options.client.onProgress === undefined
+      ? given
+      : { ...given, _meta: { ...objectOf(given?._meta), progressToken: id } };
+    const message: JsonObject = params === undefined ? { id, method } : { id, method, params };
+    try {
+      this.#options.send(message, options.related);
+    } catch (error) {
+      this.#taken(id);
+      throw error; // for example params that are nested too deep
+    }
+    if (!lasts) this.#observer?.began(options);
+  }
+
+  /**
+   * Fails a cancelled request, and notifies the other side. An `RpcError` is meant for it, so its
+   * text is sent.
+   */
+  cancel(id: RequestId, reason: unknown): void {
+    const { at = Infinity } = this.#pending.get(id) ?? {};
+    const pending = this.#taken(id);
+    if (pending === undefined) return;
+    const { cancel, send } = this.#options;
+    if (cancel !== undefined) cancel(id);
+    else {
+      const why = reason instanceof RpcError && { reason: reason.message };
+      const params: JsonObject = { requestId: id, ...why };
+      send({ method: "notifications/cancelled", params }, pending.options.related);
+      if (!pending.lasts) this.#remember(id);
+    }
+    // A caller may check `pending` as soon as its request has failed.
+    pending.failed(reason);
+    if (!pending.lasts) this.#observer?.cancelled({ at, reason });
+  }
+
+  /**
+   * Returns the options of a request. Without an id, returns those of the latest request that has a
+   * listener.
+   */
+  latest(listener: "onAsk" | "onMessage", id?: RequestId): RequestOptions | undefined {
+    if (id !== undefined) return this.#pending.get(id)?.of?.options;
+    return [...this.#pending.values()].findLast(({ of }) => of?.options.client[listener])?.of
+      ?.options;
+  }
+
+  /**
+   * Handles a message, which may have come on the stream of one request. Returns false if it answers
+   * no request.
+   */
+  receive(read: Message, stream?: RequestId): boolean {
+    this.#observer?.heard();
+    switch (read.kind) {
+      case "response":
+        return this.#answered(read.message);
+      case "request":
+        this.#options.onRequest(read, stream);
+        return true;
+      case "cancel":
+        this.#open.get(read.request)?.cancel(read.reason);
+        return true;
+      case "notification":
+        this.#notified(read.message, stream);
+        return true;
+    }
+  }
+
+  /** Serves a request of the other side, and answers it unless it was cancelled. */
+  serve(request: IncomingRequest): Promise<void> {
+    // If an id is used twice, the later request has it.
+    this.#open.set(request.idText, request);
+    return served(request, this.#open);
+  }
+
+  /** Fails the request whose id is in the ends of its answer; false if no id is found. */
+  refuse(ends: string, error: Error): boolean {
+    for (const [, digits] of ends.matchAll(/"id"\s*:\s*"?(\d{1,10})\b/g)) {
+      const id = Number(digits);
+      if (this.#cancelled.delete(id)) return true; // too late
+      if (!this.#pending.has(id)) continue;
+      this.fail(id, error);
+      return true;
+    }
+    return false;
+  }
+
+  /** Fails one request. */
+  fail(id: RequestId, error: Error): void {
+    this.#taken(id)?.failed(error);
+  }
+
+  /** Fails all requests, those to come too, and cancels the requests of the other side. */
+  end(error: Error): void {
+    this.#dead ??= error;
+    for (const id of [...this.#pending.keys()]) this.#taken(id)?.failed(error);
+    for (const request of this.#open.values()) request.cancel(error);
+    this.#open.clear();
+  }
+
+  #answered({ id: given, result, error }: JsonObject): boolean {
+    const id = ownIdOf(given);
+    if (id === undefined) return false;
+    if (this.#cancelled.delete(id)) return true; // too late
+    const pending = this.#taken(id);
+    if (pending === undefined) return false;
+    const { errorOf = RpcError.of } = this.#options;
+    // Programs of JSON-RPC 1.0 add a member "error" that is null to each result.
+    const isResult = error === undefined || error === null && result !== undefined;
+    if (isResult) pending.answered(result as Json); // parsed JSON
+    else pending.failed(errorOf(error));
+    return true;
+  }
+
+  /** Returns an id that no open or cancelled request has. */
+  #nextId(): RequestId {
+    do {
+      this.#last = this.#last % LAST_ID + 1;
+    } while (this.#pending.has(this.#last) || this.#cancelled.has(this.#last));
+    return this.#last;
+  }
+
+  #taken(id: RequestId): PendingRequest | undefined {
+    const held = this.#pending.get(id);
+    if (held === undefined) return undefined;
+    const { of: pending } = held;
+    held.of = undefined;
+    this.#pending.delete(id);
+    if (pending?.lasts) this.#lasting--;
+    return pending;
+  }
+
+  /** Remembers a cancelled request: it need not be answered, but a late answer is no error. */
+  #remember(id: RequestId): void {
+    this.#cancelled.add(id);
+    dropOldest(this.#cancelled, CANCELLED_MAX);
+  }
+
+  #notified(message: JsonObject, stream: RequestId | undefined): void {
+    const [method, params] = [textOf(message.method), objectOf(message.params)];
+    if (method !== "notifications/progress") {
+      return this.#options.onNotification(method, params, stream);
+    }
+    const progress = progressOf(params);
+    const id = ownIdOf(params.progressToken);
+    const pending = id === undefined ? undefined : this.#pending.get(id);
+    if (progress === undefined || pending === undefined) return;
+    pending.at = performance.now();
+    pending.of?.options.client.onProgress?.(progress);
+  }
+}
+
+/**
+ * Serves a request and answers it, unless it was cancelled. Removes it from `open`, if another has
+ * not taken its id.
+ */
+export async function served(
+  request: IncomingRequest,
+  open?: Map<string, IncomingRequest>,
+): Promise<void> {
+  try {
+    const result = await request.serve();
+    if (!request.isCancelled) request.answer(result);
+  } catch (error) {
+    if (!request.isCancelled) request.refuse(error);
+  } finally {
+    if (open?.get(request.idText) === request) open.delete(request.idText);
+  }
+}
+
+/** A request that waits for its answer. */
+class PendingRequest implements CancelListener {
+  readonly id: RequestId;
+  readonly options: RequestOptions;
+  /** The unchanged result of the other side. */
+  readonly result: Promise<Json>;
+  readonly #peer: RpcPeer;
+  #resolve!: (result: Json) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(peer: RpcPeer, id: RequestId, options: RequestOptions) {
+    this.#peer = peer;
+    this.id = id;
+    this.options = options;
+    this.result = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  /** Whether it may last as long as the connection. */
+  get lasts(): boolean {
+    return this.options.lasts === true;
+  }
+
+  /** Receives the unchanged result. */
+  answered(result: Json): void {
+    this.options.cancellation.remove(this);
+    this.#resolve(result);
+  }
+
+  /** Receives `RpcError`, or the reason why no answer comes. */
+  failed(error: unknown): void {
+    this.options.cancellation.remove(this);
+    this.#reject(error);
+  }
+
+  onCancel(reason: unknown): void {
+    this.#peer.cancel(this.id, reason);
+  }
+}
+
+/** Reads an id or a progress token of ours. Some programs return it as text, or as `1.0`. */
+function ownIdOf(id: unknown): RequestId | undefined {
+  const number = numberOf(id);
+  if (number !== undefined) return number;
+  return typeof id === "string" && /^[1-9]\d{0,9}$/.test(id) ? Number(id) : undefined;
+}
