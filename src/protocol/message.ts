@@ -1,5 +1,5 @@
 /**
- * Reads one line from a client: a message, or a refusal if the line is not valid.
+ * Reads messages of clients and servers, within limits.
  *
  * @module
  */
@@ -8,6 +8,7 @@ import { numberText } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { excessOf, idIn, TOO_DEEP } from "../core/json_bounds.ts";
 import { parseExact } from "../core/exact_json.ts";
+import { parseMessage } from "../core/json_text.ts";
 import type { Line } from "../io/lines.ts";
 import { ERROR } from "./errors.ts";
 
@@ -43,13 +44,40 @@ export interface RequestMessage {
 /** A line that was read. */
 export type ReadLine = Refusal | Message;
 
-const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const NO_OBJECT = "Invalid request: not one JSON-RPC 2.0 object";
 /** The most characters of a request id of a server. */
 const SERVER_ID_MAX = 1_000;
-const BYTE_ORDER_MARK = /^\uFEFF/;
+/** Servers are used that write invalid UTF-8. */
+const DECODERS: Readonly<Record<Sender, TextDecoder>> = {
+  client: new TextDecoder("utf-8", { fatal: true }),
+  server: new TextDecoder(),
+};
 
-/** Reads a line; undefined for an empty one. */
+/** The sender of a message. */
+export type Sender = "client" | "server";
+
+/** The value of a JSON text, or the limit that it exceeds. An invalid text has no value. */
+export type ReadText =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "excess"; readonly why: string }
+  | { readonly kind: "invalid"; readonly value?: undefined };
+
+/**
+ * Reads the JSON text of a message, within limits. Numbers keep their texts, and large results of
+ * servers their whole text.
+ */
+export function readText(bytes: Uint8Array, sender: Sender): ReadText {
+  const why = excessOf(bytes);
+  if (why !== undefined) return { kind: "excess", why };
+  try {
+    const text = DECODERS[sender].decode(bytes).trim();
+    return { kind: "value", value: sender === "server" ? parseMessage(text) : parseExact(text) };
+  } catch {
+    return { kind: "invalid" }; // for example a log line, or half of a message
+  }
+}
+
+/** Reads a line of a client; undefined for an empty one. */
 export function readMessage(line: Line): ReadLine | undefined {
   if (line.kind !== "line") {
     return refusal(
@@ -57,24 +85,17 @@ export function readMessage(line: Line): ReadLine | undefined {
       `INPUT_TOO_LARGE: a message has more than ${line.max} bytes`,
     );
   }
-  const excess = excessOf(line.bytes);
-  if (excess !== undefined) {
-    const id = idIn(line.bytes);
-    // Without an id, this may not be a message at all.
-    if (id === undefined && excess === TOO_DEEP) {
-      return refusal(ERROR.parse, `Parse error: ${excess}`);
-    }
-    return { ...refusal(ERROR.invalidRequest, `INPUT_TOO_LARGE: ${excess}`), id };
+  const read = readText(line.bytes, "client");
+  if (read.kind === "value") return classify(read.value);
+  if (read.kind === "invalid") {
+    const isEmpty = DECODERS.server.decode(line.bytes).trim() === "";
+    return isEmpty ? undefined : refusal(ERROR.parse, "Parse error: the line is not JSON in UTF-8");
   }
-  let value: unknown;
-  try {
-    const text = UTF_8.decode(line.bytes).replace(BYTE_ORDER_MARK, "").trim();
-    if (text === "") return undefined;
-    value = parseExact(text);
-  } catch {
-    return refusal(ERROR.parse, "Parse error: the line is not JSON in UTF-8");
-  }
-  return classify(value);
+  const { why } = read;
+  const id = idIn(line.bytes);
+  // Without an id, this may not be a message at all.
+  if (id === undefined && why === TOO_DEEP) return refusal(ERROR.parse, `Parse error: ${why}`);
+  return { ...refusal(ERROR.invalidRequest, `INPUT_TOO_LARGE: ${why}`), id };
 }
 
 /** Returns the JSON-RPC error response of a refusal. */

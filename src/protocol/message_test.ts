@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { readMessage, refusalMessage } from "./message.ts";
+import { messageOfServer, readMessage, readText, refusalMessage } from "./message.ts";
 
 function read(text: string | Uint8Array): ReturnType<typeof readMessage> {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
@@ -71,4 +71,34 @@ Deno.test("readMessage() takes ids of any size as they were written", () => {
 Deno.test("readMessage() never throws, whatever the bytes", () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void read(bytes)));
   fc.assert(fc.property(fc.json(), (text) => void read(text)));
+});
+
+Deno.test("readText() reads invalid UTF-8 of servers only, and no text beyond a limit", () => {
+  const odd = new Uint8Array([0x22, 0xff, 0x22]);
+  assert.deepEqual(readText(odd, "server"), { kind: "value", value: "\uFFFD" });
+  assert.deepEqual(readText(odd, "client"), { kind: "invalid" });
+  const deep = new TextEncoder().encode(`${"[".repeat(20_000)}${"]".repeat(20_000)}`);
+  for (const sender of ["client", "server"] as const) {
+    assert.equal(readText(deep, sender).kind, "excess");
+    assert.equal(readText(new TextEncoder().encode("a log line"), sender).kind, "invalid");
+  }
+});
+
+Deno.test("messageOfServer() takes messages with odd members, but no request that cannot be answered", () => {
+  const table: readonly (readonly [unknown, string | undefined])[] = [
+    [{ id: 1, method: "ping", params: null }, "request"],
+    [{ id: 1.5, method: "ping" }, "request"],
+    [{ id: null, method: "ping" }, undefined],
+    [{ id: {}, method: "ping" }, undefined],
+    [{ id: "x".repeat(1_001), method: "ping" }, undefined],
+    [{ jsonrpc: "1.0", method: "a" }, "notification"],
+    [{ method: "notifications/cancelled", params: [] }, "cancel"],
+    [{ id: 1, method: null, result: {} }, "response"],
+    [{}, "response"],
+    [[], undefined],
+    ["a", undefined],
+  ];
+  for (const [message, kind] of table) {
+    assert.equal(messageOfServer(message)?.kind, kind, JSON.stringify(message));
+  }
 });

@@ -6,10 +6,9 @@
 
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
-import { excessOf, parsedJson } from "../core/json_bounds.ts";
-import { parseMessage } from "../core/json_text.ts";
 import { pause } from "../io/waiting.ts";
 import type { WireEnds } from "../mcp_client/wire.ts";
+import { readText } from "../protocol/message.ts";
 import type { RequestId } from "../protocol/rpc_peer.ts";
 import {
   eachEvent,
@@ -160,7 +159,7 @@ export class HttpRequest {
 
 /** Parses what came for one request; throws where it is more than it may be. */
 function parsed(bytes: Uint8Array): unknown {
-  const why = excessOf(bytes);
-  if (why === undefined) return parsedJson(bytes, parseMessage);
-  throw new TooLong(why, "result");
+  const read = readText(bytes, "server");
+  if (read.kind === "excess") throw new TooLong(read.why, "result");
+  return read.value;
 }

@@ -7,11 +7,10 @@
 
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
-import { excessOf, parsedJson } from "../core/json_bounds.ts";
-import { parseMessage } from "../core/json_text.ts";
 import { after, pause, soon } from "../io/waiting.ts";
 import { endsOf } from "../io/lines.ts";
 import { SessionLost, type Wire, type WireEnds } from "../mcp_client/wire.ts";
+import { readText } from "../protocol/message.ts";
 import type { RequestId } from "../protocol/rpc_peer.ts";
 import {
   eachEvent,
@@ -207,7 +206,9 @@ export function handOver(
 ): void {
   const { length: size } = data;
   if (size === 0) return;
-  const why = size > max ? `it has more than ${max} bytes` : excessOf(data);
-  if (why === undefined) ends.received(parsedJson(data, parseMessage));
-  else ends.excess(endsOf(data), { why });
+  const read = size > max
+    ? { kind: "excess" as const, why: `it has more than ${max} bytes` }
+    : readText(data, "server");
+  if (read.kind === "excess") ends.excess(endsOf(data), { why: read.why });
+  else ends.received(read.value);
 }

@@ -7,12 +7,12 @@
 
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, visibleLines } from "../core/json.ts";
-import { excessOf, parsedJson } from "../core/json_bounds.ts";
-import { inOneLine, parseMessage } from "../core/json_text.ts";
+import { inOneLine } from "../core/json_text.ts";
 import type { Room } from "../io/backlog.ts";
 import { eachPiece, endsOf, type Line, LineReader } from "../io/lines.ts";
 import { soon } from "../io/waiting.ts";
 import type { Denial, ServerRevisions, Wire, WireEnds } from "../mcp_client/wire.ts";
+import { readText } from "../protocol/message.ts";
 import {
   type Process,
   type Program,
@@ -195,11 +195,10 @@ export class StdioWire implements Wire {
       const why = `it has ${size} bytes, more than ${max}`;
       return ends.excess(line.ends, { why, detail: { size, max } });
     }
-    const why = excessOf(line.bytes);
-    if (why !== undefined) return ends.excess(endsOf(line.bytes), { why });
-    const message = parsedJson(line.bytes, parseMessage);
+    const read = readText(line.bytes, "server");
+    if (read.kind === "excess") return ends.excess(endsOf(line.bytes), { why: read.why });
     const { denied } = this.#options;
-    ends.received(denied === undefined ? message : withRemark(message, denied));
+    ends.received(denied === undefined ? read.value : withRemark(read.value, denied));
   }
 
   async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {

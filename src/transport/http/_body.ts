@@ -5,11 +5,11 @@
  */
 
 import type { IncomingMessage } from "node:http";
-import { excessOf } from "../../core/json_bounds.ts";
-import { parseExact } from "../../core/exact_json.ts";
 import { whyBroken } from "../../io/listener.ts";
 import { joined } from "../../io/lines.ts";
 import { turn } from "../../io/waiting.ts";
+import { ERROR } from "../../protocol/errors.ts";
+import { readText } from "../../protocol/message.ts";
 
 /** A body that was read, or the status and the reason with which its request is refused. */
 export interface Body {
@@ -34,7 +34,6 @@ export interface BodyLimits {
 
 /** Of the connections a party may send bodies on one of so many, and so many of the largest. */
 const [SHARE, LARGEST] = [4, 16];
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 /** Reads the body of a request. It never throws. */
@@ -48,7 +47,7 @@ export async function readBody(
   if (!JSON_TYPE.test(type.trim())) return refused(415, "its content type is not application/json");
   // guard: http-coding
   if (encoding !== undefined && encoding !== "identity") return refused(415, "it is compressed");
-  const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, -32600);
+  const tooLarge = refused(413, `it has more than ${inputBytes} bytes`, ERROR.invalidRequest);
   if (Number(length) > inputBytes) return tooLarge;
   const tooMany = refused(503, "too many others with its token are not whole");
   const isFull = () => coming.bodies >= connections / SHARE && !request.complete;
@@ -79,14 +78,11 @@ export async function readBody(
 }
 
 function parsed(bytes: Uint8Array): Body {
-  const excess = excessOf(bytes);
+  const read = readText(bytes, "client");
   // guard: http-deep
-  if (excess !== undefined) return refused(400, excess, -32600);
-  try {
-    return { json: parseExact(UTF_8.decode(bytes)) };
-  } catch {
-    return refused(400, "it is not JSON in UTF-8", -32700);
-  }
+  if (read.kind === "excess") return refused(400, read.why, ERROR.invalidRequest);
+  if (read.kind === "invalid") return refused(400, "it is not JSON in UTF-8", ERROR.parse);
+  return { json: read.value };
 }
 
 function refused(status: number, why: string, code?: number): Body {
