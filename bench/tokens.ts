@@ -153,10 +153,10 @@ async function answersOf(
   asked: readonly JsonObject[],
 ): Promise<readonly string[]> {
   const calls = await (await app.gateway()).metaCalls();
-  const working = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
+  const scope = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
   const texts: string[] = [];
   for (const args of asked) {
-    const outcome = await calls.call(name, { arguments: args, working });
+    const outcome = await calls.call(name, { arguments: args, scope });
     if (outcome.kind !== "result") continue;
     texts.push(outcome.result.content.map(({ text }) => textOf(text)).join("\n"));
   }

@@ -13,7 +13,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 /** The options of `ClientQuestions`. */
 export interface ClientQuestionsOptions {
   /** Returns the gateway, which has the rules judge questions of servers. */
-  readonly gateway: () => Promise<Pick<Gateway, "asking">>;
+  readonly gateway: () => Promise<Pick<Gateway, "inputFrom">>;
   /** Returns the capabilities of the client. */
   readonly capabilities: () => JsonObject;
   /** Returns how long the user has to answer, in milliseconds. */
@@ -55,9 +55,9 @@ export class ClientQuestions {
   async #pass(asked: ServerRequest, ask: AskOutside): Promise<JsonObject> {
     const { gateway, capabilities, approvalMs } = this.#options;
     this.#count(asked.server);
-    const { onAsk } = (await gateway()).asking({
+    const { onAsk } = (await gateway()).inputFrom({
       capabilities: capabilities(),
-      askClient: async ({ method, params, signal }) => {
+      requestInput: async ({ method, params, signal }) => {
         const answer = await ask(method, { params, signal, ms: approvalMs() });
         if (answer !== undefined) return answer;
         signal.throwIfAborted();

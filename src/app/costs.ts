@@ -82,11 +82,11 @@ export class Costs {
     most: number,
     argumentsOf: (asked: Asked) => JsonObject,
   ): Promise<AnswerCost> {
-    const working = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
+    const scope = { cancellation: new Cancellation(), client: NO_CLIENT, answer: undefined };
     const tokens: number[] = [];
     for (const asked of await this.#asked(most)) {
       const metaCalls = await (await this.#app.gateway()).metaCalls();
-      const request = { arguments: argumentsOf(asked), working };
+      const request = { arguments: argumentsOf(asked), scope };
       const outcome = await metaCalls.call(name, request);
       if (outcome.kind !== "result") continue;
       const texts = outcome.result.content.map(({ text }) => tokensOf(textOf(text)));

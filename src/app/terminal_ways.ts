@@ -6,7 +6,7 @@
 
 import type { CallClient, ServerRequest } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import { relay } from "../gateway/asking.ts";
+import { serverInput } from "../gateway/interaction/server_input.ts";
 import type { App } from "./app.ts";
 
 /**
@@ -25,5 +25,5 @@ export async function terminalWays(
   // The questions of PML itself have their own way to the terminal.
   const { callTool, leave } = await app.callPath();
   app.servers.serve(able);
-  return { able, onAsk: relay({ callTool, leave, askClient: put, capabilities: able }) };
+  return { able, onAsk: serverInput({ callTool, leave, requestInput: put, capabilities: able }) };
 }

@@ -8,7 +8,7 @@ import type { JsonObject } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
-import { canOpen } from "./asking.ts";
+import { canOpenPage } from "./interaction/capabilities.ts";
 import type { Peer } from "../protocol/connection.ts";
 
 /**
@@ -141,7 +141,7 @@ export class Clients {
   /** Notifies the clients that can open URLs that the work at one is done. */
   elicited(params: JsonObject): void {
     for (const { tell, isModern, capabilities } of this.#all) {
-      if (isModern || !canOpen(capabilities)) continue;
+      if (isModern || !canOpenPage(capabilities)) continue;
       tell("notifications/elicitation/complete", params);
     }
   }

@@ -6,10 +6,10 @@
  */
 
 import type { Client, Clients, Follower, Listener } from "./_clients.ts";
-import type { ClientRequest } from "./_exchange.ts";
 import type { Offers, Place } from "./_offers.ts";
 import { isOwn } from "./_own_resources.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
 
 /** The options of `Following`. */
 export interface FollowingOptions {

@@ -13,11 +13,12 @@ import { toolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
-import type { ClientRequest, Exchange, Working } from "./_exchange.ts";
 import type { Offers } from "./_offers.ts";
 import type { FaceSettings } from "./options.ts";
 import { invalid, text } from "./_params.ts";
 import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
+import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
+import type { Interaction } from "./interaction/interaction.ts";
 
 /** What is asked of a server beside calls of its tools. */
 export interface Wanted {
@@ -33,7 +34,7 @@ export interface Wanted {
 /** What passing on needs of the gateway. */
 export interface ServerRequestsOptions {
   readonly callTool: CallTool;
-  readonly exchange: Exchange;
+  readonly interaction: Interaction;
   readonly offers: Offers;
   readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
   /** Why nothing can be asked at all, if so. */
@@ -42,8 +43,8 @@ export interface ServerRequestsOptions {
   readonly leave: (question: Question) => Promise<PmlError>;
 }
 
-/** For what no request waits for. */
-const NOBODY: Working = {
+/** The scope of calls that no request waits for. */
+const NO_REQUEST: RequestScope = {
   cancellation: new Cancellation(),
   client: NO_CLIENT,
   answer: undefined,
@@ -60,7 +61,7 @@ export class ServerRequests {
 
   /** Asks for a client, which can itself be asked meanwhile. */
   async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
-    return await this.#options.exchange.serve(request, (working) => this.#pass(wanted, working));
+    return await this.#options.interaction.serve(request, (scope) => this.#pass(wanted, scope));
   }
 
   /** Asks what a client asks of a resource or a prompt. */
@@ -82,18 +83,18 @@ export class ServerRequests {
   }
 
   /** Asks for a client that cannot be asked meanwhile, or for none. */
-  async askAlone(wanted: Wanted, working = NOBODY): Promise<JsonObject> {
-    const outcome = await this.#pass(wanted, working);
+  async askAlone(wanted: Wanted, scope = NO_REQUEST): Promise<JsonObject> {
+    const outcome = await this.#pass(wanted, scope);
     if (outcome.kind === "ask") throw await this.#options.leave(outcome.question);
     return outcome.result as unknown as JsonObject; // plain JSON
   }
 
-  async #pass(wanted: Wanted, working: Working): Promise<Outcome> {
+  async #pass(wanted: Wanted, scope: RequestScope): Promise<Outcome> {
     const { door, server, method, params, isOffered = false } = wanted;
     const { _meta, ...rest } = params;
     const problem = this.#options.problem();
     if (problem !== undefined) throw problem;
-    const { answer, cancellation, client } = working;
+    const { answer, cancellation, client } = scope;
     return await this.#options.callTool({
       id: toolId(server, door),
       method,

@@ -11,11 +11,12 @@ import { defined, isObject, type Json, type JsonObject, objectOf } from "../core
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
-import type { ClientRequest, Replica } from "./_exchange.ts";
 import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
-import { relay } from "./asking.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
+import type { SealedStates } from "./interaction/interaction.ts";
+import { serverInput } from "./interaction/server_input.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";
@@ -37,7 +38,7 @@ export interface TasksOptions {
     followed: { readonly server: string; readonly uri: string; readonly isTask: true },
   ) => void;
   /** Where one PML has several processes: the ids of tasks begin with the name of this one. */
-  readonly replica: () => Pick<Replica, "prefix"> | undefined;
+  readonly replica: () => Pick<SealedStates, "prefix"> | undefined;
   /** The rules forbid some tools by now. */
   readonly judge: (tool: ToolId) => Verdict;
   /** Told of a task that its server does not tell of. */
@@ -271,10 +272,10 @@ export class Tasks {
     if (method !== "elicitation/create" && method !== "sampling/createMessage") return;
     const { server } = splitToolId(tool);
     const { signal } = request.context.cancellation;
-    const put = relay({
+    const put = serverInput({
       ...this.#options,
       capabilities: request.capabilities,
-      askClient: ({ method, params }) => {
+      requestInput: ({ method, params }) => {
         known.set(key, { method, params });
         return Promise.resolve({});
       },

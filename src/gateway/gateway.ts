@@ -20,7 +20,6 @@ import { missingIn } from "../core/toolset.ts";
 import { membersOf } from "./_call_members.ts";
 import { Clients, type Listener, type Party } from "./_clients.ts";
 import { forNamedClient } from "./_client_results.ts";
-import { type ClientRequest, Exchange, type Replica } from "./_exchange.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { forOlderClient, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
@@ -30,12 +29,14 @@ import { countedAs, invalid, optionalText, text } from "./_params.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import type { OwnersOptions } from "./_unknown_methods.ts";
-import { Work } from "./_work.ts";
-import { capabilitiesOf, clientNameOf } from "./asking.ts";
+import { RequestDrain } from "./_request_drain.ts";
 import type { Face } from "../protocol/connection.ts";
 import { faceOf } from "./connection.ts";
 import { bareTools, exposed, type ExposureSettings, listsServers } from "./exposure.ts";
 import { LEVELS } from "../core/levels.ts";
+import { capabilitiesOf, clientNameOf } from "./interaction/capabilities.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
+import { type ClientInput, Interaction, type SealedStates } from "./interaction/interaction.ts";
 import type { MetaCall, MetaCalls } from "./meta_calls.ts";
 import { isMetaTool } from "./meta_tools.ts";
 import type { GatewayOptions } from "./options.ts";
@@ -60,10 +61,10 @@ export class Gateway implements Face, Disposable {
   /** The tasks that clients began. */
   readonly tasks: Tasks;
   /** Set where one PML has several processes. */
-  replica: Replica | undefined;
+  replica: SealedStates | undefined;
   readonly #options: GatewayOptions;
   readonly #offers: Offers;
-  readonly #exchange: Exchange;
+  readonly #interaction: Interaction;
   readonly #requests: ServerRequests;
   readonly #following: Following;
   readonly #owners: OwnersOptions;
@@ -86,9 +87,9 @@ export class Gateway implements Face, Disposable {
     this.#offers = new Offers({ servers, prefix: () => settings().prefix });
     this.clients = new Clients(onError);
     const replica = () => this.replica;
-    this.#exchange = new Exchange({ ...this.#options, replica });
+    this.#interaction = new Interaction({ ...this.#options, replica });
     const parts = { ...this.#options, replica, clients: this.clients, offers: this.#offers };
-    this.#requests = new ServerRequests({ ...parts, exchange: this.#exchange });
+    this.#requests = new ServerRequests({ ...parts, interaction: this.#interaction });
     const all = { ...parts, requests: this.#requests };
     this.tasks = new Tasks(all);
     this.#following = new Following(all);
@@ -99,21 +100,21 @@ export class Gateway implements Face, Disposable {
 
   /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
   apart(): Face & { readonly listen: () => Listening; readonly end: () => Promise<void> } {
-    const party = new Work();
+    const party = new RequestDrain();
     return {
       ...this.#face(party),
       listen: () => this.listen({ party }),
-      end: () => party.end(),
+      end: () => party.drain(),
     };
   }
 
-  #face(party?: Work): Face {
+  #face(party?: RequestDrain): Face {
     return faceOf({
       clients: this.clients,
       party: party ?? this.#here,
       serve: (request) => {
         const answered = () => this.#serve(request);
-        return party?.on(request.context, answered) ?? answered();
+        return party?.serve(request.context, answered) ?? answered();
       },
       onLeft: (client) => this.#following.leave(client),
     });
@@ -166,14 +167,14 @@ export class Gateway implements Face, Disposable {
     return exposed({ ...options.settings(), ...settings }, { ...options, query });
   }
 
-  /** Returns how a client is asked outside of its requests. */
-  asking(client: Parameters<Exchange["asking"]>[0]): ReturnType<Exchange["asking"]> {
-    return this.#exchange.asking(client);
+  /** Returns the functions by which a client is asked outside of its requests. */
+  inputFrom(client: Parameters<Interaction["inputFrom"]>[0]): ClientInput {
+    return this.#interaction.inputFrom(client);
   }
 
   /** Gives up what waits for clients. */
   [Symbol.dispose](): void {
-    this.#exchange[Symbol.dispose]();
+    this.#interaction[Symbol.dispose]();
   }
 
   #serve(request: Pick<ClientRequest, "client" | "context" | "params">): Promise<JsonObject> {
@@ -270,8 +271,8 @@ export class Gateway implements Face, Disposable {
       if (!isObject(args)) throw invalid("arguments must be an object");
       // An answer is to the members as they were shown, whatever the configuration is by then.
       const { meta, members } = membersOf(params, this.#options.settings().clientMeta);
-      result = await this.#exchange.serve(request, (working) => {
-        const call = { arguments: args as JsonObject, working, meta, members };
+      result = await this.#interaction.serve(request, (scope) => {
+        const call = { arguments: args as JsonObject, scope, meta, members };
         return this.#callNamed(name, call, request);
       });
     } catch (error) {
@@ -300,10 +301,10 @@ export class Gateway implements Face, Disposable {
   }
 
   #ownCall(call: MetaCall, request: ClientRequest): MetaCall & { readonly via: string } {
-    const { arguments: args, working, meta, members } = call;
+    const { arguments: args, scope, meta, members } = call;
     const headers = request.client.isModern ? request.context.headers : undefined;
     const { task } = this.tasks.wantedBy(request);
-    return { arguments: args, working, meta, members, task, headers, via: "tools/call" };
+    return { arguments: args, scope, meta, members, task, headers, via: "tools/call" };
   }
 
   /** Remembers what a result links, which may then be read. */

@@ -19,8 +19,8 @@ Deno.test("a question of a server is a call of the actor of its gateway", async 
   };
   // The test uses no other member.
   using gateway = new Gateway(options as GatewayOptions);
-  const { onAsk } = gateway.asking({
-    askClient: () => Promise.resolve({ action: "cancel" }),
+  const { onAsk } = gateway.inputFrom({
+    requestInput: () => Promise.resolve({ action: "cancel" }),
     capabilities: { elicitation: { form: {} } },
   });
   const { signal } = new AbortController();

@@ -33,9 +33,9 @@ import { type BatchItem, runBatch } from "../workflow/batch.ts";
 import { tooManyTasks } from "../workflow/run.ts";
 import type { WorkflowRequest } from "../workflow/workflow.ts";
 import { CODE_HINT, declared, type ShownTool } from "./_declared.ts";
-import type { Working } from "./_exchange.ts";
 import { CHANGED, CHANGED_HINT, kindOf } from "./_tool_kind.ts";
 import { instructionLine, instructionLines } from "./instructions.ts";
+import type { RequestScope } from "./interaction/client_request.ts";
 import type { GatewayOptions } from "./options.ts";
 import { errorBody, errorResult } from "../protocol/failures.ts";
 import { badArguments } from "./schemas.ts";
@@ -45,8 +45,7 @@ import { toolsNamed, unknownServer, unknownTool } from "./unknown_tool.ts";
 /** What a request carries beside the name of its tool. */
 export interface MetaCall {
   readonly arguments: JsonObject;
-  /** Its client, its cancellation and the answer that came with it. */
-  readonly working: Working;
+  readonly scope: RequestScope;
   /** The keys of its `_meta` that pass without being shown. */
   readonly meta?: JsonObject | undefined;
   /** Its other members, which the user sees. Plans and code pass none of both on. */
@@ -115,14 +114,14 @@ export class MetaCalls {
   }
 
   #callOf(id: ToolId, request: MetaCall & Pick<Call, "via" | "method">): Call {
-    const { working, headers, arguments: args, meta, members, task, via, method } = request;
+    const { scope, headers, arguments: args, meta, members, task, via, method } = request;
     return {
       ...{ id, arguments: args, meta, members, task, via, method },
       actor: this.#options.settings().actor,
       callId: crypto.randomUUID(),
-      cancellation: working.cancellation,
-      client: working.client,
-      answer: working.answer,
+      cancellation: scope.cancellation,
+      client: scope.client,
+      answer: scope.answer,
       agrees: headers && ((tool: ToolDefinition) => assertSameHeaders(tool, { args, headers })),
     };
   }
@@ -155,10 +154,10 @@ export class MetaCalls {
     if (Array.isArray(tasks) && tasks.length > planMax) throw tooManyTasks(tasks.length, planMax);
   }
 
-  #workflowRequest({ arguments: args, working }: MetaCall): WorkflowRequest {
+  #workflowRequest({ arguments: args, scope }: MetaCall): WorkflowRequest {
     // A new pass of the same request carries an answer; what runs here asks by `onQuestion`.
     const { actor } = this.#options.settings();
-    const { client, cancellation: { signal } } = working;
+    const { client, cancellation: { signal } } = scope;
     return { arguments: args, client, signal, actor };
   }
 
@@ -368,8 +367,10 @@ export class MetaCalls {
     const tool = this.#options.catalog.get(id)?.tool;
     const why = tool && wrongNames(tool.inputSchema, args);
     if (tool !== undefined && why !== undefined) return badArguments(id, tool, why);
-    const working = { ...workingOf(request), answer: undefined };
-    return this.#callOf(id, { ...request, arguments: args, via: "batch", working });
+    // The members of a scope may be getters, which a spread would lose.
+    const { cancellation, client } = request.scope;
+    const scope = { cancellation, client, answer: undefined };
+    return this.#callOf(id, { ...request, arguments: args, via: "batch", scope });
   }
 
   /** Returns whether a tool has another definition by now, which is not approved. */
@@ -474,11 +475,6 @@ interface BatchRequest {
   readonly id?: string;
   readonly tool: string;
   readonly arguments?: JsonObject;
-}
-
-/** Returns the members of a work, which may be a class. */
-function workingOf({ working: { cancellation, client, answer } }: MetaCall): Working {
-  return { cancellation, client, answer };
 }
 
 function batchResult(items: readonly BatchItem[]): ToolResult {

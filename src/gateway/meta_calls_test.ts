@@ -35,7 +35,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   const shown = async () => {
     const outcome = await calls.call("schema", {
       arguments: { tools: ["far:go"] },
-      working: newWorking(),
+      scope: newScope(),
     });
     assert.ok(outcome.kind === "result");
     const [part] = outcome.result.content;
@@ -47,7 +47,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   assert.equal(await shown(), "runs");
 });
 
-function newWorking() {
+function newScope() {
   const cancellation = Cancellation.of(AbortSignal.timeout(10_000));
   return { cancellation, client: NO_CLIENT, answer: undefined };
 }
@@ -93,7 +93,7 @@ async function answered(
   };
   const outcome = await new MetaCalls(options as GatewayOptions).call(name, {
     arguments: args,
-    working: newWorking(),
+    scope: newScope(),
   });
   assert.ok(outcome.kind === "result");
   return String(outcome.result.content[0]?.text ?? "");

@@ -5,9 +5,9 @@ import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { type Client, Clients } from "./_clients.ts";
-import type { ClientRequest } from "./_exchange.ts";
 import type { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
 
 /** Makes a connection that keeps what it is told. */
 function connection(told: JsonObject[]): Server {

@@ -1,0 +1,84 @@
+/**
+ * Approval requests of PML, and pages that it has the user open, as MCP writes them.
+ *
+ * @module
+ */
+
+import type { Answer, Page, Question, Reply } from "../../core/call.ts";
+import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
+import type { RequestContext } from "../../protocol/connection.ts";
+import type { Client } from "../_clients.ts";
+import type { RequestInput } from "./client_request.ts";
+import { APPROVAL_KEY, type InputRequired } from "./pending_input.ts";
+
+/** Returns the result that asks a client of 2026-07-28; the handle is its `requestState`. */
+export function approvalResult(question: Question): InputRequired {
+  const approval = { method: "elicitation/create", params: formOf(question) };
+  return {
+    resultType: "input_required",
+    inputRequests: { [APPROVAL_KEY]: approval },
+    requestState: question.handle,
+  };
+}
+
+/** Asks the user through the client. Returns undefined if the client fails to ask. */
+export async function requestApproval(
+  question: Question,
+  { requestInput, signal }: { readonly requestInput: RequestInput; readonly signal: AbortSignal },
+): Promise<Answer | undefined> {
+  try {
+    const params = formOf(question);
+    const result = await requestInput({ method: "elicitation/create", params, signal });
+    return { handle: question.handle, reply: replyOf(result) };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return undefined;
+  }
+}
+
+/** Returns the answer to an approval request that came with a request; undefined if none came. */
+export function approvalIn(
+  { requestState: handle, inputResponses }: RequestContext,
+): Answer | undefined {
+  if (typeof handle !== "string") return undefined;
+  const response: unknown = inputResponses?.[APPROVAL_KEY];
+  return { handle, reply: isObject(response) ? replyOf(objectOf(response)) : "cancelled" };
+}
+
+/**
+ * Has a client open a page, and returns whether the user agreed. A client of an older revision is
+ * notified when the user is done with the page.
+ */
+export async function openPage(
+  { url, text: message, done }: Page,
+  { client, requestInput, signal }: {
+    readonly client: Client;
+    readonly requestInput: RequestInput;
+    readonly signal: AbortSignal;
+  },
+): Promise<boolean> {
+  const elicitationId = crypto.randomUUID();
+  const { isModern, peer } = client;
+  const completed = { method: "notifications/elicitation/complete", params: { elicitationId } };
+  // An abandoned page is never complete.
+  if (!isModern) done.then(() => peer.notification(completed)).catch(() => {});
+  const id: JsonObject = isModern ? {} : { elicitationId };
+  const params = { mode: "url", message, url, ...id };
+  return (await requestInput({ method: "elicitation/create", params, signal })).action === "accept";
+}
+
+function formOf(question: Question): JsonObject {
+  const replies = question.always ? ["Yes", "Always", "No"] : ["Yes", "No"];
+  const answer = { type: "string", title: "Your answer", enum: replies };
+  return {
+    mode: "form",
+    message: question.text,
+    requestedSchema: { type: "object", properties: { answer }, required: ["answer"] },
+  };
+}
+
+function replyOf({ action, content }: JsonObject): Reply {
+  if (action === "cancel") return "cancelled";
+  const { answer } = objectOf(content);
+  return action === "accept" && (answer === "Yes" || answer === "Always") ? answer : "No";
+}

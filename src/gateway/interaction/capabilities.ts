@@ -1,0 +1,37 @@
+/**
+ * The client's description of itself: its name, and its capabilities.
+ *
+ * @module
+ */
+
+import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import type { Peer, RequestContext } from "../../protocol/connection.ts";
+
+const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
+const CLIENT = "io.modelcontextprotocol/clientInfo";
+
+/** Returns the capabilities that a request names, or else those that its client declared before. */
+export function capabilitiesOf(
+  { envelope }: Pick<RequestContext, "envelope">,
+  declared: unknown,
+): JsonObject {
+  return objectOf(envelope?.[CAPABILITIES] ?? declared);
+}
+
+/** Returns the name that the client of a request states. */
+export function clientNameOf({ envelope }: Pick<RequestContext, "envelope">, peer: Peer): string {
+  return textOf(objectOf(envelope?.[CLIENT] ?? peer.getClientVersion()).name);
+}
+
+/** Returns whether a client can show forms to its user. */
+export function canShowForm({ elicitation }: JsonObject): boolean {
+  if (!isObject(elicitation)) return false;
+  const modes = Object.keys(elicitation);
+  // Before there were modes, an empty object meant forms.
+  return modes.length === 0 || modes.includes("form");
+}
+
+/** Returns whether a client can open pages for its user. */
+export function canOpenPage({ elicitation }: JsonObject): boolean {
+  return isObject(elicitation) && "url" in elicitation;
+}

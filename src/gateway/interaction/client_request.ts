@@ -1,0 +1,42 @@
+/**
+ * A request of a client, the scope that the calls made for it share, and requests to the client.
+ *
+ * @module
+ */
+
+import type { Answer, Call, ServerRequest } from "../../core/call.ts";
+import { type JsonObject, sorted } from "../../core/json.ts";
+import type { Toolset } from "../../core/toolset.ts";
+import type { RequestContext } from "../../protocol/connection.ts";
+import type { Client } from "../_clients.ts";
+
+/** A request of a client. */
+export interface ClientRequest {
+  readonly client: Client;
+  readonly context: RequestContext;
+  readonly params: JsonObject;
+  /** The capabilities that the client declared with the request, or with its `initialize`. */
+  readonly capabilities: JsonObject;
+  /** Returns the tools that exist for the client now; undefined for all. */
+  readonly toolset: () => Toolset | undefined;
+}
+
+/** The members that all calls made for one request share. */
+export type RequestScope = Pick<Call, "cancellation" | "client"> & {
+  /** The answer of the user to an approval request, if the client sent one. */
+  readonly answer: Answer | undefined;
+};
+
+/** A request for input of the client's user or model. */
+export type InputRequest = Pick<ServerRequest, "key" | "method" | "params" | "signal">;
+
+/**
+ * Sends a request for input to a client, and returns the result. Rejects with the reason of the
+ * signal if that aborts.
+ */
+export type RequestInput = (request: InputRequest) => Promise<JsonObject>;
+
+/** Returns a text that is equal for two requests exactly if the second one repeats the first. */
+export function identityOf({ context, params: { _meta: _, ...rest } }: ClientRequest): string {
+  return sorted([context.method, rest]);
+}

@@ -1,0 +1,235 @@
+/**
+ * The conversation with clients while PML works on their requests: it decides how a question reaches
+ * the user, and resumes a request with the answer.
+ *
+ * @module
+ */
+
+import type { Answer, CallClient, CallTool, Outcome, Question } from "../../core/call.ts";
+import type { PmlError } from "../../core/errors.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { FaceSettings } from "../options.ts";
+import { approvalIn, approvalResult, openPage, requestApproval } from "./approval_form.ts";
+import { ApprovalRequests } from "./approval_requests.ts";
+import { canOpenPage, canShowForm } from "./capabilities.ts";
+import {
+  type ClientRequest,
+  identityOf,
+  type RequestInput,
+  type RequestScope,
+} from "./client_request.ts";
+import { type PendingInput, PendingInputs } from "./pending_input.ts";
+import { RequestClient } from "./request_client.ts";
+import { serverInput, type ServerInputOptions } from "./server_input.ts";
+
+/** Makes the calls of a request. It is called again with the answer to an approval request. */
+export type MakeCalls = (scope: RequestScope) => Promise<Outcome>;
+
+/** The functions by which calls get input from a client: for servers, and for PML. */
+export type ClientInput = Required<Pick<CallClient, "onAsk" | "onQuestion">>;
+
+/** States that clients keep, so that the answers can come to any process of PML. */
+export interface SealedStates {
+  /** The name of this process. The states of work that has begun here contain it. */
+  readonly prefix: string;
+  /** Returns the state for the approval request of a request. */
+  seal(handle: string, request: string): Promise<string>;
+  /** Returns the handle. Throws BAD_REQUEST if the state belongs to another request. */
+  open(state: string, request: string): Promise<string>;
+}
+
+/** The options of `Interaction`. */
+export interface InteractionOptions {
+  readonly callTool: CallTool;
+  readonly settings: () => Pick<FaceSettings, "asksClient" | "approvalMs">;
+  /** Leaves an approval request for the terminal, and returns the error that names it. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+  /** Set if PML has several processes. */
+  readonly replica: () => SealedStates | undefined;
+}
+
+/**
+ * How an approval request reaches the user: by a request to the client, by a result that asks the
+ * client for input, or by `pml approve` in a terminal.
+ */
+type Way = "elicitation" | "input_required" | "terminal";
+
+/** A request has one approval request; more if its server has to be found and trusted first. */
+const APPROVALS_MAX = 4;
+/** An approval request that the client does not answer must still be valid in the terminal. */
+const MARGIN_MS = 500;
+
+/** Serves the requests of clients, and asks their users. */
+export class Interaction implements Disposable {
+  readonly #options: InteractionOptions;
+  readonly #pending: PendingInputs;
+  readonly #approvals = new ApprovalRequests();
+
+  /** Takes the options; serves no request yet. */
+  constructor(options: InteractionOptions) {
+    this.#options = options;
+    this.#pending = new PendingInputs(
+      () => options.settings().approvalMs,
+      () => options.replica()?.prefix ?? "",
+    );
+  }
+
+  /** Serves a request. The result may ask a client of 2026-07-28 for input. */
+  serve(request: ClientRequest, makeCalls: MakeCalls): Promise<JsonObject> {
+    const answer = approvalIn(request.context);
+    return answer === undefined
+      ? this.#begin(request, makeCalls)
+      : this.#resume(request, makeCalls, answer);
+  }
+
+  /** Returns the functions by which calls get input from a client. */
+  inputFrom(
+    client: Pick<ServerInputOptions, "requestInput" | "capabilities">,
+  ): ClientInput {
+    const { requestInput, capabilities } = client;
+    const onQuestion: ClientInput["onQuestion"] = async (question, signal) => {
+      const isReachable = () => this.#reaches(question, capabilities);
+      const answer = isReachable() && await requestApproval(question, { requestInput, signal });
+      // The settings may have changed, so that clients are not asked now.
+      if (answer && isReachable()) return answer;
+      throw await this.#options.leave(question);
+    };
+    return { onQuestion, onAsk: serverInput({ ...this.#options, ...client, onQuestion }) };
+  }
+
+  /** Returns the function that has a client open a page; undefined if it cannot. */
+  pageOpener(
+    { capabilities, client }: Pick<ClientRequest, "capabilities" | "client">,
+    requestInput: RequestInput,
+  ): CallClient["onOpen"] {
+    if (!canOpenPage(capabilities) || !this.#options.settings().asksClient) return undefined;
+    return (page, signal) => openPage(page, { client, requestInput, signal });
+  }
+
+  /** Returns how long a client may take to answer a request, in milliseconds. */
+  answerMs(): number {
+    return this.#options.settings().approvalMs - MARGIN_MS;
+  }
+
+  /** Cancels the work that waits for input. */
+  [Symbol.dispose](): void {
+    this.#pending[Symbol.dispose]();
+    this.#approvals[Symbol.dispose]();
+  }
+
+  /** Resumes the work that a request with a state belongs to, or begins it with the answer. */
+  async #resume(
+    request: ClientRequest,
+    makeCalls: MakeCalls,
+    answer: Answer,
+  ): Promise<JsonObject> {
+    const resumed = request.client.isModern ? this.#pending.resume(request) : undefined;
+    return await (resumed ?? this.#begin(request, makeCalls, answer));
+  }
+
+  #begin(request: ClientRequest, makeCalls: MakeCalls, answer?: Answer): Promise<JsonObject> {
+    const work = (pending?: PendingInput) => {
+      const caller = new RequestClient(request, this, pending);
+      return answer === undefined
+        ? this.#perform(caller, makeCalls)
+        : this.#performApproved(caller, makeCalls, answer);
+    };
+    return request.client.isModern ? this.#pending.begin(request, work) : work();
+  }
+
+  /** Makes the calls of a request, and asks the user if they need an approval. */
+  #perform(client: RequestClient, makeCalls: MakeCalls): Promise<JsonObject> {
+    return makeCalls(client).then((outcome) =>
+      outcome.kind === "result"
+        ? outcome.result as unknown as JsonObject // plain JSON
+        : this.#requestApproval(outcome.question, client, makeCalls)
+    );
+  }
+
+  /** Makes the calls of a request that brings the answer to an approval request. */
+  async #performApproved(
+    client: RequestClient,
+    makeCalls: MakeCalls,
+    answer: Answer,
+  ): Promise<JsonObject> {
+    const { clientRequest } = client;
+    const own = this.#approvals.take(answer, clientRequest.client.party);
+    const replica = this.#replicaFor(clientRequest);
+    client.answer = replica === undefined
+      ? own
+      : { ...answer, handle: await replica.open(answer.handle, identityOf(clientRequest)) };
+    // guard: late-channel
+    if (!this.#options.settings().asksClient) client.answer = undefined;
+    return await this.#perform(client, makeCalls);
+  }
+
+  /** Asks the user to approve, and makes the calls again with the answer. */
+  async #requestApproval(
+    first: Question,
+    client: RequestClient,
+    makeCalls: MakeCalls,
+  ): Promise<JsonObject> {
+    const { clientRequest, cancellation: { signal } } = client;
+    const { party } = clientRequest.client;
+    let question = first;
+    for (let count = 0; count < APPROVALS_MAX; count++) {
+      const { handle } = question;
+      const way = this.#wayOf(question, clientRequest);
+      // Clients bring the answer to any process, which knows nothing of other calls.
+      const isShared = way !== "terminal" && this.#replicaFor(clientRequest) === undefined;
+      const reply = isShared
+        ? await this.#approvals.replyTo(question, { party, signal })
+        : undefined;
+      if (reply === undefined && way === "input_required") {
+        return await this.#inputRequired(question, clientRequest);
+      }
+      client.answer = reply === undefined
+        ? await this.#answerNow(question, client)
+        : { handle, reply };
+      const outcome = await makeCalls(client);
+      if (outcome.kind === "result") return outcome.result as unknown as JsonObject; // plain JSON
+      question = outcome.question;
+    }
+    throw await this.#options.leave(question);
+  }
+
+  /** Decides how an approval request reaches the user of a client. */
+  #wayOf(question: Question, { client, capabilities }: ClientRequest): Way {
+    if (!this.#reaches(question, capabilities)) return "terminal";
+    return client.isModern ? "input_required" : "elicitation";
+  }
+
+  /** Returns whether an approval request goes to the client, and not to the terminal. */
+  #reaches({ terminalOnly }: Question, capabilities: JsonObject): boolean {
+    return this.#options.settings().asksClient && !terminalOnly && canShowForm(capabilities);
+  }
+
+  /** Returns the result that asks a client for an approval. No work is kept for it. */
+  async #inputRequired(question: Question, request: ClientRequest): Promise<JsonObject> {
+    const replica = this.#replicaFor(request);
+    if (replica === undefined) {
+      this.#approvals.sentTo(request.client.party, question.handle);
+      return approvalResult(question);
+    }
+    const handle = await replica.seal(question.handle, identityOf(request));
+    return approvalResult({ ...question, handle });
+  }
+
+  /** Asks while the request waits. Other requests that wait for the answer get it, too. */
+  async #answerNow(
+    question: Question,
+    { onQuestion, cancellation: { signal } }: RequestClient,
+  ): Promise<Answer | undefined> {
+    let answer: Answer | undefined;
+    try {
+      return answer = await onQuestion(question, signal);
+    } finally {
+      this.#approvals.end(question.handle, answer?.reply);
+    }
+  }
+
+  /** Returns the processes of PML, if the client sends an answer to any of them. */
+  #replicaFor({ client }: ClientRequest): SealedStates | undefined {
+    return client.isModern ? this.#options.replica() : undefined;
+  }
+}

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { type Question, textResult } from "../../core/call.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import { PmlError } from "../../core/errors.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { ClientRequest } from "./client_request.ts";
+import { Interaction, type MakeCalls } from "./interaction.ts";
+
+const QUESTION: Question = { handle: "h", text: "Run it?", always: false, terminalOnly: false };
+const FORMS: JsonObject = { elicitation: { form: {} } };
+const YES: JsonObject = { action: "accept", content: { answer: "Yes" } };
+
+interface Parts {
+  readonly isModern?: boolean;
+  readonly capabilities?: JsonObject;
+  readonly party?: object;
+  readonly requestState?: string;
+  readonly inputResponses?: JsonObject;
+}
+
+/** Returns a request, and the methods that its client is asked. The client says yes. */
+function requestOf({ isModern = true, capabilities = FORMS, party = {}, ...state }: Parts) {
+  const sent: string[] = [];
+  const ask = (method: string) => {
+    sent.push(method);
+    return Promise.resolve(YES);
+  };
+  const context = { method: "tools/call", cancellation: new Cancellation(), ask, ...state };
+  const request = { client: { isModern, party }, context, params: {}, capabilities };
+  return { sent, request: request as unknown as ClientRequest }; // nothing else is read
+}
+
+function interaction(asksClient = true): Interaction {
+  return new Interaction({
+    callTool: () => assert.fail("no server asks"),
+    settings: () => ({ asksClient, approvalMs: 60_000 }),
+    leave: () => Promise.resolve(new PmlError("APPROVAL_REQUIRED", "left for the terminal")),
+    replica: () => undefined,
+  });
+}
+
+/** Makes a call that needs the approval of a question. Returns a result with the answer. */
+function callNeeding(question: Question): MakeCalls {
+  return ({ answer }) =>
+    Promise.resolve(
+      answer === undefined
+        ? { kind: "ask", question }
+        : { kind: "result", result: textResult(`${answer.reply} to ${answer.handle}`) },
+    );
+}
+
+const [APPROVED] = textResult("Yes to h").content;
+
+Deno.test("an approval request goes to a client that can show it, else to the terminal", async () => {
+  using open = interaction();
+  using closed = interaction(false);
+  const waiting = requestOf({ isModern: false });
+  assert.deepEqual((await open.serve(waiting.request, callNeeding(QUESTION))).content, [APPROVED]);
+  assert.deepEqual(waiting.sent, ["elicitation/create"]);
+  const result = await open.serve(requestOf({}).request, callNeeding(QUESTION));
+  assert.deepEqual([result.resultType, result.requestState], ["input_required", "h"]);
+  for (const isModern of [false, true]) {
+    const { request, sent } = requestOf({ isModern });
+    const without = requestOf({ isModern, capabilities: {} }).request;
+    const long = { ...QUESTION, terminalOnly: true };
+    const left = { code: "APPROVAL_REQUIRED" };
+    await assert.rejects(closed.serve(request, callNeeding(QUESTION)), left);
+    await assert.rejects(open.serve(request, callNeeding(long)), left);
+    await assert.rejects(open.serve(without, callNeeding(QUESTION)), left);
+    assert.deepEqual(sent, []);
+  }
+});
+
+Deno.test("an approval request counts as answered only by the party that received it", async () => {
+  using open = interaction();
+  const [party, inputResponses] = [{}, { approval: YES }];
+  await open.serve(requestOf({ party }).request, callNeeding(QUESTION));
+  const repeated = { requestState: "h", inputResponses };
+  const stranger = await open.serve(requestOf(repeated).request, callNeeding(QUESTION));
+  assert.doesNotMatch(JSON.stringify(stranger.content), /to h/);
+  const own = await open.serve(requestOf({ ...repeated, party }).request, callNeeding(QUESTION));
+  assert.deepEqual(own.content, [APPROVED]);
+});
+
+Deno.test("equal approval requests of one party are sent once, and share the reply", async () => {
+  using open = interaction();
+  const party = {};
+  const [one, other] = ["one", "other"].map((handle) => ({ ...QUESTION, handle, shared: "same" }));
+  assert.ok(one !== undefined && other !== undefined);
+  const sent = await open.serve(requestOf({ party }).request, callNeeding(one));
+  const second = open.serve(requestOf({ party }).request, callNeeding(other));
+  const elsewhere = await open.serve(requestOf({}).request, callNeeding(other));
+  assert.deepEqual([sent.requestState, elsewhere.requestState], ["one", "other"]);
+  const answered = { party, requestState: "one", inputResponses: { approval: YES } };
+  await open.serve(requestOf(answered).request, callNeeding(one));
+  assert.deepEqual((await second).content, textResult("Yes to other").content);
+});

@@ -1,0 +1,276 @@
+/**
+ * Requests of clients of revision 2026-07-28 that wait for input. The client gets a result of the
+ * type `input_required`, and sends the request again with the responses. The work on the request is
+ * kept in between, so it is never done twice.
+ *
+ * @module
+ */
+
+import { Cancellation, type CancelListener } from "../../core/cancellation.ts";
+import { ending, PmlError } from "../../core/errors.ts";
+import { type Json, type JsonObject, memberOf } from "../../core/json.ts";
+import { onAbort } from "../../io/waiting.ts";
+import type { RequestContext } from "../../protocol/connection.ts";
+import { goneElsewhere, NOT_TWICE, otherRequest } from "../../protocol/failures.ts";
+import { type ClientRequest, identityOf, type InputRequest } from "./client_request.ts";
+
+/** A result that asks the client for input. */
+export interface InputRequired {
+  readonly resultType: "input_required";
+  readonly inputRequests: JsonObject;
+  /** The value that the client sends back with the responses. */
+  readonly requestState: string;
+  readonly [field: string]: Json;
+}
+
+/** An input request without a response. */
+interface OpenInput {
+  readonly request: JsonObject;
+  readonly response: PromiseWithResolvers<JsonObject>;
+  /** Whether the client has received it. */
+  isSent: boolean;
+}
+
+/** Settles the request that waits for the result of the work. */
+interface Waiter {
+  readonly resolve: (result: JsonObject) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The names that a server may give its input requests. */
+const KEY = /^[\w.:-]{1,64}$/;
+/** The name of PML's approval requests, which servers cannot use. */
+export const APPROVAL_KEY = "approval";
+/** The prefix of the states of work that has begun. */
+const STATE_PREFIX = "run-";
+/** How many requests may wait for input. The calls of each keep their places in the capacity. */
+const WAITING_MAX = 32;
+
+/** The work on a request, the input that it waits for, and the request that gets its result. */
+export class PendingInput implements CancelListener {
+  /** Cancels the work, also while its client collects input. */
+  readonly cancellation: Cancellation = new Cancellation();
+  /** The request as it came first. Only its party may resume the work, with the same request. */
+  readonly request: ClientRequest;
+  /** Ends the work if the client does not send the request again in time. */
+  timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #owner: PendingInputs;
+  #current: RequestContext | undefined;
+  #waiter: Waiter | undefined;
+  /** The open input requests by their keys. Most requests have none. */
+  #inputs: Map<string, OpenInput> | undefined;
+  #end: { readonly result: JsonObject } | { readonly error: unknown } | undefined;
+  #isAboutToPause = false;
+
+  /** Takes the request, and the owner that keeps the work while the client collects input. */
+  constructor(request: ClientRequest, owner: PendingInputs) {
+    this.request = request;
+    this.#owner = owner;
+  }
+
+  /** The request as it came last; undefined while its client collects input. */
+  get current(): RequestContext | undefined {
+    return this.#current;
+  }
+
+  /** Requests input of the client. Rejects with the reason of the signal. */
+  async requestInput(
+    { key: preferred = "", method, params, signal }: InputRequest,
+  ): Promise<JsonObject> {
+    const inputs = this.#inputs ??= new Map();
+    const isFree = KEY.test(preferred) && preferred !== APPROVAL_KEY && !inputs.has(preferred);
+    const key = isFree ? preferred : `asked-${crypto.randomUUID()}`;
+    const response = Promise.withResolvers<JsonObject>();
+    using _ = onAbort(signal, () => response.reject(signal.reason));
+    inputs.set(key, { request: { method, params }, response, isSent: false });
+    this.#pauseSoon();
+    try {
+      return await response.promise;
+    } finally {
+      inputs.delete(key);
+    }
+  }
+
+  /** Waits for the result of the work, or for input requests to the client. */
+  wait(context: RequestContext): Promise<JsonObject> {
+    this.#current = context;
+    context.cancellation.add(this);
+    return new Promise((resolve, reject) => {
+      this.#waiter = { resolve, reject };
+      if (this.#end !== undefined) this.#settle();
+      else if ((this.#inputs?.size ?? 0) > 0) this.#pauseSoon();
+    });
+  }
+
+  /** Passes the responses that came with the repeated request to the work, and waits again. */
+  resume(context: RequestContext): Promise<JsonObject> {
+    const { inputResponses = {} } = context;
+    for (const [key, { response, isSent }] of this.#inputs ?? []) {
+      // Requests made while the client collected input have no response yet.
+      if (!isSent) continue;
+      const input = memberOf(inputResponses, key);
+      // The transport removes responses that are no objects.
+      if (input === undefined) response.reject(unanswered());
+      else response.resolve(input as JsonObject);
+      this.#inputs?.delete(key);
+    }
+    return this.wait(context);
+  }
+
+  /** Takes the result of the work, also if no request waits for it now. */
+  follow(work: Promise<JsonObject>): void {
+    work.then((result) => {
+      this.#end = { result };
+      this.#settle();
+    }, (error) => {
+      this.#end = { error };
+      this.#settle();
+    });
+  }
+
+  /** Cancels the work together with the request that waits for it. */
+  onCancel(reason: unknown): void {
+    this.cancellation.cancel(reason);
+  }
+
+  /** Returns the open input requests, and marks them as sent. */
+  send(): JsonObject {
+    const requests = new Map<string, JsonObject>();
+    for (const [key, input] of this.#inputs ?? []) {
+      input.isSent = true;
+      requests.set(key, input.request);
+    }
+    return Object.fromEntries(requests);
+  }
+
+  /** Pauses with the next microtask: by then, more input may be requested, or this one withdrawn. */
+  #pauseSoon(): void {
+    if (this.#isAboutToPause) return;
+    this.#isAboutToPause = true;
+    queueMicrotask(() => {
+      this.#isAboutToPause = false;
+      const isWanted = this.#waiter !== undefined && this.#end === undefined &&
+        [...this.#inputs?.values() ?? []].some(({ isSent }) => !isSent);
+      if (!isWanted) return;
+      const waiter = this.#release();
+      try {
+        waiter?.resolve(this.#owner.keep(this));
+      } catch (error) {
+        waiter?.reject(error);
+      }
+    });
+  }
+
+  #settle(): void {
+    const waiter = this.#release();
+    const end = this.#end;
+    if (waiter === undefined || end === undefined) return;
+    if ("error" in end) waiter.reject(end.error);
+    else waiter.resolve(end.result);
+  }
+
+  /** Separates the work from the request that waits for it. */
+  #release(): Waiter | undefined {
+    const waiter = this.#waiter;
+    this.#current?.cancellation.remove(this);
+    this.#current = this.#waiter = undefined;
+    return waiter;
+  }
+}
+
+/** Keeps the work of requests while their clients collect input. */
+export class PendingInputs implements Disposable {
+  readonly #kept = new Map<string, PendingInput>();
+  readonly #waitMs: () => number;
+  readonly #processName: () => string;
+
+  /**
+   * Takes functions that return how long a client may take, in milliseconds, and the name of this
+   * process.
+   */
+  constructor(waitMs: () => number, processName: () => string = () => "") {
+    this.#waitMs = waitMs;
+    this.#processName = processName;
+  }
+
+  /** Begins the work on a request, and returns its result or the input requests to the client. */
+  begin(
+    request: ClientRequest,
+    work: (pending: PendingInput) => Promise<JsonObject>,
+  ): Promise<JsonObject> {
+    const pending = new PendingInput(request, this);
+    const result = pending.wait(request.context);
+    pending.follow(work(pending));
+    return result;
+  }
+
+  /**
+   * Resumes the work that a repeated request belongs to. Returns undefined if its state is not that
+   * of work that has begun. Throws if the work has ended, or belongs to another party or request.
+   */
+  resume(request: ClientRequest): Promise<JsonObject> | undefined {
+    const { requestState: state } = request.context;
+    // Other states belong to approval requests.
+    if (typeof state !== "string" || !state.startsWith(STATE_PREFIX)) return undefined;
+    const pending = this.#kept.get(state);
+    // guard: passed-on-gone
+    if (pending === undefined && !state.startsWith(this.#prefix)) throw goneElsewhere();
+    if (pending === undefined || pending.request.client.party !== request.client.party) {
+      throw ended();
+    }
+    this.#kept.delete(state);
+    clearTimeout(pending.timer);
+    if (identityOf(pending.request) !== identityOf(request)) {
+      const error = otherRequest();
+      pending.cancellation.cancel(error);
+      throw error;
+    }
+    return pending.resume(request.context);
+  }
+
+  /** Keeps work until its client sends the input, and returns the result that asks for it. */
+  keep(pending: PendingInput): InputRequired {
+    if (this.#kept.size >= WAITING_MAX) {
+      const message = `Cannot ask: ${WAITING_MAX} requests wait for answers already`;
+      const error = new PmlError("OVERLOADED", message, { hint: "Answer or dismiss some of them" });
+      pending.cancellation.cancel(error);
+      throw error;
+    }
+    const requestState = `${this.#prefix}${crypto.randomUUID()}`;
+    this.#kept.set(requestState, pending);
+    pending.timer = setTimeout(() => {
+      this.#kept.delete(requestState);
+      pending.cancellation.cancel(
+        new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"),
+      );
+    }, this.#waitMs());
+    Deno.unrefTimer(pending.timer);
+    return { resultType: "input_required", inputRequests: pending.send(), requestState };
+  }
+
+  /** Cancels all kept work. */
+  [Symbol.dispose](): void {
+    for (const { timer, cancellation } of this.#kept.values()) {
+      clearTimeout(timer);
+      cancellation.cancel(ending("go on"));
+    }
+    this.#kept.clear();
+  }
+
+  get #prefix(): string {
+    return `${STATE_PREFIX}${this.#processName()}`;
+  }
+}
+
+/** Returns the error for input that no work waits for. The work had begun. */
+function ended(): PmlError {
+  return new PmlError(
+    "BAD_REQUEST",
+    "Cannot go on: what waited for this answer is over",
+    NOT_TWICE,
+  );
+}
+
+function unanswered(): PmlError {
+  return new PmlError("CANCELLED", "Cannot go on: the client came without an answer");
+}

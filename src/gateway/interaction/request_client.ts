@@ -1,0 +1,134 @@
+/**
+ * The client of a request, as the calls made for the request see it.
+ *
+ * @module
+ */
+
+import type { Answer, CallClient } from "../../core/call.ts";
+import type { Cancellation } from "../../core/cancellation.ts";
+import { numberOf } from "../../core/exact_number.ts";
+import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
+import { isAtLeast } from "../../core/levels.ts";
+import { type ProgressListener, withRisingValues } from "../../core/progress.ts";
+import type { RequestContext } from "../../protocol/connection.ts";
+import type { ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
+import type { ClientInput, Interaction } from "./interaction.ts";
+import type { PendingInput } from "./pending_input.ts";
+
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+/**
+ * The client of a request, and the scope of its calls. Few calls need more than one of the members,
+ * so each is created when it is first read.
+ */
+export class RequestClient implements CallClient, RequestScope {
+  answer: Answer | undefined;
+  /** The request as it came first. */
+  readonly clientRequest: ClientRequest;
+  readonly #interaction: Interaction;
+  readonly #pending: PendingInput | undefined;
+  #input: ClientInput | undefined;
+  #onProgress: ProgressListener | undefined;
+
+  /**
+   * Takes the request, and the interaction that it belongs to. `pending` requests input with results;
+   * without it, the client gets requests while its own request waits.
+   */
+  constructor(request: ClientRequest, interaction: Interaction, pending?: PendingInput) {
+    this.clientRequest = request;
+    this.#interaction = interaction;
+    this.#pending = pending;
+  }
+
+  get cancellation(): Cancellation {
+    return (this.#pending ?? this.clientRequest.context).cancellation;
+  }
+
+  get client(): CallClient {
+    return this;
+  }
+
+  get request(): string {
+    return this.clientRequest.context.idText;
+  }
+
+  get able(): JsonObject {
+    return this.clientRequest.capabilities;
+  }
+
+  get isOlder(): boolean {
+    return !this.clientRequest.client.isModern;
+  }
+
+  get sampling(): JsonObject | undefined {
+    const { sampling } = this.clientRequest.capabilities;
+    return isObject(sampling) ? objectOf(sampling) : undefined;
+  }
+
+  get toolset(): CallClient["toolset"] {
+    return this.clientRequest.toolset;
+  }
+
+  get onAsk(): ClientInput["onAsk"] {
+    return this.#clientInput.onAsk;
+  }
+
+  get onQuestion(): ClientInput["onQuestion"] {
+    return this.#clientInput.onQuestion;
+  }
+
+  get onOpen(): CallClient["onOpen"] {
+    return this.#interaction.pageOpener(this.clientRequest, this.#requestInput);
+  }
+
+  /** Undefined if the client sent no progress token. */
+  get onProgress(): ProgressListener | undefined {
+    if (!isToken(this.clientRequest.context.meta?.progressToken)) return undefined;
+    return this.#onProgress ??= withRisingValues((progress) => {
+      // A repeated request may have another token.
+      const { progressToken } = this.#current?.meta ?? {};
+      if (isToken(progressToken)) {
+        this.#notify("notifications/progress", { ...progress, progressToken });
+      }
+    });
+  }
+
+  /** Undefined if the request names no log level. */
+  get onMessage(): CallClient["onMessage"] {
+    const level: unknown = this.clientRequest.context.envelope?.[LOG_LEVEL];
+    if (typeof level !== "string") return undefined;
+    return (message) => {
+      if (isAtLeast(message.level, level)) this.#notify("notifications/message", message);
+    };
+  }
+
+  get #clientInput(): ClientInput {
+    return this.#input ??= this.#interaction.inputFrom({
+      requestInput: this.#requestInput,
+      capabilities: this.clientRequest.capabilities,
+    });
+  }
+
+  get #requestInput(): RequestInput {
+    return (request) => {
+      if (this.#pending !== undefined) return this.#pending.requestInput(request);
+      const { method, params, signal } = request;
+      const ms = this.#interaction.answerMs();
+      return this.clientRequest.context.ask(method, params, { signal, ms });
+    };
+  }
+
+  /** The request that waits for the result; undefined while its client collects input. */
+  get #current(): RequestContext | undefined {
+    return this.#pending === undefined ? this.clientRequest.context : this.#pending.current;
+  }
+
+  #notify(method: string, params: object): void {
+    // A client that has disconnected, or that collects input now, gets no notification.
+    this.#current?.notify({ method, params }).catch(() => {});
+  }
+}
+
+function isToken(value: unknown): boolean {
+  return typeof value === "string" || numberOf(value) !== undefined;
+}

@@ -1,0 +1,108 @@
+/**
+ * Requests of servers for input of the user or of the client's model.
+ *
+ * @module
+ */
+
+import type { CallClient, CallTool, Question, ServerRequest } from "../../core/call.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import { PmlError } from "../../core/errors.ts";
+import { defined, inset, isObject, type JsonObject, quoted, textOf } from "../../core/json.ts";
+import { safeSchema } from "../../core/safe_text.ts";
+import { toolId } from "../../core/tool_id.ts";
+import { canOpenPage, canShowForm } from "./capabilities.ts";
+import type { RequestInput } from "./client_request.ts";
+
+const SECRET =
+  /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
+const MESSAGE_MAX = 4_000;
+/** More than one blank line. */
+const BLANK_LINES = /(?:\n\p{Zs}*){3,}/gu;
+const FORM_MAX = 64_000;
+/** The hint for a client without a model. */
+const MODEL = "name a model in `sampling` of config.yaml";
+
+/** The options of `serverInput()`. */
+export interface ServerInputOptions {
+  readonly callTool: CallTool;
+  readonly requestInput: RequestInput;
+  /** The capabilities of the client. */
+  readonly capabilities: JsonObject;
+  /** Asks the user for the approval of the server's request. */
+  readonly onQuestion?: CallClient["onQuestion"];
+  /** Leaves an approval request for the terminal, and returns the error that names it. */
+  readonly leave: (question: Question) => Promise<PmlError>;
+}
+
+/** Returns the function that passes requests of servers through the pipeline to a client. */
+export function serverInput(
+  options: ServerInputOptions,
+): (request: ServerRequest) => Promise<JsonObject> {
+  const { capabilities, onQuestion } = options;
+  return async (request) => {
+    const { key, server, method, params, signal } = request;
+    const onAsk = (checked: ServerRequest) =>
+      options.requestInput({ ...checked, key, params: worded(checked) });
+    refuseUnable(request, capabilities);
+    refuseAddress(request);
+    const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
+    using cancellation = Cancellation.of(signal);
+    const client = { onAsk, onQuestion };
+    const call = { id, method, arguments: params, cancellation, client };
+    const by = { via: "server", isNested: true, actor: "local", callId: crypto.randomUUID() };
+    const { answeredResult } = await import("../../workflow/run.ts");
+    // The client's result, unchanged.
+    return await answeredResult({ ...call, ...by }, options) as unknown as JsonObject;
+  };
+}
+
+function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject): void {
+  const another = "another tool";
+  const [isAble, what, instead] = method === "sampling/createMessage"
+    ? [isObject(can.sampling), "have its model asked", MODEL]
+    : params.mode === "url"
+    ? [canOpenPage(can), "open a page", another]
+    : [canShowForm(can), "ask its person", another];
+  if (isAble) return;
+  const message = `Cannot do what ${quoted(server)} asks: the client cannot ${what}`;
+  throw new PmlError("BAD_REQUEST", message, { hint: `Use a client that can, or ${instead}` });
+}
+
+/** Refuses a page that is not at an https: address, or at an http: address of this machine. */
+function refuseAddress({ server, method, params: { mode, url } }: ServerRequest): void {
+  if (method !== "elicitation/create" || mode !== "url" && url === undefined) return;
+  const parsed = URL.parse(textOf(url));
+  const isOpen = parsed?.protocol === "https:" ||
+    parsed?.protocol === "http:" && isLoopback(parsed.hostname);
+  if (isOpen) return;
+  const message = `Cannot open what ${quoted(server)} asks for: ${quoted(textOf(url), 200)} is ` +
+    "neither an https: address nor an http: address of this machine";
+  throw new PmlError("BAD_REQUEST", message, { hint: "Report it to the server's author" });
+}
+
+/** Returns whether a host name, as URLs write it, is this machine. */
+function isLoopback(host: string): boolean {
+  return /^(?:(?:.*\.)?localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(host);
+}
+
+/** Returns the params as the user sees them: they name the server, and never look like PML's own. */
+function worded({ server, method, params }: ServerRequest): JsonObject {
+  if (method !== "elicitation/create") return params;
+  const { message, mode, elicitationId } = params;
+  const requestedSchema = safeSchema(params.requestedSchema);
+  // Characters that are hidden in an address are written as escapes.
+  const url = params.url === undefined ? undefined : URL.parse(textOf(params.url))?.href;
+  const form = JSON.stringify(requestedSchema) ?? "";
+  if (form.length > FORM_MAX) {
+    const what = `its form has more than ${FORM_MAX} characters`;
+    throw new PmlError("BAD_REQUEST", `Cannot ask what ${quoted(server)} asks: ${what}`);
+  }
+  const text = `${textOf(message)} ${form}`;
+  const warning = SECRET.test(text)
+    ? "\n(PML notes: this seems to ask for a secret. The server gets what you type.)"
+    : "";
+  // Further lines are indented, and blank ones are few: none can look like a question of PML.
+  const shown = inset(textOf(message), MESSAGE_MAX).replace(BLANK_LINES, "\n\n    ");
+  const rest = { mode, url, elicitationId, requestedSchema };
+  return { ...defined(rest), message: `Server ${server} asks: ${shown}${warning}` } as JsonObject;
+}
