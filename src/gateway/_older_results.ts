@@ -6,6 +6,7 @@
 
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
+import type { Client } from "./_clients.ts";
 
 /** The revisions that brought kinds of content. */
 const SINCE: Readonly<Record<string, string>> = {
@@ -15,6 +16,11 @@ const SINCE: Readonly<Record<string, string>> = {
 
 /** The members of a result that clients of some revision do not take. */
 const NEWER = ["messages", "structuredContent", "ttlMs", "cacheScope"];
+
+/** Returns the result of a server in the form that the revision of a client has. */
+export function resultFor({ isModern, peer }: Client, result: JsonObject): JsonObject {
+  return isModern ? result : forOlderClient(result, peer.getNegotiatedProtocolVersion());
+}
 
 /** Returns the result of a server as a client of a revision takes it. */
 export function forOlderClient(result: JsonObject, revision = ""): JsonObject {

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { isMetaTool } from "./meta_tools.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 
@@ -23,15 +22,4 @@ export function optionalText(params: JsonObject, key: string): string | undefine
 /** Returns the error of a request with invalid params. */
 export function invalid(why: string): PmlError {
   return new PmlError("BAD_REQUEST", `Cannot read the request: ${why}`);
-}
-
-/** Names what the answer to a request is counted as; nothing for what is no list and no call. */
-export function countedAs(
-  method: string,
-  { params, exposure }: { readonly params: JsonObject; readonly exposure: string },
-): string | undefined {
-  if (method === "tools/list") return `${method} ${exposure}`;
-  if (method !== "tools/call") return undefined;
-  const { name } = params;
-  return typeof name === "string" && isMetaTool(name) ? name : method;
 }

@@ -7,15 +7,13 @@
 import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
-import { defined, isObject, type JsonObject, objectOf } from "../core/json.ts";
+import { defined, type JsonObject } from "../core/json.ts";
 import { methodDoor } from "../core/pattern.ts";
 import { toolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
-import type { Offers } from "./_offers.ts";
 import type { FaceSettings } from "./options.ts";
-import { invalid, text } from "./_params.ts";
 import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
 import type { ClientRequest, RequestScope } from "./interaction/client_request.ts";
 import type { Interaction } from "./interaction/interaction.ts";
@@ -35,7 +33,6 @@ export interface Wanted {
 export interface ServerRequestsOptions {
   readonly callTool: CallTool;
   readonly interaction: Interaction;
-  readonly offers: Offers;
   readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
   /** Why nothing can be asked at all, if so. */
   readonly problem: () => PmlError | undefined;
@@ -62,12 +59,6 @@ export class ServerRequests {
   /** Asks for a client, which can itself be asked meanwhile. */
   async ask(request: ClientRequest, wanted: Wanted): Promise<JsonObject> {
     return await this.#options.interaction.serve(request, (scope) => this.#pass(wanted, scope));
-  }
-
-  /** Asks what a client asks of a resource or a prompt. */
-  async askAbout(request: ClientRequest): Promise<JsonObject> {
-    const { context: { method }, params } = request;
-    return await this.ask(request, await wantedBy(this.#options.offers, { method, params }));
   }
 
   /** Passes on a request whose method PML does not know. The rules know it as `@method(NAME)`. */
@@ -107,31 +98,5 @@ export class ServerRequests {
       ...metaOf(_meta, this.#options.settings().clientMeta),
       ...defined({ answer }),
     });
-  }
-}
-
-/** Finds the server of what a request reads, gets or completes, and the name that it has there. */
-async function wantedBy(
-  offers: Offers,
-  { method, params }: { readonly method: string; readonly params: JsonObject },
-): Promise<Wanted> {
-  switch (method) {
-    case "prompts/get": {
-      const { server, name } = await offers.prompt(text(params, "name"));
-      return { door: "@prompts", server, method, params: { ...params, name } };
-    }
-    case "completion/complete": {
-      if (!isObject(params.ref)) throw invalid("ref must be an object");
-      const ref = objectOf(params.ref);
-      const about = ref.type === "ref/prompt" ? "prompts/get" : "resources/read";
-      const wanted = await wantedBy(offers, { method: about, params: ref });
-      return { ...wanted, method, params: { ...params, ref: wanted.params } };
-    }
-    default: {
-      const place = await offers.resource(text(params, "uri"));
-      const { server, name } = place;
-      const isOffered = await offers.isOffered(place);
-      return { door: "@resources", server, method, params: { ...params, uri: name }, isOffered };
-    }
   }
 }

@@ -5,20 +5,18 @@
  */
 
 import { type JsonObject, objectOf } from "../core/json.ts";
-import type { Face, RequestContext } from "../protocol/connection.ts";
+import type { Face } from "../protocol/connection.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
+
+/** A request as it was received, before the client's description of itself is read. */
+export type ReceivedRequest = Pick<ClientRequest, "client" | "context" | "params">;
 
 /** The options of `faceOf`. */
 export interface FaceOptions {
   readonly clients: Clients;
   readonly party: Party;
-  readonly serve: (
-    request: {
-      readonly client: Client;
-      readonly context: RequestContext;
-      readonly params: JsonObject;
-    },
-  ) => Promise<JsonObject>;
+  readonly serve: (request: ReceivedRequest) => Promise<JsonObject>;
   /** Is called with a client that has gone. */
   readonly onLeft: (client: Client) => void;
 }

@@ -5,11 +5,11 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallTool, Question, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallClient, CallTool, Question, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import type { Toolset } from "../core/toolset.ts";
+import { missingIn, type Toolset } from "../core/toolset.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";
@@ -74,4 +74,15 @@ export interface GatewayOptions {
   readonly onError: (error: Error) => void;
   /** Counts each list of tools and each answer of one, and tells what was counted. */
   readonly metrics: Pick<Metrics, "answered" | "report">;
+}
+
+/** Returns the options for a client with a tool set: the judge denies all other tools. */
+export function optionsWithin(
+  options: GatewayOptions,
+  toolset: CallClient["toolset"],
+): GatewayOptions {
+  const set = toolset?.();
+  if (set === undefined) return options;
+  const { judge } = options;
+  return { ...options, judge: (id, args) => missingIn([set], id) ?? judge(id, args) };
 }

@@ -17,6 +17,8 @@ export interface ClientRequest {
   readonly params: JsonObject;
   /** The capabilities that the client declared with the request, or with its `initialize`. */
   readonly capabilities: JsonObject;
+  /** The name that the client states; empty if it states none. */
+  readonly clientName: string;
   /** Returns the tools that exist for the client now; undefined for all. */
   readonly toolset: () => Toolset | undefined;
 }

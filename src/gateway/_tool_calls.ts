@@ -1,0 +1,116 @@
+/**
+ * Serves `tools/call`: finds the tool that a name stands for, and calls it.
+ *
+ * @module
+ */
+
+import type { CallClient, Outcome } from "../core/call.ts";
+import { isObject, type JsonObject } from "../core/json.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import { membersOf } from "./_call_members.ts";
+import { forNamedClient } from "./_client_results.ts";
+import { resultFor } from "./_older_results.ts";
+import { invalid, text } from "./_params.ts";
+import type { Tasks } from "./_tasks.ts";
+import { bareTools } from "./exposure.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
+import type { Interaction } from "./interaction/interaction.ts";
+import type { MetaCall, MetaCalls } from "./meta_calls.ts";
+import { isMetaTool } from "./meta_tools.ts";
+import { type GatewayOptions, optionsWithin } from "./options.ts";
+import { failed } from "../protocol/failures.ts";
+import { unknownTool } from "./unknown_tool.ts";
+
+/** Calls tools for clients. */
+export class ToolCalls {
+  readonly #options: GatewayOptions;
+  readonly #interaction: Interaction;
+  readonly #tasks: Tasks;
+  #module: Promise<typeof import("./meta_calls.ts")> | undefined;
+  #metaCalls: MetaCalls | undefined;
+
+  /** Takes the collaborators; loads the meta-tools with the first call. */
+  constructor(options: GatewayOptions, interaction: Interaction, tasks: Tasks) {
+    this.#options = options;
+    this.#interaction = interaction;
+    this.#tasks = tasks;
+  }
+
+  /** Serves a `tools/call`. Returns failures as results; rejects with those for the client. */
+  async call(request: ClientRequest): Promise<JsonObject> {
+    const { client, clientName, params } = request;
+    const { settings, metrics } = this.#options;
+    let result: JsonObject;
+    try {
+      const { arguments: args = {} } = params;
+      const name = text(params, "name");
+      if (!isObject(args)) throw invalid("arguments must be an object");
+      // An answer is to the members as they were shown, whatever the configuration is by then.
+      const { meta, members } = membersOf(params, settings().clientMeta);
+      result = await this.#interaction.serve(request, (scope) => {
+        const call = { arguments: args as JsonObject, scope, meta, members };
+        return this.#callNamed(name, call, request);
+      });
+    } catch (error) {
+      result = failed(error);
+    }
+    const answer = resultFor(client, forNamedClient(clientName, result));
+    const { name } = params;
+    metrics.answered(typeof name === "string" && isMetaTool(name) ? name : "tools/call", answer);
+    return answer;
+  }
+
+  /** Returns the meta-tools. The first call loads their module. */
+  async metaCalls(toolset?: CallClient["toolset"]): Promise<MetaCalls> {
+    const { MetaCalls } = await (this.#module ??= import("./meta_calls.ts"));
+    this.#metaCalls ??= new MetaCalls(this.#options);
+    return this.#loadedMetaCalls(toolset) ?? new MetaCalls(optionsWithin(this.#options, toolset));
+  }
+
+  /** Returns the loaded meta-tools for clients for which all tools exist; undefined for others. */
+  #loadedMetaCalls(toolset: CallClient["toolset"]): MetaCalls | undefined {
+    return toolset?.() === undefined ? this.#metaCalls : undefined;
+  }
+
+  /** Calls a tool by its name in a list, without waiting if the meta-tools are loaded. */
+  #callNamed(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
+    const meta = this.#loadedMetaCalls(request.toolset);
+    if (meta === undefined) return this.#callLater(name, call, request);
+    if (isMetaTool(name)) return meta.call(name, call);
+    const id = listedId(name, this.#options);
+    return id === undefined
+      ? this.#callLater(name, call, request)
+      : meta.callTool(id, this.#ownCall(call, request));
+  }
+
+  async #callLater(name: string, call: MetaCall, request: ClientRequest): Promise<Outcome> {
+    const meta = await this.metaCalls(request.toolset);
+    if (isMetaTool(name)) return await meta.call(name, call);
+    return await meta.callTool(await this.#idOf(name), this.#ownCall(call, request));
+  }
+
+  #ownCall(call: MetaCall, request: ClientRequest): MetaCall & { readonly via: string } {
+    const { arguments: args, scope, meta, members } = call;
+    const headers = request.client.isModern ? request.context.headers : undefined;
+    const { task } = this.#tasks.wantedBy(request);
+    return { arguments: args, scope, meta, members, task, headers, via: "tools/call" };
+  }
+
+  async #idOf(name: string): Promise<ToolId> {
+    const { settings, servers } = this.#options;
+    // A client may know names from a list of an earlier PML.
+    if (!settings().prefix && listedId(name, this.#options) === undefined) await servers.prepare();
+    const id = listedId(name, this.#options);
+    if (id !== undefined) return id;
+    throw unknownTool(name, servers);
+  }
+}
+
+/** Returns the id of a tool by its name in a list; undefined if no known list has the name. */
+function listedId(
+  name: string,
+  { catalog, settings, servers }: GatewayOptions,
+): ToolId | undefined {
+  const bare = settings().prefix ? undefined : bareTools(catalog).get(name)?.id;
+  return bare ?? servers.idOf(name);
+}
