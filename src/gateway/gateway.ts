@@ -13,8 +13,8 @@ import {
 } from "../core/call.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Face } from "../protocol/connection.ts";
-import { Clients, type Listener, type Party } from "./_clients.ts";
+import type { Connection, Face, RequestContext } from "../protocol/connection.ts";
+import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
 import { Pages } from "./_pages.ts";
@@ -22,7 +22,6 @@ import { RequestDrain } from "./_request_drain.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
-import { faceOf, type ReceivedRequest } from "./connection.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
 import { capabilitiesOf, clientNameOf } from "./interaction/capabilities.ts";
 import { type ClientInput, Interaction, type SealedStates } from "./interaction/interaction.ts";
@@ -76,28 +75,34 @@ export class Gateway implements Face, Disposable {
     };
   }
 
-  readonly connect: Face["connect"] = (...of) => this.#face().connect(...of);
+  readonly connect: Face["connect"] = (peer, isModern, party = this.#here) =>
+    this.#connectionOf(this.clients.add(peer, isModern, party));
 
   /** Returns what serves one client over a connection of its own. `end` waits for its requests. */
   apart(): Face & { readonly listen: () => Listening; readonly end: () => Promise<void> } {
-    const party = new RequestDrain();
+    const drain = new RequestDrain();
     return {
-      ...this.#face(party),
-      listen: () => this.listen({ party }),
-      end: () => party.drain(),
+      connect: (peer, isModern, party = drain) =>
+        this.#connectionOf(this.clients.add(peer, isModern, party), drain),
+      listen: () => this.listen({ party: drain }),
+      end: () => drain.drain(),
     };
   }
 
-  #face(party?: RequestDrain): Face {
-    return faceOf({
-      clients: this.clients,
-      party: party ?? this.#here,
-      serve: (request) => {
-        const answered = () => this.#serve(request);
-        return party?.serve(request.context, answered) ?? answered();
+  #connectionOf(client: Client, drain?: RequestDrain): Connection {
+    return {
+      isModern: client.isModern,
+      serve: (given, context) => {
+        const params = objectOf(given);
+        return drain === undefined
+          ? this.#serve(client, params, context)
+          : drain.serve(context, () => this.#serve(client, params, context));
       },
-      onLeft: (client) => this.#parts.following.leave(client),
-    });
+      close: () => {
+        this.clients.remove(client);
+        this.#parts.following.leave(client);
+      },
+    };
   }
 
   /** Tells the client that began it how a task of a server stands. */
@@ -159,7 +164,7 @@ export class Gateway implements Face, Disposable {
     this.#interaction[Symbol.dispose]();
   }
 
-  #serve({ client, context, params }: ReceivedRequest): Promise<JsonObject> {
+  #serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
     const { peer } = client;
     const capabilities = capabilitiesOf(context, peer.getClientCapabilities());
     const clientName = clientNameOf(context, peer);

@@ -29,14 +29,13 @@ export type RequestScope = Pick<Call, "cancellation" | "client"> & {
   readonly answer: Answer | undefined;
 };
 
-/** A request for input of the client's user or model. */
-export type InputRequest = Pick<ServerRequest, "key" | "method" | "params" | "signal">;
-
 /**
- * Sends a request for input to a client, and returns the result. Rejects with the reason of the
- * signal if that aborts.
+ * Sends a request for input of the user or the model to a client, and returns the result. Rejects
+ * with the reason of the signal if that aborts.
  */
-export type RequestInput = (request: InputRequest) => Promise<JsonObject>;
+export type RequestInput = (
+  request: Pick<ServerRequest, "key" | "method" | "params" | "signal">,
+) => Promise<JsonObject>;
 
 /** Returns a text that is equal for two requests exactly if the second one repeats the first. */
 export function identityOf({ context, params: { _meta: _, ...rest } }: ClientRequest): string {

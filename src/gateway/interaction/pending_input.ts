@@ -12,7 +12,7 @@ import { type Json, type JsonObject, memberOf } from "../../core/json.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { goneElsewhere, NOT_TWICE, otherRequest } from "../../protocol/failures.ts";
-import { type ClientRequest, identityOf, type InputRequest } from "./client_request.ts";
+import { type ClientRequest, identityOf, type RequestInput } from "./client_request.ts";
 
 /** A result that asks the client for input. */
 export interface InputRequired {
@@ -75,7 +75,7 @@ export class PendingInput implements CancelListener {
 
   /** Requests input of the client. Rejects with the reason of the signal. */
   async requestInput(
-    { key: preferred = "", method, params, signal }: InputRequest,
+    { key: preferred = "", method, params, signal }: Parameters<RequestInput>[0],
   ): Promise<JsonObject> {
     const inputs = this.#inputs ??= new Map();
     const isFree = KEY.test(preferred) && preferred !== APPROVAL_KEY && !inputs.has(preferred);
