@@ -7,6 +7,7 @@
 import type { Answer, Call, CallClient, Question, ToolResult } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
+import { numberText } from "../core/exact_number.ts";
 import { defined, type JsonObject, quoted, visible } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { parseArguments, parseId, parseObject, takeObject } from "./_arguments.ts";
@@ -91,7 +92,7 @@ function progressTeller(): NonNullable<CallClient["onProgress"]> {
   return ({ progress, total, message }) => {
     if (Date.now() - told < PROGRESS_MS) return;
     told = Date.now();
-    const count = total === undefined ? String(progress) : `${progress} of ${total}`;
+    const count = [progress, total].flatMap((one) => numberText(one) ?? []).join(" of ");
     tellProgress(`… ${visible(message ?? count)}`);
   };
 }

@@ -9,10 +9,10 @@ import type { App } from "../app/app.ts";
 import type { Progress, ToolResult } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import { asPlatformValue, withExactIntegers } from "../core/exact_number.ts";
+import { asPlatformValue, withExactIntegers, withRoundedNumbers } from "../core/exact_number.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
-import { withRisingValues } from "../core/progress.ts";
+import { type ProgressListener, withRisingValues } from "../core/progress.ts";
 import { ToolError } from "../core/tool_error.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
@@ -43,10 +43,15 @@ export async function callForProgram(app: App, call: LibraryCall): Promise<ToolR
     actor: "local",
     cancellation,
     callId: crypto.randomUUID(),
-    client: { onProgress: onProgress && withRisingValues(onProgress) },
+    client: { onProgress: onProgress && withRisingValues(rounded(onProgress)) },
   });
   if (outcome.kind === "result") return asPlatformValue(outcome.result) as ToolResult;
   throw await path.leave(outcome.question);
+}
+
+/** Returns a listener that gets numbers of the platform. */
+function rounded(listener: (progress: Progress) => void): ProgressListener {
+  return (report) => listener(withRoundedNumbers(report) as Progress);
 }
 
 /** Returns `server.tool(args)` for all tools, which call through the gates and give outputs. */

@@ -6,6 +6,7 @@
 
 import type { Cancellation } from "./cancellation.ts";
 import type { ErrorCode } from "./errors.ts";
+import type { JsonNumber } from "./exact_number.ts";
 import type { JsonObject } from "./json.ts";
 import type { ToolDefinition } from "./tool.ts";
 import type { ToolId } from "./tool_id.ts";
@@ -41,8 +42,14 @@ export interface Progress {
   readonly message?: string;
 }
 
+/** The progress of a call with numbers that keep their text. */
+export interface ExactProgress extends Pick<Progress, "message"> {
+  readonly progress: JsonNumber;
+  readonly total?: JsonNumber;
+}
+
 /** The progress of a call, reported by its server or by PML. */
-export interface ProgressReport extends Progress {
+export interface ProgressReport extends ExactProgress {
   /** Set if PML reports it. Then the value is set where it is sent. */
   readonly own?: OwnReport;
 }

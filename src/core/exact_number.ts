@@ -13,6 +13,9 @@ export interface ExactNumber {
   readonly rawJSON: string;
 }
 
+/** A number of parsed JSON. */
+export type JsonNumber = number | ExactNumber;
+
 // The type library does not have them yet.
 const { rawJSON, isRawJSON } = JSON as unknown as {
   readonly rawJSON: (text: string) => ExactNumber;
@@ -31,9 +34,14 @@ export function isExactNumber(value: unknown): value is ExactNumber {
   return typeof value === "object" && value !== null && "rawJSON" in value && isRawJSON(value);
 }
 
+/** Returns whether a text is a JSON number. */
+export function isNumberText(text: string): boolean {
+  return NUMBER.test(text);
+}
+
 /** Makes a number from its JSON text. Throws `SyntaxError` if the text is not a JSON number. */
 export function exactNumber(text: string): ExactNumber {
-  if (!NUMBER.test(text)) throw new SyntaxError("the text is not a JSON number");
+  if (!isNumberText(text)) throw new SyntaxError("the text is not a JSON number");
   return rawJSON(text);
 }
 
@@ -42,7 +50,14 @@ export function isChangedByParsing(text: string): boolean {
   return String(Number(text)) !== text; // of infinity and -0, too
 }
 
+/** Returns whether a value of parsed JSON is a number. */
+export function isJsonNumber(value: unknown): value is JsonNumber {
+  return typeof value === "number" || isExactNumber(value);
+}
+
 /** Returns the nearest platform number for a number of parsed JSON; undefined for other values. */
+export function numberOf(value: JsonNumber): number;
+export function numberOf(value: unknown): number | undefined;
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return isExactNumber(value) ? Number(value.rawJSON) : undefined;

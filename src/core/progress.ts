@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { OwnReport, Progress, ProgressReport } from "./call.ts";
-import { numberOf } from "./exact_number.ts";
+import type { ExactProgress, OwnReport, ProgressReport } from "./call.ts";
+import { type JsonNumber, numberOf } from "./exact_number.ts";
 import { defined } from "./json.ts";
 import { safeText } from "./safe_text.ts";
 
@@ -21,15 +21,18 @@ const [LEAST_STEP, LEAST_PART] = [1e-9, 2 ** -50];
 export function progressOf(
   { progress, total, message }: Readonly<Record<string, unknown>>,
   most = Infinity,
-): Progress | undefined {
-  const [done, all] = [numberOf(progress), numberOf(total)];
-  // `1e400` reads as infinite, and would be written as null.
-  if (done === undefined || !Number.isFinite(done)) return undefined;
+): ExactProgress | undefined {
+  // The values of a request must rise, and none is above one such as `1e400`.
+  if (!isFinite(progress)) return undefined;
   return defined({
-    progress: done,
-    total: Number.isFinite(all) ? all : undefined,
+    progress,
+    total: isFinite(total) ? total : undefined,
     message: typeof message === "string" ? safeText(message.slice(0, most)) : undefined,
   });
+}
+
+function isFinite(value: unknown): value is JsonNumber {
+  return Number.isFinite(numberOf(value));
 }
 
 /** Makes a report of PML itself. */
@@ -51,21 +54,27 @@ export function ownOnly(listener: ProgressListener | undefined): ProgressListene
 
 /**
  * Returns a listener that sets the values of PML's own reports, because the values of one request
- * must rise: below those of the server before its first report, then just above the last one.
+ * must rise: below those of the server before its first report, then just above the last one. Values
+ * of the server keep their text.
  */
-export function withRisingValues(listener: (progress: Progress) => void): ProgressListener {
+export function withRisingValues(
+  listener: (progress: ExactProgress) => void,
+): ProgressListener {
   let sent = FIRST_OWN;
-  let reported: Progress | undefined;
-  return ({ own, ...progress }) => {
+  let last: number | undefined;
+  let total: JsonNumber | undefined;
+  return ({ own, ...report }) => {
     if (own === undefined) {
+      const value = numberOf(report.progress);
       // A server may repeat a value. An own report in between must not make it fall.
-      const isRepeated = progress.progress < sent &&
-        progress.progress >= (reported?.progress ?? sent);
-      reported = progress;
-      sent = isRepeated ? sent : progress.progress;
-      return listener({ ...progress, progress: sent });
+      const isRepeated = value < sent && value >= (last ?? sent);
+      last = value;
+      total = report.total;
+      if (isRepeated) return listener({ ...report, progress: sent });
+      sent = value;
+      return listener(report);
     }
-    sent += reported === undefined ? 1 : Math.max(LEAST_STEP, Math.abs(sent) * LEAST_PART);
-    listener(defined({ ...progress, progress: sent, total: reported?.total }));
+    sent += last === undefined ? 1 : Math.max(LEAST_STEP, Math.abs(sent) * LEAST_PART);
+    listener(defined({ ...report, progress: sent, total }));
   };
 }

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import type { ProgressReport } from "./call.ts";
-import { ownOnly, ownProgress, showsWork, withRisingValues } from "./progress.ts";
+import type { Progress, ProgressReport } from "./call.ts";
+import { parseExact } from "./exact_json.ts";
+import { ownOnly, ownProgress, progressOf, showsWork, withRisingValues } from "./progress.ts";
 
 Deno.test("own reports rise below the first value of a server, then just above its last one", () => {
-  const sent: ProgressReport[] = [];
-  const report = withRisingValues((progress) => void sent.push(progress));
+  const sent: Progress[] = [];
+  const report = withRisingValues((progress) => void sent.push(progress as Progress));
   const own = ownProgress("waiting", "still running");
   report(own);
   report(own);
@@ -29,7 +30,7 @@ Deno.test("own reports rise below the first value of a server, then just above i
 });
 
 Deno.test("a server whose values fall is passed on as it is", () => {
-  const values: number[] = [];
+  const values: unknown[] = [];
   const report = withRisingValues(({ progress }) => void values.push(progress));
   for (const progress of [3, 1, 2]) report({ progress });
   assert.deepEqual(values, [3, 1, 2]);
@@ -47,4 +48,28 @@ Deno.test("only reports of work extend a deadline, and a run passes on only own 
   for (const progress of all) listener?.(progress);
   assert.deepEqual(passed, ["working", "waiting", "unresponsive", "responsive"]);
   assert.equal(ownOnly(undefined), undefined);
+});
+
+Deno.test("values of a server keep their text, and own reports come above them", () => {
+  const sent: string[] = [];
+  const report = withRisingValues((progress) => void sent.push(JSON.stringify(progress)));
+  const big = "9007199254740993";
+  for (const text of ['{"progress":1.0,"total":2.0}', `{"progress":${big},"total":3e20}`]) {
+    const progress = progressOf(parseExact(text));
+    assert.ok(progress);
+    report(progress);
+    assert.equal(sent.at(-1), text);
+  }
+  report(ownProgress("waiting", "still running"));
+  const { progress, total } = parseExact(sent.at(-1) ?? "");
+  assert.ok(BigInt(progress.rawJSON ?? progress) > BigInt(big), sent.at(-1));
+  assert.equal(JSON.stringify(total), "3e20");
+});
+
+Deno.test("a report without a finite value is none, and a total that is not finite is left out", () => {
+  const infinite = parseExact("1e400");
+  for (const progress of ["1", null, infinite]) assert.equal(progressOf({ progress }), undefined);
+  for (const total of [null, infinite]) {
+    assert.deepEqual(progressOf({ progress: 1, total }), { progress: 1 });
+  }
 });

@@ -178,7 +178,7 @@ Deno.test("Progress reaches the call that it is of, and no other", async () => {
     return stream([...told, event({ id, result: { content: DONE } })]);
   });
   await using stage = await Stage.at(server.url);
-  const heard: number[][] = [[], []];
+  const heard: unknown[][] = [[], []];
   await Promise.all(
     heard.map((own) =>
       stage.call("t", {}, { client: { onProgress: ({ progress }) => void own.push(progress) } })

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
+import type { ProgressReport } from "../core/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import { progressOf } from "../core/progress.ts";
 import { failure, failureFrom } from "./_failure.ts";
@@ -25,7 +25,7 @@ export interface SandboxCall {
   readonly fn: string;
   readonly arguments: JsonObject;
   readonly signal: AbortSignal;
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: (progress: ProgressReport) => void;
   /** Answers what its code asks of PML while it runs. Without it such requests are refused. */
   readonly onRequest?: OnRequest;
   /** How long a cancelled call may take to stop before its child is killed; 0 is at once. */

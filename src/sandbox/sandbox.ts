@@ -249,7 +249,7 @@ export class Sandbox implements AsyncDisposable {
     const said = valueOf(frame);
     if (!isObject(said)) return;
     if (type === "log") this.#logs.say(levelOf(said.level), String(said.text));
-    else if (typeof said.progress === "number") this.#calls.report(id, said);
+    else this.#calls.report(id, said);
   }
 
   #charge(bytes: number, call?: number): void {

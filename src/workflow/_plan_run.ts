@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Progress, ToolResult } from "../core/call.ts";
+import type { Answer, ProgressReport, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { outputOf } from "../core/output.ts";
@@ -29,7 +29,7 @@ export interface PlanRunOptions {
   readonly answers: ReadonlyMap<string, Answer>;
   /** How many calls may run at once. */
   readonly atOnce: number;
-  readonly onProgress: ((progress: Progress) => void) | undefined;
+  readonly onProgress: ((progress: ProgressReport) => void) | undefined;
 }
 
 /** What became of a task. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { setImmediate } from "node:timers";
-import type { Answer, Call, Outcome, Progress } from "../core/call.ts";
+import type { Answer, Call, Outcome, ProgressReport } from "../core/call.ts";
 import { NO_CLIENT, textResult } from "../core/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
@@ -256,9 +256,9 @@ Deno.test("Plans.run() ends its tasks when the client cancels, and when its time
 });
 
 Deno.test("Plans.run() tells how many tasks are over", async () => {
-  const told: Progress[] = [];
+  const told: ProgressReport[] = [];
   const at = house({ echo });
-  const onProgress = (progress: Progress) => told.push(progress);
+  const onProgress = (progress: ProgressReport) => told.push(progress);
   await at.run([task("a", "echo"), task("b", "echo", { for_each: [1, 2] })], {
     client: { onProgress },
   });
