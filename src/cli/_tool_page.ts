@@ -5,6 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
+import { numberText } from "../core/exact_number.ts";
 import { inset, listOf, objectOf, textOf, visible } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
@@ -119,9 +120,9 @@ function typed({ name, type, schema }: Argument): string {
   const [first, example] = [schema.enum, schema.examples]
     .map((list) => Array.isArray(list) ? list[0] : undefined);
   const said = schema.default ?? first ?? example;
-  const isPlain = /^(?:number|boolean)$/.test(typeof said) ||
-    typeof said === "string" && /^[\w./:-]+$/.test(said);
-  const value = isPlain ? said : PLACE.get(type);
+  const number = numberText(said);
+  const isPlain = typeof said === "boolean" || typeof said === "string" && /^[\w./:-]+$/.test(said);
+  const value = number ?? (isPlain ? said : PLACE.get(type));
   if (value !== undefined) return `${name}=${value}`;
   return `${name}:='${/\[\]$|^Array</.test(type) ? "[]" : "{}"}'`;
 }

@@ -13,9 +13,9 @@ import { readRegularText } from "./regular_file.ts";
 const HASH_END = 37;
 
 /** Reads a file that `keep` wrote; undefined if there is none or it is not JSON. */
-export function readKept(file: string): unknown {
+export function readKept(file: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return JSON.parse(readRegularText(file));
+    return parse(readRegularText(file));
   } catch {
     // There is no file, or a crash cut it short. The value is computed again.
     return undefined;

@@ -79,6 +79,8 @@ export function readPlainText(path: string): string | undefined {
 
 /** The options of `readPrivate`. */
 export interface Reading<T> {
+  /** Parses the text as JSON; `JSON.parse` by default. */
+  readonly json?: (text: string) => unknown;
   /** Parses the JSON. Throws if it is not valid. */
   readonly parse: (json: unknown) => T;
   readonly warn: (message: string) => void;
@@ -88,7 +90,8 @@ export interface Reading<T> {
 export function readPrivate<T>(path: string, reading: Reading<T>): T | undefined {
   try {
     const text = readPlainText(path);
-    return text === undefined ? undefined : reading.parse(JSON.parse(text));
+    const { json = JSON.parse } = reading;
+    return text === undefined ? undefined : reading.parse(json(text));
   } catch (error) {
     reading.warn(`Cannot use ${quoted(path, 400)}: ${error}`);
     return undefined;

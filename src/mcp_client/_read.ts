@@ -4,7 +4,7 @@
  * @module
  */
 
-import { withRoundedNumbers } from "../core/exact_number.ts";
+import { numberOf } from "../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
@@ -53,10 +53,10 @@ export async function readList(
       if (error instanceof RpcError && error.code === ERROR.methodNotFound) return { [name]: [] };
       throw error;
     });
-    // Definitions are compared, hashed and kept as the platform writes their numbers.
-    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(withRoundedNumbers(result));
+    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(result);
+    const pageMs = numberOf(ttl) ?? -1;
     // The list is as old as its oldest page.
-    if (typeof ttl === "number" && ttl >= 0) ttlMs = Math.min(ttl, ttlMs ?? ttl);
+    if (pageMs >= 0) ttlMs = Math.min(pageMs, ttlMs ?? pageMs);
     if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
     length += JSON.stringify(some).length;
     if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);

@@ -6,6 +6,7 @@
  * @module
  */
 
+import { isJsonNumber } from "../core/exact_number.ts";
 import { isObject, objectOf } from "../core/json.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
 import { isToolName, toolSlug } from "../core/tool_id.ts";
@@ -33,7 +34,7 @@ const OTHERS: Readonly<Record<string, Is>> = {
   title: isText,
   description: isText,
   mimeType: isText,
-  size: (value) => typeof value === "number",
+  size: isJsonNumber,
   annotations: isObject,
   icons: isIcons,
   arguments: (value) =>

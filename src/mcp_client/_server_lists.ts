@@ -5,6 +5,7 @@
  */
 
 import { basename, join } from "node:path";
+import { parseExact } from "../core/exact_json.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, type JsonObject, objectOf, sorted } from "../core/json.ts";
 import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../core/lists.ts";
@@ -161,7 +162,7 @@ export class ServerLists {
     if (latest === undefined || this.has(owner, name)) return undefined;
     const { file } = objectOf(readKept(latest));
     if (typeof file !== "string") return undefined;
-    return listsOf(readKept(join(this.#folder, basename(file)))).get(name);
+    return listsAt(join(this.#folder, basename(file))).get(name);
   }
 
   /**
@@ -247,7 +248,7 @@ export class ServerLists {
     const { name, definition, isKept } = owner;
     const file = isKept ? this.#fileOf(name, definition) : undefined;
     const latest = this.#latest.get(owner);
-    const lists = file === undefined ? new Map() : listsOf(readKept(file));
+    const lists = file === undefined ? new Map() : listsAt(file);
     return { lists, asking: new Map(), at: new Map(), file, latest, isOld: false };
   }
 
@@ -264,7 +265,9 @@ function keyOf(facts: unknown): string {
   return sha256(JSON.stringify(facts)).slice(0, 32);
 }
 
-function listsOf(kept: unknown): Map<ListName, readonly ListItem[]> {
+/** Reads the lists in a file. Their numbers keep their text. */
+function listsAt(file: string): Map<ListName, readonly ListItem[]> {
+  const kept = readKept(file, parseExact);
   const lists = new Map<ListName, readonly ListItem[]>();
   if (!isObject(kept)) return lists;
   for (const name of LIST_NAMES) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseExact } from "../core/exact_json.ts";
 import type { ListItem } from "../core/lists.ts";
 import { ServerLists } from "./_server_lists.ts";
 
@@ -40,6 +41,20 @@ Deno.test("ServerLists loads a list once, and another process reads it from the 
       assert.deepEqual(one.takeOld(OWNER), ["tools"]);
       assert.deepEqual(one.takeOld(OWNER), [], "told once");
     }
+  });
+});
+
+Deno.test("ServerLists keeps the text of numbers in its files", async () => {
+  await inHome(async (home) => {
+    const text = '[{"name":"t","inputSchema":{"default":725653563933458432,"minimum":0.0}}]';
+    const tools = () => Promise.resolve(parseExact(text));
+    const lists = new ServerLists(home, lost);
+    await lists.get(lists.ownerOf(OWNER, facts(1)), "tools", tools);
+    const other = new ServerLists(home, lost);
+    const server = { ...OWNER };
+    const kept = await other.get(other.ownerOf(server, facts(1)), "tools", never);
+    const earlier = other.earlier(other.ownerOf(server, facts(2)), "tools");
+    assert.deepEqual([kept, earlier].map((one) => JSON.stringify(one)), [text, text]);
   });
 });
 

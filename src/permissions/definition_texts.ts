@@ -5,6 +5,7 @@
  * @module
  */
 
+import { isExactNumber, isJsonNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { unusualIn } from "./_unusual.ts";
@@ -86,7 +87,7 @@ interface Place {
 
 function collect(value: Json, { label, depth }: Place, add: Add): void {
   if (typeof value === "string") return add(label, value);
-  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) {
+  if (typeof value !== "object" || value === null || isExactNumber(value) || depth > DEPTH_MAX) {
     return add(label, JSON.stringify(value));
   }
   if (!Array.isArray(value)) return collectMembers(objectOf(value), { label, depth }, add);
@@ -130,7 +131,7 @@ function isPlain(key: string, value: Json): boolean {
   }
   if (key === "$schema") return typeof value === "string" && DIALECT.test(value);
   if (key === "format") return typeof value === "string" && FORMATS.has(value);
-  return SILENT.has(key) && (typeof value === "number" || typeof value === "boolean");
+  return SILENT.has(key) && (isJsonNumber(value) || typeof value === "boolean");
 }
 
 /** Returns whether a member is a list of properties whose names are shown already. */

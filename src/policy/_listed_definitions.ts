@@ -6,6 +6,7 @@
  */
 
 import { join } from "node:path";
+import { parseExact } from "../core/exact_json.ts";
 import { sha256 } from "../core/hash.ts";
 import { isObject, memberOf, objectOf } from "../core/json.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
@@ -69,7 +70,7 @@ export class ListedDefinitions {
     const known = this.#read.get(server);
     if (known !== undefined && known.stamp === stamp) return known;
     const { warn } = this.#options;
-    const { source, tools } = readPrivate(file, { parse: objectOf, warn }) ?? {};
+    const { source, tools } = readPrivate(file, { json: parseExact, parse: objectOf, warn }) ?? {};
     const kept = { stamp, source, tools: isObject(tools) ? tools as unknown as Definitions : {} };
     this.#read.set(server, kept);
     return kept;

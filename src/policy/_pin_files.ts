@@ -7,6 +7,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
+import { parseExact } from "../core/exact_json.ts";
 import { quoted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { stampAt } from "../io/place.ts";
@@ -107,7 +108,8 @@ export class PinFiles {
       if (definitionHash(definition) !== hash) throw new TypeError("it has another hash");
       return definition;
     };
-    return readPrivate(join(this.#definitions, `${hash}.json`), { parse, warn: () => {} });
+    const path = join(this.#definitions, `${hash}.json`);
+    return readPrivate(path, { json: parseExact, parse, warn: () => {} });
   }
 
   #read(): PinState {

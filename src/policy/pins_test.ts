@@ -2,6 +2,7 @@ import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntries, lockText, parseLock } from "../registry/lock.ts";
@@ -363,4 +364,23 @@ Deno.test("a tool without a known approved definition is shown by its name alone
   await at.write({ mine: { ...identityOf("workspace").pinned, tools } });
   const changed = await at.open().approvedDefinitions(identityOf("workspace"), [toolOf("evil")]);
   assert.deepEqual([...changed.values()], [{ name: "go", inputSchema: { type: "object" } }]);
+});
+
+Deno.test("a tool whose number changes beyond 2^53 is asked about, and the same number is not", async () => {
+  await using at = await used();
+  const identity = identityOf("workspace");
+  const bigTool = (digits: string): ToolDefinition =>
+    parseExact(`{"name":"big","inputSchema":{"type":"object","default":${digits}}}`);
+  const [first, other] = [bigTool("725653563933458432"), bigTool("725653563933458433")];
+  assert.equal((await at.open().approvedDefinitions(identity, [first])).size, 0);
+  assert.equal((await at.open().approvedDefinitions(identity, [first])).size, 0);
+  assert.equal(await at.open().unapprovedTool(identity, first), undefined);
+  const changed = (await at.open().approvedDefinitions(identity, [other])).get(other);
+  assert.equal(JSON.stringify(changed), JSON.stringify(first));
+  const stale = await at.open().unapprovedTool(identity, other);
+  assert.match(stale?.facts.join("\n") ?? "", /725653563933458433/);
+  await stale?.accept();
+  // The approved definition is read from its file.
+  const shown = (await at.open().approvedDefinitions(identity, [first])).get(first);
+  assert.equal(JSON.stringify(shown), JSON.stringify(other));
 });

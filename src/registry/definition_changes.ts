@@ -4,6 +4,7 @@
  * @module
  */
 
+import { withEqualNumbers } from "../core/exact_number.ts";
 import { type Json, type JsonObject, memberOf, objectOf, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 
@@ -46,5 +47,5 @@ function changed(was: Members, is: Members, what: string): readonly string[] {
 
 function valueAt(members: Members, key: string): string | undefined {
   const value = memberOf(members, key);
-  return value === undefined ? undefined : sorted(value);
+  return value === undefined ? undefined : sorted(withEqualNumbers(value));
 }

@@ -6,6 +6,7 @@
 
 import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
+import { hasExactNumber, withEqualNumbers } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -28,14 +29,16 @@ export function canonicalHash(value: unknown): string {
   return integrityOf(canonicalize(value) ?? "");
 }
 
-/** Returns the hash of a tool's definition. */
+/** Returns the hash of a tool's definition. Equal numbers, such as `1` and `1.0`, have the same one. */
 export function definitionHash(definition: ToolDefinition): string {
+  const equal = withEqualNumbers(definition);
   try {
-    return canonicalHash(definition);
+    // The package would take an exact number for an object.
+    if (!hasExactNumber(equal)) return canonicalHash(equal);
   } catch {
     // Its server cut a text within a character, which canonical JSON cannot hold.
-    return integrityOf(sorted(definition as unknown as Json));
   }
+  return integrityOf(sorted(equal as unknown as Json));
 }
 
 /**

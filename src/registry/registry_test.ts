@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { definitionHash, parseFqdn, PmlError } from "./registry.ts";
+import { parseExact } from "../core/exact_json.ts";
+import { canonicalHash, definitionHash, parseFqdn, PmlError } from "./registry.ts";
 
 /** An action is also a part of a path, and Windows opens devices by their names. */
 const PATHS = ["fs:../x", "fs:a..b", "fs:a/b", "fs:A", "con", "nul.x", "com1"];
@@ -33,4 +34,18 @@ Deno.test("definitionHash() does not change with the order of keys, and does wit
       assert.notEqual(definitionHash(definition), definitionHash(other));
     },
   ));
+});
+
+Deno.test("definitionHash() depends on the exact values of numbers, and not on how they are written", () => {
+  const textOf = (number: string) =>
+    `{"name":"t","inputSchema":{"type":"object","properties":{"a":{"default":${number}}}}}`;
+  const hashOf = (number: string) => definitionHash(parseExact(textOf(number)));
+  for (const [written, plain] of [["1.0", "1"], ["1E2", "100"], ["0.50", "0.5"], ["-0", "0"]]) {
+    // A pin of an earlier version stays valid.
+    assert.equal(hashOf(`${written}`), canonicalHash(JSON.parse(textOf(`${plain}`))), written);
+  }
+  const big = "725653563933458432";
+  assert.equal(hashOf(big), hashOf(`${big}.0`));
+  const others = ["725653563933458431", "725653563933458400", "1e400", `{"rawJSON":"${big}"}`];
+  assert.equal(new Set([big, ...others].map(hashOf)).size, others.length + 1);
 });

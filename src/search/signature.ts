@@ -4,6 +4,7 @@
  * @module
  */
 
+import { numberText } from "../core/exact_number.ts";
 import { isObject, listOf, visible } from "../core/json.ts";
 import { referredIn, schemaAt } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -104,5 +105,7 @@ function literals(values: readonly unknown[]): string {
 
 function literal(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(visible(value, LONGEST_LITERAL));
+  const number = numberText(value);
+  if (number !== undefined) return visible(number, LONGEST_LITERAL);
   return typeof value === "object" && value !== null ? "object" : String(value);
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { parseExact } from "../core/exact_json.ts";
 import type { JsonObject } from "../core/json.ts";
 import { signatureOf } from "./signature.ts";
 
@@ -27,6 +28,7 @@ Deno.test("signatureOf() writes the types of JSON Schema as TypeScript does", ()
     [{ type: "array", items: { enum: ["a", 1, null] } }, '("a" | 1 | null)[]'],
     [{ type: "array" }, "unknown[]"],
     [{ const: "x" }, '"x"'],
+    [parseExact('{"enum":[725653563933458432,1.0]}'), "725653563933458432 | 1.0"],
     [{ const: "a\u202e" }, String.raw`"a\\u{202e}"`],
     [{ type: ["string", "null"] }, "string | null"],
     [{ anyOf: [{ type: "string" }, { type: "number" }, { type: "integer" }] }, "string | number"],

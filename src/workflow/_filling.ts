@@ -4,6 +4,7 @@
  * @module
  */
 
+import { isExactNumber, numberText } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -116,7 +117,8 @@ function valueFor(name: string, wanted: Wanted): Json | undefined {
   const type = typeText(schema);
   const { const: only } = schema;
   // An object could be a reference to what another server said.
-  if (only !== undefined) return needed && typeof only !== "object" ? only : undefined;
+  const isScalar = typeof only !== "object" || isExactNumber(only);
+  if (only !== undefined) return needed && isScalar ? only : undefined;
   if (Array.isArray(schema.enum)) return needed ? namedIn(words, schema.enum) : undefined;
   if (type === "array" && typeText(schema.items) === "string") {
     const own = { ...wanted, schema: objectOf(schema.items), needed: false };
@@ -148,7 +150,9 @@ function one(name: string, { schema, left, needed }: Wanted): Json | undefined {
 
 /** Returns the only value of a list that words name. */
 function namedIn(words: ReadonlySet<string>, values: readonly Json[]): Json | undefined {
-  const named = values.filter((value) => words.has(String(value).toLowerCase()));
+  const named = values.filter((value) =>
+    words.has((numberText(value) ?? String(value)).toLowerCase())
+  );
   return named.length === 1 ? named[0] : undefined;
 }
 

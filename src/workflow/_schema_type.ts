@@ -5,6 +5,7 @@
  * @module
  */
 
+import { asPlatformValue, numberOf } from "../core/exact_number.ts";
 import { isObject, memberOf, objectOf, textsOf, visible } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 
@@ -127,7 +128,7 @@ class TypeWriter {
       if (typeof value === "string") {
         return value.length > LONGEST_NAME ? "string" : literalText(value);
       }
-      return typeof value === "object" && value !== null ? ANY : String(value);
+      return literalOf(asPlatformValue(value));
     }));
   }
 
@@ -175,7 +176,7 @@ class TypeWriter {
     const tuple = [prefixItems, items].find(Array.isArray);
     if (tuple === undefined) return listOf(this.type(items, depth + 1));
     if (tuple.length > MOST_ITEMS) return this.#cut();
-    const least = typeof minItems === "number" ? minItems : 0;
+    const least = numberOf(minItems) ?? 0;
     const members = tuple.map((each, at) => {
       const type = this.type(each, depth + 1);
       return at < least ? type : `${grouped(type)}?`;
@@ -189,6 +190,13 @@ class TypeWriter {
     this.isCut = true;
     return ANY;
   }
+}
+
+/** Returns the type of one value as code gets it, of any kind but a text. */
+function literalOf(value: unknown): string {
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "number" && !Number.isFinite(value)) return "number";
+  return typeof value === "object" && value !== null ? ANY : String(value);
 }
 
 function union(types: readonly string[]): string {

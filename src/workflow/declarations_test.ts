@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import schemas from "../../tests/fixtures/tool_schemas.json" with { type: "json" };
+import { parseExact } from "../core/exact_json.ts";
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -39,6 +40,7 @@ Deno.test("typeOf() writes what a schema says", () => {
     [{ type: "string", nullable: true }, "string | null"],
     [{ enum: ['a"b', 1, null, true] }, '"a\\"b" | 1 | null | true'],
     [{ const: "x" }, '"x"'],
+    [parseExact('{"enum":[725653563933458432,1.0,1e400]}'), "725653563933458432n | 1 | number"],
     [{ type: "array", items: { type: "string" } }, "string[]"],
     [{ type: "array", items: { enum: ["a", "b"] } }, 'Array<"a" | "b">'],
     [{ type: "array" }, "any[]"],

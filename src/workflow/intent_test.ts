@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { assertQuick } from "../../tests/kit/wait.ts";
+import { parseExact } from "../core/exact_json.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
@@ -213,6 +214,18 @@ Deno.test("planOf() fills no argument with a literal of another kind or type", a
   const made = await planOf("resize the image to fit 800 px", optionsOf({ img: odd }));
   assert.deepEqual(tasksOf(made), [["img:resize", { mode: "fit", width: 800 }]]);
   assert.deepEqual(made.open.map(({ argument }) => argument), ["tags", "url"]);
+});
+
+Deno.test("planOf() fills in numbers of a schema with their text", async () => {
+  const args = parseExact(
+    '{"id":{"const":725653563933458432},"size":{"enum":[1,725653563933458431]}}',
+  );
+  const made = await planOf(
+    "resize to 725653563933458431",
+    optionsOf({ img: [tool("resize", "Resize", { args })] }),
+  );
+  const [[, filled] = []] = tasksOf(made);
+  assert.equal(JSON.stringify(filled), '{"id":725653563933458432,"size":725653563933458431}');
 });
 
 Deno.test("planOf() is not sure where a server that is no better says the same", async () => {
