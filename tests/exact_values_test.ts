@@ -15,9 +15,15 @@ import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
+import { until } from "./kit/wait.ts";
 
 const BIG = "725653563933458432";
 const NUMBERS = `{"id":${BIG},"one":1.0,"deep":[1e400,-0,{"hundred":1E2}],"text":"1.0"}`;
+
+const SCHEMA =
+  `{"type":"object","properties":{"id":{"type":"integer","default":${BIG},"enum":[${BIG},1]},` +
+  `"one":{"type":"number","minimum":0.0,"maximum":1e400,"default":1.0}}}`;
+const PROGRESS = `"progress":1.0,"total":${BIG}`;
 
 /** Returns the text of the arguments in a line, and an answer that has it as structured content. */
 const ANSWER = `
@@ -34,9 +40,13 @@ const answerTo = (line) => {
   const own = argumentsIn(line);
   const pad = params?.arguments?.pad === undefined ? "" : "x".repeat(params.arguments.pad);
   const result = method === "initialize"
-    ? '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}'
+    ? '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"t","version":"1"}}'
     : method === "tools/list"
-    ? '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
+    ? '{"tools":[{"name":"echo","inputSchema":${SCHEMA}}]}'
+    : method === "resources/list"
+    ? '{"resources":[{"uri":"x:y","name":"y","size":${BIG},"_meta":{"one":1.0}}]}'
+    : method === "prompts/list"
+    ? '{"prompts":[{"name":"p","_meta":{"big":${BIG}}}]}'
     : '{"content":[{"type":"text","text":' + JSON.stringify("received " + own) +
       '}],"structuredContent":' + own + ',"_meta":{"pad":"' + pad + '","big":${BIG}}}';
   return '{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',"result":' + result + "}";
@@ -48,6 +58,12 @@ for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
   const lines = (rest + chunk).split("\\n");
   rest = lines.pop();
   for (const line of lines) {
+    const { progressToken } = JSON.parse(line).params?._meta ?? {};
+    const token = JSON.stringify(progressToken);
+    if (progressToken !== undefined) {
+      console.log('{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":' +
+        token + ',${PROGRESS}}}');
+    }
     const answer = answerTo(line);
     if (answer !== undefined) console.log(answer);
   }
@@ -62,6 +78,11 @@ const MODULE = `
   };
   export const kinds = ({ id, one }) => ({ kind: typeof id, next: id + 1n, one: typeof one });`;
 
+/** Lists show the tools of servers, and the meta-tools. */
+const FULL = {
+  tools_exposure: "hybrid",
+  hybrid: { expose_underlying_tools: true, apply_semantic_filter: false },
+};
 const PERMISSIONS = { allow: ["s:*", "m:*"] };
 const SERVERS = { s: { command: process.execPath, args: ["run", "--quiet", "server.js"] } };
 
@@ -101,6 +122,51 @@ for (const { on, ...way } of WAYS) {
     scene.pml.assertAnswered();
   });
 }
+
+for (const { on, ...way } of WAYS) {
+  Deno.test(`numbers in lists and progress keep their text, on ${on}`, async () => {
+    await using scene = await makeScene({ ...options({ gateway: FULL }), ...way });
+    const { pml } = scene;
+    const lineOf = async (method: string) => {
+      await pml.request(method);
+      return pml.stdout.trimEnd().split("\n").at(-1) ?? "";
+    };
+    const tools = await lineOf("tools/list");
+    assert.ok(tools.includes(`"inputSchema":${SCHEMA}`), tools);
+    // These lists do not wait for a server that was not asked yet.
+    const resources = `"size":${BIG},"_meta":{"one":1.0}`;
+    await until(async () => (await lineOf("resources/list")).includes(resources));
+    const prompts = `"_meta":{"big":${BIG}}`;
+    await until(async () => (await lineOf("prompts/list")).includes(prompts));
+    await pml.request("tools/call", {
+      ...{ name: "s__echo", arguments: {}, _meta: { progressToken: "p" } },
+    });
+    const progress = pml.stdout.split("\n").find((line) => line.includes("notifications/progress"));
+    assert.ok(progress?.includes(PROGRESS), progress);
+    const said = textOf(await pml.callTool("schema", { tools: ["s:echo"] }));
+    assert.ok(said.includes(BIG) && said.includes("1.0"), said);
+  });
+}
+
+Deno.test("a later process shows numbers of a kept list with their text", async () => {
+  await using ws = await makeScenery(options({ gateway: FULL }));
+  for (let time = 0; time < 2; time++) {
+    await using pml = new RawStdio(ws);
+    await pml.open();
+    await pml.request("tools/list");
+    const line = pml.stdout.trimEnd().split("\n").at(-1) ?? "";
+    assert.ok(line.includes(`"inputSchema":${SCHEMA}`), line);
+  }
+});
+
+Deno.test("numbers of fixed arguments reach the server with their text", async () => {
+  const fixed = parseExact(`{"id":${BIG},"one":1.0}`);
+  const s = { ...SERVERS.s, tools: { echo: { arguments: fixed } } };
+  await using scene = await makeScene(options({ mcpServers: { s } }));
+  const call = { tool: "s:echo", arguments: { more: 1 } };
+  const said = `received {"more":1,"id":${BIG},"one":1.0}`;
+  assert.equal(textOf(await scene.pml.callTool("call", call)), said);
+});
 
 Deno.test("numbers keep their text through an attached window", async () => {
   await using ws = await makeScenery(options());

@@ -22,6 +22,8 @@ export interface ConfigDocument<T> {
   /** The hash of the exact bytes: `sha256-` and hexadecimal digits. */
   readonly hash: string;
   readonly said: T;
+  /** Returns the value at a path with numbers that keep their text. */
+  readonly exactAt: Syntax["exactAt"];
   /** Reports that the key at a path is wrong. */
   readonly problem: (path: Path, said: Pick<Problem, "found" | "wanted" | "code">) => void;
   /** Reports something that is not an error but that the person should know. */
@@ -77,7 +79,7 @@ async function read<T>(
   }
   const syntax = await parse(text, note);
   if (syntax === undefined) return undefined;
-  const { value, offsetOf } = syntax;
+  const { value, offsetOf, exactAt } = syntax;
   const problem = (keys: Path, said: Omit<Parameters<Note>[1], "path">) => {
     if (report.problems.length >= MOST_PROBLEMS) return;
     // A missing key is reported at the object that should contain it.
@@ -91,6 +93,7 @@ async function read<T>(
     realPath,
     hash: `sha256-${sha256(bytes)}`,
     said: data,
+    exactAt,
     problem,
     warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),
     isBad: () => report.problems.some(({ file }) => file === path),

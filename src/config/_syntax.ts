@@ -5,15 +5,18 @@
  */
 
 import type { Node, ParseError } from "jsonc-parser";
+import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
 
 /** A path of keys and indices. */
 export type Path = (string | number)[];
 
-/** A parsed text: its value, and a function that returns the offset of a part of it. */
+/** A parsed text: its value with numbers of the platform, and what else is known of its parts. */
 export interface Syntax {
   readonly value: unknown;
   readonly offsetOf: (path: Path) => number | undefined;
+  /** Returns the value of a part in which numbers keep their text. */
+  readonly exactAt: (path: Path) => unknown;
 }
 
 /** Reports a problem at an offset of a text. */
@@ -43,7 +46,32 @@ export async function parseJsonc(text: string, note: Note): Promise<Syntax | und
   return {
     value: jsonc.getNodeValue(root),
     offsetOf: (path) => jsonc.findNodeAtLocation(root, path)?.offset,
+    exactAt: (path) => {
+      const node = jsonc.findNodeAtLocation(root, path);
+      return node && exactValue(node, text);
+    },
   };
+}
+
+/** Returns the value of a node in which numbers keep their text. */
+function exactValue({ type, value, offset, length, children = [] }: Node, text: string): unknown {
+  switch (type) {
+    case "number":
+      return exactOf(value, text.slice(offset, offset + length));
+    case "array":
+      return children.map((one) => exactValue(one, text));
+    case "object":
+      return Object.fromEntries(
+        children.map(({ children: [key, one] = [] }) => [key?.value, one && exactValue(one, text)]),
+      );
+    default:
+      return value;
+  }
+}
+
+/** Returns the number of a text: exact if parsing would change its text. */
+function exactOf(value: unknown, text: string): unknown {
+  return isNumberText(text) && isChangedByParsing(text) ? exactNumber(text) : value;
 }
 
 /** Parses YAML 1.2. Reports problems and returns undefined if it is not valid. */
@@ -71,6 +99,19 @@ export async function parseYaml(text: string, note: Note): Promise<Syntax | unde
     offsetOf: (path) => {
       const node = document.getIn(path, true);
       return yaml.isNode(node) ? node.range?.[0] : undefined;
+    },
+    exactAt: (path) => {
+      const node = document.getIn(path, true);
+      if (!yaml.isNode(node)) return undefined;
+      const copy = node.clone() as Node & typeof node;
+      const visitor = {
+        Scalar: (_: unknown, scalar: { value: unknown; source?: string }) => {
+          if (typeof scalar.value !== "number") return;
+          scalar.value = exactOf(scalar.value, scalar.source ?? "");
+        },
+      };
+      yaml.visit(copy, visitor);
+      return copy.toJS(document);
     },
   };
 }

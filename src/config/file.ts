@@ -4,11 +4,12 @@
  * @module
  */
 
+import { parseExact } from "../core/exact_json.ts";
 import { isObject } from "../core/json.ts";
 import type { Permissions } from "../core/tool.ts";
 import { type DocumentOptions, readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
-import type { Note, Syntax } from "./_syntax.ts";
+import type { Note, Path, Syntax } from "./_syntax.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
@@ -107,7 +108,12 @@ export function parsePlain(text: string, note: Note): Syntax | undefined {
     });
     // Of two keys with the same name, one was dropped.
     const colons = text.replace(/"[^"]*"/g, "").split(":").length;
-    if (colons === keys && !/\\|"__proto__"/.test(text)) return { value, offsetOf: () => 0 };
+    if (colons === keys && !/\\|"__proto__"/.test(text)) {
+      let exact: unknown;
+      const exactAt = (path: Path) =>
+        path.reduce((part, key) => Object(part)[key], exact ??= parseExact(text));
+      return { value, offsetOf: () => 0, exactAt };
+    }
   } catch {
     // It is not valid.
   }

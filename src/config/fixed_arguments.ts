@@ -5,6 +5,7 @@
  * @module
  */
 
+import { isExactNumber } from "../core/exact_number.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { withoutSecrets } from "./_secret_words.ts";
 import type { Keys } from "./keys.ts";
@@ -64,7 +65,7 @@ export function textsIn(written: JsonObject): Readonly<Record<string, string>> {
 
 function replaced(value: Json, at: string, by: (text: string, at: string) => string): Json {
   if (typeof value === "string") return by(value, at);
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || isExactNumber(value)) return value;
   const inner = (key: string | number) => at === "" ? `${key}` : `${at}.${key}`;
   if (Array.isArray(value)) return value.map((one, key) => replaced(one, inner(key), by));
   return Object.fromEntries(

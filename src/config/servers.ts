@@ -6,7 +6,7 @@
 
 import { dirname, resolve } from "node:path";
 import type { OAuthSettings } from "../core/authorization.ts";
-import { quoted, visible } from "../core/json.ts";
+import { type JsonObject, quoted, visible } from "../core/json.ts";
 import { isToolName, serverSlug, toolSlug } from "../core/tool_id.ts";
 import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
@@ -225,7 +225,9 @@ function settingsOf(said: Settings, { path, file }: DefinitionPlace): ToolSettin
     const at = [...path, "tools", written];
     const { rename } = setting;
     // A tool with an invalid name has another name in rules.
-    of.set(written === "*" || isToolName(written) ? written : toolSlug(written), setting);
+    const name = written === "*" || isToolName(written) ? written : toolSlug(written);
+    const exact = setting.arguments && file.exactAt([...at, "arguments"]) as JsonObject;
+    of.set(name, exact === undefined ? setting : { ...setting, arguments: exact });
     if (written === "*" && Object.keys(setting).some((key) => key !== "disabled")) {
       file.problem(at, {
         found: "more than disabled",

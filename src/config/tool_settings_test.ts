@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { toolSlug } from "../core/tool_id.ts";
-import { readFile as read } from "./_scratch_test.ts";
+import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
 import { fixedArguments, textsIn } from "./fixed_arguments.ts";
 import { expanded } from "./expand.ts";
+import { readPerson } from "./person.ts";
 import { shownLines } from "./shown.ts";
 import { wantedKeys } from "./wanted_keys.ts";
 
@@ -56,6 +57,28 @@ Deno.test("serversOf() says what is wrong with what is said of tools, and where"
   }
   const { error } = await serverOf({ a: { arguments: "hunter2hunter2" } });
   assert.doesNotMatch(JSON.stringify([error?.message, error?.detail]), /hunter2/);
+});
+
+Deno.test("fixed arguments keep the text of numbers, in each syntax", async () => {
+  const args = '{"id":725653563933458432,"deep":[1.0,{"small":-0,"text":"1.0"}],"plain":7}';
+  const json =
+    `{"version":1,"mcpServers":{"s":{"command":"x","tools":{"t":{"arguments":${args}}}}}}`;
+  const commented = json.replace('"deep"', '/* a list */ "deep"');
+  const yaml = `mcpServers: { s: { command: x, tools: { t: { arguments: ${args} } } } }`;
+  using scratch = new Scratch();
+  const files = [
+    (await read(json)).file,
+    (await read(commented)).file,
+    (await readAt(scratch.write("config.yaml", yaml), readPerson)).file,
+  ];
+  for (const file of files) {
+    const written = file?.servers[0]?.settings?.of.get("t")?.arguments;
+    assert.equal(JSON.stringify(written), args);
+    const keys = { filled: <T extends object>(given: T) => given };
+    const options = { server: "s", keys, isOfUser: true, register: () => {} };
+    const { sent, shown } = fixedArguments(written ?? {}, options);
+    assert.deepEqual([JSON.stringify(sent), JSON.stringify(shown)], [args, args]);
+  }
 });
 
 Deno.test("fixedArguments() fills in texts at any depth, and shows names in place of values", () => {
