@@ -6,6 +6,7 @@
 
 import { isObject } from "./json.ts";
 import { parseExact } from "./exact_json.ts";
+import { memoized } from "./memo.ts";
 
 /** The text of a shorter result is made again in no time. */
 const LARGE = 4_096;
@@ -89,6 +90,14 @@ function endOfText(json: string, from: number): number {
 export function textOfResult(result: object): string | undefined {
   return texts.get(result);
 }
+
+/**
+ * Returns the JSON text of the items of a list, which is written once for an array: clients get the
+ * same lists again and again.
+ */
+export const textOfItems: (items: readonly unknown[]) => string = memoized(
+  (items: readonly unknown[]) => JSON.stringify(items),
+);
 
 /**
  * Returns a JSON text without line ends. JSON allows them between tokens, where a blank has the same

@@ -5,7 +5,7 @@
  */
 
 import { type Json, type JsonObject, listOf, objectOf, textOf } from "./json.ts";
-import { memoized } from "./memo.ts";
+import { textOfItems } from "./json_text.ts";
 
 /**
  * The pieces into which o200k cuts a text, approximately: a sign or blank with the word after it (a
@@ -31,11 +31,6 @@ const SAMPLES = 16;
 const SAMPLE = 256;
 /** The size of pieces of lists, which are few and need a better estimate. */
 const LIST_SAMPLE = 4_096;
-/** The JSON of a list of tools, which clients get again and again: its length and a sample. */
-const listTexts = memoized((tools: object) => {
-  const text = JSON.stringify(tools);
-  return { length: text.length, sample: sampleOf([text], LIST_SAMPLE) };
-});
 
 /**
  * Returns the estimated number of tokens (o200k) of a text. The factors were fitted to tool
@@ -82,7 +77,7 @@ function excess(word: string, before: string | undefined): number {
  * question to the user, which no model reads. Images and audio count nothing.
  */
 export function textLengthOf({ tools, content }: JsonObject): number | undefined {
-  if (Array.isArray(tools)) return listTexts(tools).length;
+  if (Array.isArray(tools)) return textOfItems(tools).length;
   if (content === undefined) return undefined;
   let length = 0;
   for (const block of listOf(content)) length += textIn(block).length;
@@ -91,7 +86,7 @@ export function textLengthOf({ tools, content }: JsonObject): number | undefined
 
 /** Returns the text of an answer; evenly spaced pieces of it if it is long. */
 export function textSampleOf({ tools, content }: JsonObject): string {
-  if (Array.isArray(tools)) return listTexts(tools).sample;
+  if (Array.isArray(tools)) return sampleOf([textOfItems(tools)], LIST_SAMPLE);
   return sampleOf(listOf(content).map(textIn), SAMPLE);
 }
 

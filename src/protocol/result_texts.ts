@@ -5,21 +5,21 @@
  */
 
 import { isObject, type JsonObject } from "../core/json.ts";
-import { textOfResult } from "../core/json_text.ts";
-import { memoized } from "../core/memo.ts";
+import { textOfItems, textOfResult } from "../core/json_text.ts";
+import { LIST_NAMES, LISTS } from "../core/lists.ts";
 import type { Hello } from "./connection.ts";
 import { ERROR } from "./errors.ts";
 import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
 import { modernResult } from "./envelope.ts";
 
-/** The methods that return lists. */
-export const LISTS: readonly string[] = ["tools", "prompts", "resources", "resources/templates"]
-  .map((one) => `${one}/list`);
-
+/** The members with the items of lists, by the methods that return them. */
+const ITEMS: ReadonlyMap<string, string> = new Map(
+  LIST_NAMES.map((name) => [LISTS[name].method, name]),
+);
 /** The members of a result that the newest revision has. */
 const OF_REVISION = ["resultType", "_meta", "ttlMs", "cacheScope"];
 
-/** Writes results. What did not change is written once. */
+/** Writes results. */
 export class ResultTexts {
   readonly #hello: (isModern: boolean) => Hello;
   #serverInfo: Hello["serverInfo"] | undefined;
@@ -45,15 +45,13 @@ export class ResultTexts {
     }
   }
 
-  /** Returns the text of a result. A list that is the same object has the same text. */
+  /** Returns the text of a result. */
   of(result: JsonObject, { method, era }: { readonly method: string; readonly era: Era }): string {
-    const written = () => era === "legacy" ? ofLegacy(result) : this.#ofModern(method, result);
-    if (!LISTS.includes(method)) return written();
-    const texts = textsOfList(result);
-    const by = era === "modern" ? this.#info.name : "";
-    const text = texts.get(by) ?? written();
-    texts.set(by, text);
-    return text;
+    const name = ITEMS.get(method);
+    if (name === undefined) {
+      return era === "legacy" ? ofLegacy(result) : this.#ofModern(method, result);
+    }
+    return ofList(era === "legacy" ? result : this.#modern(method, result), name);
   }
 
   /** Puts what the newest revision wants before the members of a result that came as a text. */
@@ -89,5 +87,10 @@ function ofLegacy(result: JsonObject): string {
   return textOfResult(result) ?? JSON.stringify(result);
 }
 
-/** The texts of a list, by the name under which PML answers the newest revision. */
-const textsOfList = memoized((_: JsonObject) => new Map<string, string>());
+/** Returns the text of a list. Its items, which may be many, are written once for both eras. */
+function ofList(result: JsonObject, name: string): string {
+  const { [name]: items, ...rest } = result;
+  if (!Array.isArray(items)) return JSON.stringify(result);
+  const others = JSON.stringify(rest).slice(1);
+  return `{"${name}":${textOfItems(items)}${others === "}" ? "" : ","}${others}`;
+}
