@@ -146,12 +146,12 @@ export async function openGateway(options: OpenOptions = {}): Promise<OpenedGate
       await callForProgram(app, { ...more, name, args }),
     tools: <T extends object>() => toolsFor<T>(app),
     search: async (query, more = {}) => {
-      await app.servers.prepare("tools", { only: more.server });
+      await app.servers.lists.prepare("tools", { only: more.server });
       const answer = await (await app.finder()).search(query, { allowed, ...more });
       return { ...answer, hits: answer.hits.map((hit) => ({ ...hit, id: named(hit) })) };
     },
     listTools: async () => {
-      await app.servers.prepare();
+      await app.servers.lists.prepare();
       return app.catalog.list().filter(({ id }) => allowed(id))
         .map((entry) => ({ ...entry.tool, name: named(entry) }));
     },

@@ -82,13 +82,13 @@ async function ofCatalog(app: App, { rows, queries }: {
   readonly queries: readonly { readonly query: string }[] | undefined;
 }): Promise<readonly Count[]> {
   const tools = Map.groupBy(rows, ({ server }) => server.toLowerCase());
-  app.servers.replace([...tools].map(([name, of]) =>
+  app.servers.lists.replace([...tools].map(([name, of]) =>
     serverDouble(name, {
       tells: true,
       list: (list) => Promise.resolve(list === "tools" ? of.map(definitionOf) : []),
     })
   ));
-  await app.servers.prepare();
+  await app.servers.lists.prepare();
   const each = rows.map((row) => JSON.stringify(definitionOf(row)));
   const own = app.catalog.list().map(({ tool }) => (tool.description ?? tool.name).split("\n")[0]);
   const asked = queries?.map(({ query }) => query) ?? spread(own, 100).map((line) => line ?? "");
@@ -112,7 +112,7 @@ async function ofReference(): Promise<readonly Count[] | undefined> {
     return await withHouse(servers, async (app) => {
       // The first installs what most of the others need, too.
       for (const name of Object.keys(servers)) await app.directory.at(name).list("tools");
-      await app.servers.prepare();
+      await app.servers.lists.prepare();
       return await ofHouse(app, [
         "read a file",
         "add to the knowledge graph",

@@ -125,8 +125,8 @@ export class CallPathStage implements AsyncDisposable {
       log: new Log({ redactor, level: "error" }),
       redactor,
     });
-    this.servers.replace(this.directory.all());
-    policy.onChange(() => this.servers.replace(this.directory.all()));
+    this.servers.lists.replace(this.directory.all());
+    policy.onChange(() => this.servers.lists.replace(this.directory.all()));
   }
 
   /** Opens a workspace; nothing is called yet. */

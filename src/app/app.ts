@@ -145,7 +145,7 @@ export class App implements AsyncDisposable {
   /** Passes questions of servers outside of calls to the client of `pml stdio`. */
   readonly clientQuestions: ClientQuestions = new ClientQuestions({
     gateway: () => this.gateway(),
-    capabilities: () => this.servers.able,
+    capabilities: () => this.servers.lists.able,
     approvalMs: () => this.config().limits.approvalMs,
   });
   /** What waits for the client. */
@@ -206,10 +206,10 @@ export class App implements AsyncDisposable {
       open: async (listing) => await (await this.callPath()).open(listing),
       redactor: parts.redactor,
     });
-    this.servers.replace(this.directory.all());
+    this.servers.lists.replace(this.directory.all());
     let told = policy.now.loaded;
     policy.onChange((change) => {
-      this.servers.replace(this.directory.all());
+      this.servers.lists.replace(this.directory.all());
       for (const list of LIST_NAMES) this.openGateway?.clients.listChanged(list);
       const { loaded } = policy.now;
       // Looking at the trust again changes nothing that was read.
@@ -327,7 +327,7 @@ export class App implements AsyncDisposable {
   /** Takes the capabilities of the client of `pml stdio`. */
   takeCapabilities(able: JsonObject): void {
     this.clientRoots.capability = able.roots;
-    this.servers.serve(able);
+    this.servers.lists.serve(able);
   }
 
   /** What a client is told when it opens a connection. */

@@ -38,19 +38,17 @@ export async function callPathOf(app: App): Promise<CallPath> {
 
 function onPin(
   { event, ...about }: PinEvent,
-  { app: { log, servers, directory }, path }: { readonly app: App; readonly path: CallPath },
+  { app: { log, servers }, path }: { readonly app: App; readonly path: CallPath },
 ): void {
   path.record(`pin ${event}`, { about: { ...about } });
-  servers.review(about.server).catch((error) =>
+  servers.lists.review(about.server).catch((error) =>
     log.debug(`Cannot look at the tools of a server again: ${error}`)
   );
   if (event !== "stale") return;
   const { server, tool } = about;
   const what = tool === undefined ? quoted(server) : quoted(`${server}:${tool}`, 200);
   log.warn(`${what} is not what was approved: its next call asks`, { server });
-  // What was kept of it is from before.
-  directory.at(server).forget();
-  servers.changes.note(server, "tools");
+  servers.lists.expire(server);
 }
 
 /** Has the journal tell when the configuration, or the trust in it, is another. */
@@ -83,7 +81,7 @@ function rememberedBy(app: App): CallPathOptions["onUse"] {
 }
 
 /** Returns what servers are told that a client can do. PML samples for it where that is wanted. */
-function ableOf(app: App, able = app.servers.able): JsonObject {
+function ableOf(app: App, able = app.servers.lists.able): JsonObject {
   return app.config().sampling === undefined ? able : sampling(able);
 }
 
@@ -96,7 +94,7 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 /** Has the clients told what servers say; before there is a gateway there is no client either. */
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
-    changed: (server, list) => app.servers.expire(server, list),
+    changed: (server, list) => app.servers.lists.changed(server, list),
     updated: (server, name) => {
       // A rule that came after the client followed the resource ends its updates.
       if (app.policy.now.judge(toolId(server, "@resources")).kind === "deny") return;

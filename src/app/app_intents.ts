@@ -26,7 +26,7 @@ export function intentsOf(app: App, check: CheckCall): IntentsOptions {
       const [finder, memory] = await Promise.all([
         app.finder(),
         app.memory(),
-        servers.prepare(),
+        servers.lists.prepare(),
       ]);
       return {
         search: (query) =>

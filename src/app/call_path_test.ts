@@ -380,11 +380,11 @@ Deno.test("A kind that nobody knows is one class: it is called, asked about, lis
   });
   const { stage } = at;
   assert.equal(stage.directory.at("delphi").kind, "oracle");
-  await stage.servers.prepare();
+  await stage.servers.lists.prepare();
   assert.deepEqual(stage.servers.states().map(({ name, kind, state }) => [name, kind, state]), [
     ["delphi", "oracle", "ready"],
   ]);
-  assert.deepEqual(stage.servers.listed("tools").map(({ server }) => server), ["delphi"]);
+  assert.deepEqual(stage.servers.lists.listed("tools").map(({ server }) => server), ["delphi"]);
   const { hits } = await new Search(stage.catalog).search("foretell the weather", { limit: 5 });
   assert.deepEqual(hits.map(({ id }) => id), ["delphi:ask"]);
   await assert.rejects(stage.call("delphi", "dark"), { code: "PERMISSION_DENIED" });

@@ -90,7 +90,8 @@ export class ServerResolver implements CallResolver {
     if (typeof uri !== "string" || !uri.startsWith("ui://")) return [];
     const { servers, pins } = this.#options;
     const identity = await server.identity();
-    const { items = [] } = servers.listed("tools").find((one) => one.server === server.name) ?? {};
+    const { items = [] } =
+      servers.lists.listed("tools").find((one) => one.server === server.name) ?? {};
     // The tools were validated when they were loaded.
     const tools = items as readonly ToolDefinition[];
     const named = tools.filter((tool) => pageOf(tool) === uri);

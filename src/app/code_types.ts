@@ -31,7 +31,7 @@ export function codeTypes(app: App): CheckTypes {
     idleMs: () => app.config().limits.idleMs,
     names: () => app.servers.states().map(({ name }) => name),
     tools: async (server) => {
-      await app.servers.prepare("tools", { only: server });
+      await app.servers.lists.prepare("tools", { only: server });
       return toolsOf(app, server);
     },
     isOffered: async (name) =>

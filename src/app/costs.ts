@@ -98,7 +98,7 @@ export class Costs {
   /** Returns tools that no rule denies, spread evenly over all. Servers are asked for theirs first. */
   async #asked(most: number): Promise<readonly Asked[]> {
     const { servers, catalog, policy } = this.#app;
-    await servers.prepare();
+    await servers.lists.prepare();
     const tools = catalog.list().filter(({ id }) => policy.now.judge(id).kind !== "deny");
     const count = Math.min(most, tools.length);
     return Array.from({ length: count }, (_, at) => tools[Math.floor(at * tools.length / count)])

@@ -7,7 +7,6 @@
 import type { ServerDefinition } from "../config/servers.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { LIST_NAMES } from "../core/lists.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
@@ -102,7 +101,7 @@ export class Kinds {
       values: this.#values,
       way: (name, isCloud) => this.#wayTo(name, isCloud),
     });
-    const { policy, directory, servers } = options;
+    const { policy, servers } = options;
     const { machine } = this;
     this.logins = new Logins({
       home: policy.now.config.home,
@@ -112,8 +111,7 @@ export class Kinds {
       waitMs: () => policy.now.config.limits.approvalMs,
       onChange: (name, mark) => {
         machine.addresses.renew(name, mark);
-        directory.at(name).forget();
-        for (const list of LIST_NAMES) servers.changes.note(name, list);
+        servers.lists.expire(name);
       },
     });
   }

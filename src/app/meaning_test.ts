@@ -158,7 +158,7 @@ Deno.test("A house without search.model stays lexical, and has nothing of a mode
   const cwd = await Deno.makeTempDir();
   const environment = environmentOf({ PML_HOME: home, HOME: home, PML_LOG_LEVEL: "error" });
   await using app = await openApp({ cwd, environment });
-  await app.servers.prepare("tools", { only: "filesystem" });
+  await app.servers.lists.prepare("tools", { only: "filesystem" });
   assert.equal((await (await app.finder()).search("read a file")).mode, "lexical");
   const { ok, said } = await (await app.finder()).check();
   assert.deepEqual([ok, said.split(";")[0]], [true, "lexical"]);

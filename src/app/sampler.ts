@@ -159,9 +159,9 @@ export class Sampler {
   ): Promise<readonly RunnableTool[]> {
     const { servers, policy, log } = this.#options;
     const names = allowed.map((pattern) => pattern.kind === "any" ? undefined : pattern.server);
-    await Promise.all(names.map((only) => servers.prepare("tools", { only })));
+    await Promise.all(names.map((only) => servers.lists.prepare("tools", { only })));
     const isFit = fits(patterns, allowed);
-    const ids = servers.listed("tools").flatMap(({ server, items }) =>
+    const ids = servers.lists.listed("tools").flatMap(({ server, items }) =>
       items.map(({ name }) => toolId(server, textOf(name)))
     ).filter((id) =>
       isFit(id) && (missingIn([toolset?.()], id) ?? policy.now.judge(id)).kind !== "deny"

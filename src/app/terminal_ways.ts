@@ -24,6 +24,6 @@ export async function terminalWays(
 ): Promise<Pick<CallClient, "able" | "onAsk">> {
   // The questions of PML itself have their own way to the terminal.
   const { callTool, leave } = await app.callPath();
-  app.servers.serve(able);
+  app.servers.lists.serve(able);
   return { able, onAsk: serverInput({ callTool, leave, requestInput: put, capabilities: able }) };
 }

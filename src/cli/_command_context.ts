@@ -177,7 +177,7 @@ export async function prepare(
     });
   }
   if (known.state === "blocked") return;
-  await withProgress(app, [server], () => unlessAborted(servers.load(server), signal));
+  await withProgress(app, [server], () => unlessAborted(servers.lists.load(server), signal));
 }
 
 /**
@@ -192,7 +192,7 @@ export async function askForTools(
   const names = app.servers.states().filter(({ state }) => state === "unknown")
     .map(({ name }) => name);
   await withProgress(app, names, async () => {
-    await unlessAborted(app.servers.prepare("tools", options), signal);
+    await unlessAborted(app.servers.lists.prepare("tools", options), signal);
   });
 }
 

@@ -7,7 +7,6 @@
 import { join } from "node:path";
 import type { App } from "../app/app.ts";
 import { Costs } from "../app/costs.ts";
-import { forgetServers } from "../app/fresh_lists.ts";
 import { KEY_FILE } from "../config/keys.ts";
 import { type WantedKey, wantedKeys } from "../config/wanted_keys.ts";
 import { REPLACES } from "../config/shown.ts";
@@ -206,7 +205,7 @@ async function servers(at: CommandContext): Promise<readonly Check[]> {
   const { app } = at;
   if (app.config().problem !== undefined) return [];
   // A list that is kept does not tell whether its server still works.
-  forgetServers(app);
+  app.servers.lists.forget();
   await prepare(at, undefined, { isWhole: true });
   const replaced = app.servers.states()
     .filter(({ name, origin }) => origin !== "builtin" && app.builtins.has(name))

@@ -125,7 +125,7 @@ async function faceOf(
     hello: (isModern) => app.hello(isModern),
     listen: (tell) => gateway.listen({ tell }),
     isTask: (id) => gateway.tasks.has(id),
-    onAble: (able) => app.servers.serve(able),
+    onAble: (able) => app.servers.lists.serve(able),
   });
   gateway.clients.streams = face;
   gateway.replica = replica?.for(identity, {

@@ -133,7 +133,7 @@ async function index(
   { at: { app, signal }, finder }: { readonly at: CommandContext; readonly finder: Finder },
 ): Promise<number> {
   const entries = async () => {
-    await app.servers.prepare();
+    await app.servers.lists.prepare();
     return finder.entries();
   };
   let last = 0;

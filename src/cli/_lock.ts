@@ -180,7 +180,7 @@ async function staleTools({ app, signal }: CommandContext, name: string): Promis
   const pinned = [lock, home].filter((entries) => Object.hasOwn(entries, name));
   if (pinned.length === 0 && pins.listedBy(name).length === 0) return [];
   // A list that is known already may be from before. A failure is told by the server's state.
-  await unlessAborted(app.servers.load(name).catch(() => {}), signal);
+  await unlessAborted(app.servers.lists.load(name).catch(() => {}), signal);
   // The version of a server may be known only after it was asked.
   const identity = (await app.identities()).find((one) => one.name === name);
   const found: Open[] = [];

@@ -90,7 +90,7 @@ async function partsOf({ app }: CommandContext): Promise<readonly Part[]> {
     })),
     ...(await machine.packaged()).map((name) => server(name, () => machine.scriptsOf(name))),
     // The server of a registry is approved already, so it may start.
-    ...registered.map(({ name }) => server(name, () => app.servers.load(name))),
+    ...registered.map(({ name }) => server(name, () => app.servers.lists.load(name))),
     ...(model === undefined ? [] : [
       {
         kind: "library of the search model",

@@ -9,7 +9,7 @@ import { type Environment, readEnvironment } from "../config/env.ts";
 import { stampAt } from "../io/place.ts";
 import { aborted, soon, turn } from "../io/waiting.ts";
 import type { App, AppOptions } from "../app/app.ts";
-import type { Servers } from "../gateway/servers.ts";
+import type { Lists } from "../gateway/lists.ts";
 import type { StdioOptions } from "../transport/stdio/stdio.ts";
 import type { FirstRoot } from "./_first_root.ts";
 import { caught, logError } from "./_serving.ts";
@@ -87,7 +87,7 @@ async function serveAlone(
       onError: (error) => logError(app, error),
     });
     clearTimeout(watching);
-    await finishLists(app.servers, { ms: LAST_LISTS_MS, signal: signals.signal });
+    await finishLists(app.servers.lists, { ms: LAST_LISTS_MS, signal: signals.signal });
     app.log.debug("Served", { ...app.metrics.report() });
   } catch (error) {
     const { report } = await import("./_failure.ts");
@@ -113,12 +113,12 @@ async function preparedGateway(app: App): Promise<Gateway> {
  * cached in files: without this, no short session would have the lists of a slow server.
  */
 export async function finishLists(
-  servers: Pick<Servers, "allLoaded">,
+  lists: Pick<Lists, "allLoaded">,
   { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
 ): Promise<void> {
   // A request that came last begins to ask servers in this turn.
   await turn();
-  await soon(Promise.race([servers.allLoaded(), aborted(signal)]), ms);
+  await soon(Promise.race([lists.allLoaded(), aborted(signal)]), ms);
 }
 
 /**
@@ -127,7 +127,7 @@ export async function finishLists(
  */
 function preparing(app: App, rooting: FirstRoot | undefined): StdioOptions["prepare"] {
   if (rooting !== undefined) return undefined;
-  return () => app.servers.prepare("prompts", { atOnce: true });
+  return () => app.servers.lists.prepare("prompts", { atOnce: true });
 }
 
 /** A client that started PML in no project may have a root that is one. */

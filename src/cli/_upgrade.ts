@@ -5,7 +5,6 @@
  */
 
 import type { App } from "../app/app.ts";
-import { forgetServers } from "../app/fresh_lists.ts";
 import type { Machine } from "../app/machine.ts";
 import type { StdioDefinition } from "../config/servers.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
@@ -117,7 +116,7 @@ async function repinned(
   await (await pins.unapproved(packages.take(own, before).identity, { isWanted: true }))
     ?.accept();
   // The stored lists are those of the newer version.
-  forgetServers(app, own.name);
+  app.servers.lists.forget(own.name);
   return { ...unchanged(), text: `${own.name} stays at ${visible(before.version)}` };
 }
 

@@ -81,7 +81,7 @@ export class Scene implements Disposable {
 
   constructor(shelves: Shelves, options: SceneOptions = {}) {
     this.#options = options;
-    this.servers.replace(
+    this.servers.lists.replace(
       Object.entries(shelves).map(([name, list]) =>
         serverDouble(name, {
           origin: options.builtins?.includes(name) === true ? "builtin" : "private",

@@ -1,65 +1,80 @@
 /**
- * Waits a little after a server says that its list has changed, so that many such words cost one
- * question. A list that always changes is asked for less and less.
+ * Waits a little after a server reports that a list has changed, so that many reports cost one
+ * request. A list that keeps changing is requested less and less often.
  *
  * @module
  */
 
 import type { ListName } from "../core/lists.ts";
+import type { Clock } from "../io/pool.ts";
 
-/** Changes that come together are looked at together; one that always changes waits longer. */
-const CHANGE_MS = 100;
-const CHANGE_MAX_MS = 30_000;
+/** How long a first report waits for others, and one of a list that keeps changing at most. */
+const [CHANGE_MS, CHANGE_MAX_MS] = [100, 30_000];
+/** After so many milliseconds without a report, the next one counts as a first one. */
 const QUIET_MS = 60_000;
 
-/** When a list that is said to have changed is asked for again. */
-interface Changing {
+const CLOCK: Clock = {
+  now: () => performance.now(),
+  later: (call, ms) => {
+    const timer = setTimeout(call, ms);
+    Deno.unrefTimer(timer);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** A list that was reported as changed. */
+interface Change {
+  /** How long the next request waits, in milliseconds. */
   wait: number;
-  /** When it was said last. */
+  /** When it was reported last. */
   at: number;
-  timer: ReturnType<typeof setTimeout> | undefined;
+  /** Cancels the request that waits. */
+  cancel: (() => void) | undefined;
 }
 
-/** What is done about changes. */
-export interface ListChangesOptions {
-  /** Asks for a list again; true if it is another one. It never fails. */
-  readonly reload: (server: string, list: ListName) => Promise<boolean>;
-  /** Told when a list has really changed. */
-  readonly onChange: (list: ListName) => void;
-}
-
-/** Has changed lists asked for again, in time. */
+/** Loads the lists again that servers report as changed. */
 export class ListChanges implements Disposable {
-  readonly #options: ListChangesOptions;
-  readonly #all = new Map<string, Changing>();
+  readonly #reload: (server: string, list: ListName) => Promise<boolean>;
+  readonly #onChange: (list: ListName) => void;
+  readonly #clock: Clock;
+  readonly #all = new Map<string, Change>();
 
-  /** Waits for the first change. */
-  constructor(options: ListChangesOptions) {
-    this.#options = options;
+  /**
+   * Takes a function that loads a list and returns whether it is another one, which must not fail,
+   * and one that is called if it is.
+   */
+  constructor(
+    reload: (server: string, list: ListName) => Promise<boolean>,
+    onChange: (list: ListName) => void,
+    clock: Clock = CLOCK,
+  ) {
+    this.#reload = reload;
+    this.#onChange = onChange;
+    this.#clock = clock;
   }
 
-  /** Takes note that a server says its list has changed. */
+  /** Notes that a server reported a change of a list. */
   note(server: string, list: ListName): void {
     const key = `${server} ${list}`;
-    const now = performance.now();
+    const at = this.#clock.now();
     const known = this.#all.get(key);
-    const isQuiet = known === undefined ||
-      known.timer === undefined && now - known.at > QUIET_MS;
-    const changing: Changing = isQuiet ? { wait: CHANGE_MS, timer: undefined, at: now } : known;
-    changing.at = now;
-    this.#all.set(key, changing);
-    changing.timer ??= setTimeout(async () => {
-      changing.timer = undefined;
-      const isReal = await this.#options.reload(server, list);
-      changing.wait = Math.min(changing.wait * 2, CHANGE_MAX_MS);
-      if (isReal) this.#options.onChange(list);
-    }, changing.wait);
-    Deno.unrefTimer(changing.timer);
+    const isFirst = known === undefined || known.cancel === undefined && at - known.at > QUIET_MS;
+    const change: Change = isFirst ? { wait: CHANGE_MS, at, cancel: undefined } : known;
+    change.at = at;
+    this.#all.set(key, change);
+    change.cancel ??= this.#clock.later(() => void this.#load(change, server, list), change.wait);
   }
 
-  /** Looks at no change any more. */
+  async #load(change: Change, server: string, list: ListName): Promise<void> {
+    change.cancel = undefined;
+    const isReal = await this.#reload(server, list);
+    change.wait = Math.min(change.wait * 2, CHANGE_MAX_MS);
+    if (isReal) this.#onChange(list);
+  }
+
+  /** Cancels all requests that wait. */
   [Symbol.dispose](): void {
-    for (const { timer } of this.#all.values()) clearTimeout(timer);
+    for (const { cancel } of this.#all.values()) cancel?.();
     this.#all.clear();
   }
 }

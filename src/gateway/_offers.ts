@@ -66,9 +66,9 @@ export class Offers {
     const { servers, prefix } = this.#options;
     // Clients with a slow server would wait for all of their tools: some count a connection as ready
     // only when these lists are answered.
-    await servers.prepare(list, { atOnce: true });
+    await servers.lists.prepare(list, { atOnce: true });
     const own = prefix() ? OWN[list] : [];
-    const items = servers.listed(list)
+    const items = servers.lists.listed(list)
       .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
       .flatMap(({ server, items }) => items.map((item) => this.#named(item, { server, list })));
     return [...own, ...items];
@@ -80,7 +80,7 @@ export class Offers {
     const [, server, name] = PLACED.exec(uri) ?? [];
     if (server !== undefined && name !== undefined && servers.has(server)) return { server, name };
     if (!uri.startsWith("pml:")) {
-      await servers.prepare("resources");
+      await servers.lists.prepare("resources");
       const owners = this.#ownersOf(uri);
       const [only] = owners;
       if (only !== undefined && owners.length === 1) return { server: only, name: uri };
@@ -92,7 +92,7 @@ export class Offers {
       const first = servers.states().find(({ origin }) => origin !== "builtin");
       if (first !== undefined && !prefix()) return { server: first.name, name: uri };
     }
-    const missing = servers.missing("resources");
+    const missing = servers.lists.missing("resources");
     throw new PmlError("BAD_REQUEST", `Cannot find the resource ${quoted(uri, 200)}${missing}`, {
       hint: "`resources/list` has what there is, as pml://SERVER/URI",
     });
@@ -102,14 +102,14 @@ export class Offers {
   async prompt(name: string): Promise<Place> {
     const { servers } = this.#options;
     const find = () => this.#promptOf(name);
-    const known = find() ?? await servers.prepare("prompts").then(find);
+    const known = find() ?? await servers.lists.prepare("prompts").then(find);
     if (known !== undefined) return known;
     const id = parseToolId(name);
     const place = id && splitToolId(id);
     if (place !== undefined && servers.has(place.server)) {
       return { server: place.server, name: place.tool };
     }
-    const missing = servers.missing("prompts");
+    const missing = servers.lists.missing("prompts");
     throw new PmlError("BAD_REQUEST", `Cannot find the prompt ${quoted(name, 200)}${missing}`, {
       hint: "`prompts/list` has what there is, as SERVER__PROMPT",
     });
@@ -138,8 +138,8 @@ export class Offers {
     const { servers } = this.#options;
     const itemsOf = async (list: ListName) => {
       // To read from it needs the server anyway, so a slow start costs nothing more.
-      await servers.prepare(list, { only: server, isWhole: true });
-      return servers.listed(list).find((one) => one.server === server)?.items ?? [];
+      await servers.lists.prepare(list, { only: server, isWhole: true });
+      return servers.lists.listed(list).find((one) => one.server === server)?.items ?? [];
     };
     const [resources, templates] = await Promise.all(LISTS.map(itemsOf));
     if (resources && this.#urisOf(resources).has(name)) return true;
@@ -172,7 +172,7 @@ export class Offers {
   }
 
   #promptOf(wire: string): Place | undefined {
-    for (const { server, items } of this.#options.servers.listed("prompts")) {
+    for (const { server, items } of this.#options.servers.lists.listed("prompts")) {
       const found = items.find(({ name }) =>
         this.#promptName({ server, name: String(name) }) === wire
       );
@@ -184,9 +184,9 @@ export class Offers {
   /** Those that listed it, or linked it in a result or a tool. */
   #ownersOf(uri: string): readonly string[] {
     const { servers } = this.#options;
-    const listed = servers.listed("resources")
+    const listed = servers.lists.listed("resources")
       .filter(({ items }) => this.#urisOf(items).has(uri)).map(({ server }) => server);
-    const shown = servers.listed("tools")
+    const shown = servers.lists.listed("tools")
       .filter(({ items }) => items.some((item) => pageOf(item) === uri))
       .map(({ server }) => server);
     return [...new Set([...listed, ...shown, ...this.#links.get(uri) ?? []])];
@@ -195,8 +195,8 @@ export class Offers {
   /** The servers of which a template covers an address that none of them listed or linked. */
   async #coveringOf(uri: string): Promise<readonly string[]> {
     const { servers } = this.#options;
-    await servers.prepare("resourceTemplates");
-    return servers.listed("resourceTemplates")
+    await servers.lists.prepare("resourceTemplates");
+    return servers.lists.listed("resourceTemplates")
       .filter(({ items }) => isCovered(uri, items)).map(({ server }) => server);
   }
 

@@ -11,7 +11,7 @@ type Lists = Partial<Record<ListName, readonly ListItem[]>>;
 
 function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
   const all = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
-  all.replace(
+  all.lists.replace(
     Object.entries(servers).map(([name, lists]) =>
       serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
     ),
@@ -74,9 +74,9 @@ Deno.test("Offers reads the page that a tool names for its results", async () =>
   const tools = [{ name: "t", inputSchema: {}, _meta: meta }];
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
   const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
-  servers.replace([serverDouble("app", { list })]);
+  servers.lists.replace([serverDouble("app", { list })]);
   const offers = new Offers({ servers, prefix: () => true });
-  await servers.prepare();
+  await servers.lists.prepare();
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
 });
 

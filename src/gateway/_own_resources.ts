@@ -76,7 +76,7 @@ export async function readOwn(
   uri: unknown,
   { servers, metrics }: OwnOptions,
 ): Promise<JsonObject> {
-  if (uri === "pml://servers") await servers.prepare();
+  if (uri === "pml://servers") await servers.lists.prepare();
   const value = uri === "pml://metrics"
     ? metrics.report()
     : servers.states().map((state) => defined(state));

@@ -99,7 +99,9 @@ export class ToolCalls {
   async #idOf(name: string): Promise<ToolId> {
     const { settings, servers } = this.#options;
     // A client may know names from a list of an earlier PML.
-    if (!settings().prefix && listedId(name, this.#options) === undefined) await servers.prepare();
+    if (!settings().prefix && listedId(name, this.#options) === undefined) {
+      await servers.lists.prepare();
+    }
     const id = listedId(name, this.#options);
     if (id !== undefined) return id;
     throw unknownTool(name, servers);

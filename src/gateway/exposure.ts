@@ -161,7 +161,7 @@ async function underlying(
   const { maxUnderlyingTools: most } = options;
   // No server is started for a list that has none of its tools.
   if (!hasUnderlying(options, query) || problem() !== undefined) return [];
-  await servers.prepare();
+  await servers.lists.prepare();
   const all = prefix ? catalog.list() : [...bareTools(catalog).values()];
   const listable = all.filter(({ id }) =>
     judge(id).kind !== "deny" && !covers(blacklistedTools, id)

@@ -164,7 +164,7 @@ export class MetaCalls {
   async #search(args: JsonObject): Promise<ToolResult> {
     const { servers, search, judge, settings } = this.#options;
     const { actor, metaTools } = settings();
-    await servers.prepare();
+    await servers.lists.prepare();
     const { server } = args as { server?: string };
     const limit = numberOf(args.limit) ?? 10;
     const allowed = (id: ToolId) => judge(id).kind !== "deny";
@@ -222,7 +222,7 @@ export class MetaCalls {
 
   /** Names the servers whose tools will be known soon: the one that was asked for, else a few. */
   #starting(server: string | undefined): readonly string[] {
-    const all = this.#options.servers.starting()
+    const all = this.#options.servers.lists.starting()
       .filter((name) => server === undefined || name === server);
     if (all.length === 0) return [];
     const left = all.length - STARTING_MAX;
@@ -339,7 +339,7 @@ export class MetaCalls {
       this.#callOf(id, { ...request, arguments: {}, method: "tools/list" }),
     );
     if (outcome.kind === "ask") return outcome;
-    await servers.prepare("tools", { only: server });
+    await servers.lists.prepare("tools", { only: server });
     const tools = catalog.toolsOf(server).filter((entry) => judge(entry.id).kind !== "deny");
     const lines = await Promise.all(tools.map((entry) => this.#line(entry)));
     const said = [...lines, ...this.#instructionLines(tools.map((entry) => entry.id))];

@@ -43,7 +43,7 @@ Deno.test("schema says that an offered tool asks first, also where a rule lets i
   };
   assert.equal(await shown(), "asks the user first");
   const list = () => Promise.resolve([TOOL]);
-  servers.replace([serverDouble("far", { origin: "registry", kind: "http", list })]);
+  servers.lists.replace([serverDouble("far", { origin: "registry", kind: "http", list })]);
   assert.equal(await shown(), "runs");
 });
 
@@ -69,12 +69,12 @@ async function answered(
 ): Promise<string> {
   const catalog = new Catalog();
   using servers = new Servers({ catalog, waitMs: () => 1_000, onChange: () => {} });
-  servers.replace(
+  servers.lists.replace(
     sources.map((source) =>
       serverDouble(source.name, { list: () => Promise.resolve([TOOL]), ...source })
     ),
   );
-  await servers.prepare();
+  await servers.lists.prepare();
   const search = new Search(catalog);
   const options: Partial<GatewayOptions> = {
     servers,

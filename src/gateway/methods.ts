@@ -89,7 +89,7 @@ async function listTools(
   const query = optionalText(params, "query");
   const items = (await exposed(settings(), { ...optionsWithin(options, toolset), query }))
     .map(client.isModern ? toolForModernClient : toolForOlderClient);
-  const isComplete = !listsServers(settings(), query) || servers.isComplete("tools");
+  const isComplete = !listsServers(settings(), query) || servers.lists.isComplete("tools");
   const page = pages.of({ name: "tools", items, about: about(client, isComplete) }, params);
   metrics.answered(`tools/list ${settings().exposure}`, page);
   return page;
@@ -100,7 +100,7 @@ function listOf(list: Exclude<ListName, "tools">): Handler {
   return async ({ client, params, toolset }, { options, offers, pages }) => {
     const { problem, judge, servers } = optionsWithin(options, toolset);
     const items = problem() === undefined ? (await offers.list(list, judge)).map(safeItem) : [];
-    const isComplete = servers.isComplete(list);
+    const isComplete = servers.lists.isComplete(list);
     return pages.of({ name: list, items, about: about(client, isComplete) }, params);
   };
 }

@@ -19,13 +19,13 @@ function source(name: string, change: Partial<Server> = {}): Server {
 Deno.test("Servers lists the good ones although another fails or hangs", async () => {
   const catalog = new Catalog();
   const servers = new Servers({ catalog: catalog, waitMs: () => 1_000, onChange: () => {} });
-  servers.replace([
+  servers.lists.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
     source("hung", { list: () => new Promise(() => {}) }),
     source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
   ]);
-  await servers.prepare();
+  await servers.lists.prepare();
   assert.deepEqual(catalog.list().map(({ id }) => id), ["good:t"]);
   assert.deepEqual(servers.states().map(({ name, state, why }) => [name, state, why]), [
     ["bad", "failed", "Cannot load"],
@@ -40,10 +40,10 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
   const late = Promise.withResolvers<readonly ToolDefinition[]>();
   const told = Promise.withResolvers<void>();
   const servers = new Servers({ catalog, waitMs: () => 1_500, onChange: () => told.resolve() });
-  servers.replace([source("hung", { list: () => late.promise })]);
+  servers.lists.replace([source("hung", { list: () => late.promise })]);
   const waited = async () => {
     const since = performance.now();
-    await servers.prepare();
+    await servers.lists.prepare();
     return performance.now() - since;
   };
   assert.ok(await waited() >= 1_490);
@@ -55,7 +55,7 @@ Deno.test("Servers lets one list wait for a server that hangs, and tells when it
 
 Deno.test("Servers gives a definition, or why its server failed, or that it is unknown", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
-  servers.replace([
+  servers.lists.replace([
     source("good"),
     source("bad", { list: () => Promise.reject(new PmlError("UPSTREAM_DOWN", "Cannot load")) }),
     source("shut", { blocked: () => "not trusted", list: () => assert.fail("it was asked") }),
@@ -78,11 +78,11 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
 Deno.test("definition() waits for a changed list that another call is loading", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let list = Promise.resolve(TOOLS);
-  servers.replace([source("one", { tells: true, list: () => list })]);
+  servers.lists.replace([source("one", { tells: true, list: () => list })]);
   await servers.definition(toolId("one", "t"));
   const changed = Promise.withResolvers<readonly ToolDefinition[]>();
   list = changed.promise;
-  servers.expire("one", "tools");
+  servers.lists.changed("one", "tools");
   const both = [1, 2].map(() => servers.definition(toolId("one", "t")));
   changed.resolve([{ name: "t", description: "new", inputSchema: { type: "object" } }]);
   assert.deepEqual((await Promise.all(both)).map(({ description }) => description), ["new", "new"]);
@@ -92,18 +92,18 @@ Deno.test("definition() waits for a changed list that another call is loading", 
 Deno.test("Servers forgets the tools of a configuration that was replaced", async () => {
   const catalog = new Catalog();
   const servers = new Servers({ catalog: catalog, waitMs: () => 20, onChange: () => {} });
-  servers.replace([source("one")]);
-  await servers.prepare();
-  servers.replace([source("two")]);
-  await servers.prepare();
+  servers.lists.replace([source("one")]);
+  await servers.lists.prepare();
+  servers.lists.replace([source("two")]);
+  await servers.lists.prepare();
   assert.deepEqual(catalog.list().map(({ id }) => id), ["two:t"]);
 });
 
 Deno.test("Servers tells of the tools that the catalog did not take", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const twice = [...TOOLS, ...TOOLS];
-  servers.replace([source("twin", { list: () => Promise.resolve(twice) })]);
-  await servers.prepare();
+  servers.lists.replace([source("twin", { list: () => Promise.resolve(twice) })]);
+  await servers.lists.prepare();
   const [state] = servers.states();
   assert.equal(state?.tools, 1);
   assert.match(state?.why ?? "", /^left out "t": /);
@@ -121,13 +121,13 @@ Deno.test("instructionsIn() leaves out servers that are denied or may not run", 
     policy,
   });
   const tools = withInstructions(TOOLS as unknown as ListItem[], "Call t first");
-  servers.replace([
+  servers.lists.replace([
     source("s", {
       list: () => Promise.resolve(tools),
       blocked: () => blocked ? "not trusted" : undefined,
     }),
   ]);
-  await servers.prepare();
+  await servers.lists.prepare();
   const shown = () => {
     const toolsetFor = toolset ? () => undefined : undefined;
     return [...servers.instructionsIn({ exposure: "full_proxy", toolsetFor }).values()];
@@ -146,46 +146,20 @@ Deno.test("instructionsIn() leaves out servers that are denied or may not run", 
 Deno.test("instructions() stay under 2 KB and the line short with any number of servers", () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   const sources = Array.from({ length: 500 }, (_, at) => source(`server-${at}`));
-  servers.replace(sources);
+  servers.lists.replace(sources);
   assert.ok(new TextEncoder().encode(instructions(servers.states())).length < 2_048);
   assert.ok(serverLine(servers.states()).length < 160);
   assert.match(serverLine(servers.states()), /and \d+ more$/);
-});
-
-Deno.test("Servers asks less and less a server that says in vain that its list has changed", async () => {
-  let told = 0;
-  const servers = new Servers({
-    catalog: new Catalog(),
-    waitMs: () => 20,
-    onChange: () => told++,
-  });
-  using _ = servers;
-  const asked: number[] = [];
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const list = () => {
-    asked.push(performance.now());
-    // Whatever is answered comes with the next word of a change.
-    for (let at = 0; at < 50; at++) queueMicrotask(() => servers.changes.note("liar", "tools"));
-    if (asked.length === 5) resolve();
-    return Promise.resolve([...TOOLS]);
-  };
-  servers.replace([source("liar", { list })]);
-  await servers.prepare();
-  const alive = setInterval(() => {}, 100);
-  await promise;
-  clearInterval(alive);
-  const waits = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
-  for (const [index, wait] of waits.entries()) {
-    assert.ok(wait >= 95 * 2 ** Math.max(index - 1, 0), `waited ${waits.join(", ")}`);
-  }
-  assert.equal(told, 0);
 });
 
 Deno.test("Servers asks one that tells of changes again only when it told of one, or may not be asked", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let [asked, why]: [number, string | undefined] = [0, undefined];
   const list = () => (asked++, Promise.resolve(TOOLS));
-  servers.replace([source("tells", { list, tells: true, blocked: () => why }), source("not")]);
+  servers.lists.replace([
+    source("tells", { list, tells: true, blocked: () => why }),
+    source("not"),
+  ]);
   for (const _ of [1, 2, 3]) await servers.definition(toolId("tells", "t"));
   assert.equal(asked, 1);
   why = "not trusted";
@@ -207,11 +181,11 @@ Deno.test("replace() keeps what is known of a server that is the same, and forge
       },
     });
   const same = {};
-  servers.replace([of("a", same), of("b", {}), of("gone", {})]);
-  await servers.prepare();
-  servers.replace([of("a", same), of("b", {}), of("c", {})]);
+  servers.lists.replace([of("a", same), of("b", {}), of("gone", {})]);
+  await servers.lists.prepare();
+  servers.lists.replace([of("a", same), of("b", {}), of("c", {})]);
   assert.deepEqual(catalog.list().map(({ id }) => id), ["a:t"]);
-  await servers.prepare();
+  await servers.lists.prepare();
   assert.deepEqual(catalog.list().map(({ id }) => id), ["a:t", "b:t", "c:t"]);
   assert.deepEqual(loads.sort(), ["a", "b", "b", "c", "gone"]);
 });
@@ -226,17 +200,17 @@ Deno.test("Servers tells of a list that is another one than clients may have bee
   let tools: readonly ToolDefinition[] | undefined;
   const list = () =>
     tools === undefined ? Promise.reject(new Error("away")) : Promise.resolve(tools);
-  servers.replace([source("first"), source("ill", { list }), source("late", { list })]);
+  servers.lists.replace([source("first"), source("ill", { list }), source("late", { list })]);
   await servers.definition(toolId("first", "t"));
-  await servers.prepare();
+  await servers.lists.prepare();
   await assert.rejects(async () => await servers.definition(toolId("ill", "t")));
   assert.equal(told, 0, "nothing of what is there now was missing before");
   tools = TOOLS;
   await servers.definition(toolId("ill", "t"));
   assert.equal(told, 1, "one that failed is well again");
-  await servers.prepare();
+  await servers.lists.prepare();
   assert.equal(told, 2, "so is the other, which a search asked for");
-  await servers.prepare();
+  await servers.lists.prepare();
   tools = [{ name: "t", description: "edited", inputSchema: {} }];
   await servers.definition(toolId("ill", "t"));
   await servers.definition(toolId("ill", "t"));
@@ -250,21 +224,21 @@ Deno.test("prepare() at once waits for cached lists only, and reports the others
   const late = Promise.withResolvers<readonly ToolDefinition[]>();
   const empty = Promise.withResolvers<readonly ToolDefinition[]>();
   const hasList = () => Promise.resolve(false);
-  servers.replace([
+  servers.lists.replace([
     source("cached", { hasList: () => Promise.resolve(true) }),
     source("empty", { hasList, tells: true, list: () => empty.promise }),
     source("late", { hasList, tells: true, list: () => late.promise }),
     source("module"),
   ]);
-  await servers.prepare("prompts", { atOnce: true });
-  const names = () => servers.listed("prompts").map(({ server }) => server);
+  await servers.lists.prepare("prompts", { atOnce: true });
+  const names = () => servers.lists.listed("prompts").map(({ server }) => server);
   assert.deepEqual(names(), ["cached", "module"]);
-  assert.ok(!servers.isComplete("prompts") && servers.isComplete("resources"));
-  const all = servers.allLoaded();
+  assert.ok(!servers.lists.isComplete("prompts") && servers.lists.isComplete("resources"));
+  const all = servers.lists.allLoaded();
   empty.resolve([]);
   late.resolve(TOOLS);
   await all;
   assert.deepEqual(changes, ["prompts"]);
   assert.deepEqual(names(), ["cached", "empty", "late", "module"]);
-  assert.ok(servers.isComplete("prompts"));
+  assert.ok(servers.lists.isComplete("prompts"));
 });
