@@ -91,15 +91,15 @@ function safeString(value: unknown): unknown {
 }
 
 /** Returns an item of a list whose titles and descriptions are safe, as `safeSchema()` does. */
-export const safeItem = memoized((item: object): object =>
-  mapped(item, (value, key) => {
+export function safeItem<T extends object>(item: T): T {
+  return mapped(item, (value, key) => {
     if (TEXTS.includes(key)) return safeString(value);
     if (key === "annotations" || key === "arguments" || key.endsWith("Schema")) {
       return safeSchema(value);
     }
     return value;
-  })
-) as <T extends object>(item: T) => T;
+  });
+}
 
 /**
  * Returns a result with a remark if its texts have tag characters, which only models

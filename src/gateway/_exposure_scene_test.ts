@@ -17,6 +17,7 @@ import type { HybridOptions } from "../core/exposure.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
 import type { GatewayOptions } from "./options.ts";
 import { META_TOOLS } from "../core/exposure.ts";
+import { RenderedLists } from "./rendered_lists.ts";
 import { Servers } from "./servers.ts";
 
 /** The tools of each server. */
@@ -75,6 +76,7 @@ export function tools(...names: readonly string[]): ToolDefinition[] {
 export class Scene implements Disposable {
   readonly catalog = new Catalog();
   readonly servers = new Servers({ catalog: this.catalog, waitMs: () => 50, onChange: () => {} });
+  readonly rendered = new RenderedLists();
   readonly asked: { query: unknown; options: SearchOptions }[] = [];
   started = 0;
   readonly #options: SceneOptions;
@@ -100,8 +102,8 @@ export class Scene implements Disposable {
       const kind = denied.includes(id) ? "deny" : "ask";
       return { kind, rule: "", source: "" };
     };
-    const { servers, catalog } = this;
-    const house = { servers, catalog, judge, problem: () => problem, search, query };
+    const { servers, catalog, rendered } = this;
+    const house = { servers, catalog, rendered, judge, problem: () => problem, search, query };
     return await exposed({ ...SETTINGS, ...settings }, house);
   }
 

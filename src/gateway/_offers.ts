@@ -13,11 +13,13 @@ import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { OWN_RESOURCES, OWN_TEMPLATES } from "./_own_resources.ts";
 import { isCovered } from "./_uri_templates.ts";
+import type { RenderedLists } from "./rendered_lists.ts";
 import type { Servers } from "./servers.ts";
 
 /** What the offers need of the house. */
 export interface OffersOptions {
   readonly servers: Servers;
+  readonly rendered: RenderedLists;
   /** Whether names begin with their server's. */
   readonly prefix: () => boolean;
 }
@@ -63,14 +65,20 @@ export class Offers {
     list: Exclude<ListName, "tools">,
     judge: (id: ToolId) => Verdict,
   ): Promise<readonly JsonObject[]> {
-    const { servers, prefix } = this.#options;
+    const { servers, rendered, prefix } = this.#options;
     // Clients with a slow server would wait for all of their tools: some count a connection as ready
     // only when these lists are answered.
     await servers.lists.prepare(list, { atOnce: true });
     const own = prefix() ? OWN[list] : [];
     const items = servers.lists.listed(list)
       .filter(({ server }) => judge(toolId(server, DOOR_OF[list])).kind !== "deny")
-      .flatMap(({ server, items }) => items.map((item) => this.#named(item, { server, list })));
+      .flatMap(({ server, items }) =>
+        rendered.items(
+          items,
+          `${list} ${server} ${prefix()}`,
+          (item) => this.#named(item, { server, list }),
+        )
+      );
     return [...own, ...items];
   }
 

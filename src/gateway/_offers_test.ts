@@ -3,6 +3,7 @@ import { serverDouble } from "../core/_server_double_test.ts";
 import type { ListItem, ListName } from "../core/lists.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
+import { RenderedLists } from "./rendered_lists.ts";
 import { Servers } from "./servers.ts";
 
 const ALLOWED = () => ({ kind: "allow", rule: "", source: "" }) as const;
@@ -16,7 +17,7 @@ function offersOf(servers: Readonly<Record<string, Lists>>): Offers {
       serverDouble(name, { list: (list) => Promise.resolve(lists[list] ?? []) })
     ),
   );
-  return new Offers({ servers: all, prefix: () => true });
+  return new Offers({ servers: all, rendered: new RenderedLists(), prefix: () => true });
 }
 
 const A = [{ uri: "test://a" }];
@@ -75,7 +76,7 @@ Deno.test("Offers reads the page that a tool names for its results", async () =>
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
   const list = (name: ListName) => Promise.resolve(name === "tools" ? tools : []);
   servers.lists.replace([serverDouble("app", { list })]);
-  const offers = new Offers({ servers, prefix: () => true });
+  const offers = new Offers({ servers, rendered: new RenderedLists(), prefix: () => true });
   await servers.lists.prepare();
   assert.deepEqual(await offers.resource("ui://view"), { server: "app", name: "ui://view" });
 });
@@ -96,4 +97,26 @@ Deno.test("Offers gives each prompt the name of its server, and finds it by that
   ]);
   assert.deepEqual(await offers.prompt("one__later"), { server: "one", name: "later" });
   await assert.rejects(offers.prompt("three__greet"), /Cannot find the prompt/);
+});
+
+Deno.test("list() returns the same items until a list or the naming changes", async () => {
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 100, onChange: () => {} });
+  using _ = servers;
+  let [resources, prefix] = [A, true];
+  const named = (name: string) => serverDouble(name, { list: () => Promise.resolve(resources) });
+  servers.lists.replace([named("one"), named("two")]);
+  const offers = new Offers({ servers, rendered: new RenderedLists(), prefix: () => prefix });
+  const list = async () => (await offers.list("resources", ALLOWED)).slice(-2);
+  const first = await list();
+  assert.deepEqual(first.map(({ uri }) => uri), ["pml://one/test://a", "pml://two/test://a"]);
+  for (const [at, item] of (await list()).entries()) assert.equal(item, first[at]);
+  prefix = false;
+  assert.deepEqual((await list()).map(({ uri }) => uri), ["test://a", "test://a"]);
+  prefix = true;
+  resources = [{ uri: "test://b" }];
+  servers.lists.replace([named("one"), named("two")]);
+  assert.deepEqual((await list()).map(({ uri }) => uri), [
+    "pml://one/test://b",
+    "pml://two/test://b",
+  ]);
 });

@@ -12,17 +12,6 @@ const PAGE = 1_000;
 /** A cursor says how many items came before, and which one was the last of them. */
 const CURSOR = /^(\d{1,9})-(.*)$/s;
 
-/** How many pages are remembered. */
-const MOST_PAGES = 64;
-
-/** What a list is shown as. */
-export interface ShownList {
-  readonly name: string;
-  readonly items: readonly JsonObject[];
-  /** What each of its pages says beside the items. */
-  readonly about: JsonObject;
-}
-
 /** A part of a list. */
 export interface Part<T> {
   readonly items: readonly T[];
@@ -66,34 +55,4 @@ function beginOf<T>(
   // What came after an item that is gone has moved to its place.
   if (all.slice(at, at + 1).some(isLast)) return at + 1;
   return all.findLastIndex(isLast) + 1 || Math.max(at, 0);
-}
-
-function nameOf({ uri, uriTemplate, name }: JsonObject): Json | undefined {
-  return uri ?? uriTemplate ?? name;
-}
-
-/**
- * Divides lists into pages. A page is the same object as long as its items are the same objects:
- * then it need not be written and counted again, which takes most of the time of a long list.
- */
-export class Pages {
-  readonly #known = new Map<string, { readonly items: readonly JsonObject[]; page: JsonObject }>();
-
-  /**
-   * Returns the page that a request asks for, under the name of the list. Throws for a cursor that
-   * PML did not give.
-   */
-  of({ name, items: all, about }: ShownList, params: JsonObject): JsonObject {
-    const { items, from, more } = partOf(all, params, nameOf);
-    // A cursor of any length is a text of the client, and is not kept.
-    const key = JSON.stringify([name, from, about, more]);
-    const known = this.#known.get(key);
-    const isSame = known?.items.length === items.length &&
-      items.every((item, at) => item === known.items[at]);
-    if (known !== undefined && isSame) return known.page;
-    if (this.#known.size >= MOST_PAGES) this.#known.clear();
-    const page = { [name]: items, ...more, ...about };
-    this.#known.set(key, { items, page });
-    return page;
-  }
 }

@@ -10,14 +10,12 @@ import type { JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import { safeItem } from "../core/safe_text.ts";
-import { longName, shownId, type ToolId, wireName } from "../core/tool_id.ts";
+import { shownId, type ToolId, wireName } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import type { GatewayOptions } from "./options.ts";
-import type { ToolDefinition } from "../core/tool.ts";
-import { CHANGED_HINT } from "./_tool_kind.ts";
 import { serverLine } from "./instructions.ts";
 import { metaTools } from "./meta_tools.ts";
+import type { RenderedLists } from "./rendered_lists.ts";
 
 /** What a list of tools depends on beside the tools that there are. */
 export interface ExposureSettings {
@@ -40,10 +38,10 @@ export interface ExposureSettings {
 }
 
 /** What a list is made from. */
-export type ExposureSources = Pick<
-  GatewayOptions,
-  "servers" | "catalog" | "judge" | "problem" | "search"
->;
+export interface ExposureSources
+  extends Pick<GatewayOptions, "servers" | "catalog" | "judge" | "problem" | "search"> {
+  readonly rendered: RenderedLists;
+}
 
 const NOTHING: HybridOptions = {
   exposeMetaTools: true,
@@ -73,8 +71,8 @@ export async function exposed(
     query: queryOf(settings, query),
     prefix,
   });
-  const withName = longNames ? withLongName : withPrefix;
-  const named = tools.map(prefix ? withName : marked);
+  const naming = !prefix ? "own" : longNames ? "long" : "prefixed";
+  const named = tools.map((entry) => sources.rendered.tool(entry, naming));
   if (!options.exposeMetaTools) return named as unknown as JsonObject[]; // as they came
   // Which servers there are is said as it is now that they were asked.
   const all = metaTools(serverLine(sources.servers.states()), settings.batchMax);
@@ -82,35 +80,20 @@ export async function exposed(
   return [...meta, ...named] as unknown as JsonObject[];
 }
 
-/** Returns a tool under the name that lists show: the same object for the same entry. */
-const withPrefix = memoized((entry: CatalogEntry) => ({
-  ...marked(entry),
-  name: wireName(shownId(entry)),
-}));
-
-const withLongName = memoized((entry: CatalogEntry) => ({
-  ...marked(entry),
-  name: longName(shownId(entry)),
-}));
-
-/** Returns a tool as it is listed: PML's own text comes before a description that has changed. */
-function marked({ tool: listed, isChanged }: CatalogEntry): ToolDefinition {
-  const tool = safeItem(listed);
-  if (!isChanged) return tool;
-  const { description = "" } = tool;
-  return { ...tool, description: `[PML: ${CHANGED_HINT}] ${description}`.trimEnd() };
+/** Returns the tools that are called by their bare names: of two with one name the first by id. */
+export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
+  return bareIn(catalog.list());
 }
 
-/** Gives the tools that are called by their bare names: of two with one name the first by id. */
-export function bareTools(catalog: Catalog): ReadonlyMap<string, CatalogEntry> {
+const bareIn = memoized((entries: readonly CatalogEntry[]) => {
   const bare = new Map<string, CatalogEntry>();
-  for (const entry of catalog.list()) {
+  for (const entry of entries) {
     const { tool: { name }, server: { origin } } = entry;
     // Without a prefix PML stands for one server, and its own tools would hide tools of that.
     if (origin !== "builtin" && !bare.has(name)) bare.set(name, entry);
   }
   return bare;
-}
+});
 
 /** Every exposure is a choice of the same options. */
 function optionsOf({ exposure, semantic, hybrid }: ExposureSettings): HybridOptions {

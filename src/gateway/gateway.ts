@@ -17,7 +17,6 @@ import type { Connection, Face, RequestContext } from "../protocol/connection.ts
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
-import { Pages } from "./_pages.ts";
 import { RequestDrain } from "./_request_drain.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
@@ -28,6 +27,7 @@ import { type ClientInput, Interaction, type SealedStates } from "./interaction/
 import type { MetaCalls } from "./meta_calls.ts";
 import { dispatch, type GatewayParts } from "./methods.ts";
 import type { GatewayOptions } from "./options.ts";
+import { RenderedLists } from "./rendered_lists.ts";
 
 /** What a client listens for, until it is disposed. */
 export interface Listening extends Disposable {
@@ -59,7 +59,8 @@ export class Gateway implements Face, Disposable {
       return options.callTool(own).then((outcome) => this.#linked(call, outcome));
     };
     this.#options = { ...options, callTool };
-    const offers = new Offers({ servers, prefix: () => settings().prefix });
+    const rendered = new RenderedLists();
+    const offers = new Offers({ servers, rendered, prefix: () => settings().prefix });
     const clients = this.clients = new Clients(onError);
     const replica = () => this.replica;
     const interaction = this.#interaction = new Interaction({ ...this.#options, replica });
@@ -68,9 +69,8 @@ export class Gateway implements Face, Disposable {
     const tasks = this.tasks = new Tasks(shared);
     const following = new Following(shared);
     const toolCalls = new ToolCalls(this.#options, interaction, tasks);
-    const pages = new Pages();
     this.#parts = {
-      ...{ options: this.#options, clients, offers, pages },
+      ...{ options: this.#options, clients, offers, rendered },
       ...{ requests, following, tasks, toolCalls },
     };
   }
@@ -145,8 +145,8 @@ export class Gateway implements Face, Disposable {
     settings: Partial<ExposureSettings> = {},
     { query }: { readonly query?: string | undefined } = {},
   ): Promise<readonly JsonObject[]> {
-    const options = this.#options;
-    return exposed({ ...options.settings(), ...settings }, { ...options, query });
+    const { options, rendered } = this.#parts;
+    return exposed({ ...options.settings(), ...settings }, { ...options, rendered, query });
   }
 
   /** Returns the meta-tools. The first call loads their module. */

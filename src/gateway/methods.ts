@@ -9,13 +9,11 @@
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListName } from "../core/lists.ts";
-import { safeItem } from "../core/safe_text.ts";
 import type { Client, Clients } from "./_clients.ts";
 import type { Following } from "./_following.ts";
 import type { Offers } from "./_offers.ts";
 import { resultFor, toolForModernClient, toolForOlderClient } from "./_older_results.ts";
 import { isKept, isOwn, readKept, readOwn } from "./_own_resources.ts";
-import type { Pages } from "./_pages.ts";
 import { invalid, optionalText, text } from "./_params.ts";
 import type { ServerRequests, Wanted } from "./_server_requests.ts";
 import type { Tasks } from "./_tasks.ts";
@@ -23,6 +21,7 @@ import type { ToolCalls } from "./_tool_calls.ts";
 import { exposed, listsServers } from "./exposure.ts";
 import type { ClientRequest } from "./interaction/client_request.ts";
 import { type GatewayOptions, optionsWithin } from "./options.ts";
+import type { RenderedLists } from "./rendered_lists.ts";
 import { refusal } from "../protocol/failures.ts";
 
 /** The parts of the gateway that handlers use. */
@@ -30,7 +29,7 @@ export interface GatewayParts {
   readonly options: GatewayOptions;
   readonly clients: Clients;
   readonly offers: Offers;
-  readonly pages: Pages;
+  readonly rendered: RenderedLists;
   readonly requests: ServerRequests;
   readonly following: Following;
   readonly tasks: Tasks;
@@ -82,26 +81,26 @@ async function passOn(
 
 async function listTools(
   { client, params, toolset }: ClientRequest,
-  { options, pages }: GatewayParts,
+  { options, rendered }: GatewayParts,
 ): Promise<JsonObject> {
   const { servers, settings, metrics } = options;
   // `query` is an extension of MCP: a client may state the purpose of its tools.
   const query = optionalText(params, "query");
-  const items = (await exposed(settings(), { ...optionsWithin(options, toolset), query }))
+  const items = (await exposed(settings(), { ...optionsWithin(options, toolset), rendered, query }))
     .map(client.isModern ? toolForModernClient : toolForOlderClient);
   const isComplete = !listsServers(settings(), query) || servers.lists.isComplete("tools");
-  const page = pages.of({ name: "tools", items, about: about(client, isComplete) }, params);
+  const page = rendered.page({ name: "tools", items, about: about(client, isComplete) }, params);
   metrics.answered(`tools/list ${settings().exposure}`, page);
   return page;
 }
 
 /** Returns the handler of a list of servers' own names. */
 function listOf(list: Exclude<ListName, "tools">): Handler {
-  return async ({ client, params, toolset }, { options, offers, pages }) => {
+  return async ({ client, params, toolset }, { options, offers, rendered }) => {
     const { problem, judge, servers } = optionsWithin(options, toolset);
-    const items = problem() === undefined ? (await offers.list(list, judge)).map(safeItem) : [];
+    const items = problem() === undefined ? await offers.list(list, judge) : [];
     const isComplete = servers.lists.isComplete(list);
-    return pages.of({ name: list, items, about: about(client, isComplete) }, params);
+    return rendered.page({ name: list, items, about: about(client, isComplete) }, params);
   };
 }
 

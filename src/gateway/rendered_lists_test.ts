@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../core/json.ts";
-import { Pages } from "./_pages.ts";
+import { longName, wireName } from "../core/tool_id.ts";
+import { Catalog } from "../search/catalog.ts";
+import { RenderedLists } from "./rendered_lists.ts";
 
 function pageOf(name: string, items: readonly JsonObject[], params: JsonObject): JsonObject {
-  return new Pages().of({ name, items, about: {} }, params);
+  return new RenderedLists().page({ name, items, about: {} }, params);
 }
 
-Deno.test("pageOf() gives each item once, in order, and says where the rest begins", () => {
+Deno.test("page() returns each item once, in order, with a cursor for the rest", () => {
   const all = Array.from({ length: 2_500 }, (_, at) => ({ name: `${at}` }));
   const seen: unknown[] = [];
   const sizes: number[] = [];
@@ -22,7 +24,7 @@ Deno.test("pageOf() gives each item once, in order, and says where the rest begi
   assert.deepEqual(pageOf("tools", all.slice(0, 1_000), {}), { tools: all.slice(0, 1_000) });
 });
 
-Deno.test("pageOf() refuses a cursor that it did not give", () => {
+Deno.test("page() refuses a cursor that it did not give", () => {
   const all = [{ name: "a" }, { name: "b" }];
   for (const cursor of ["x", "2", "-1-a", "1e3-a", "a-1", 4, null]) {
     assert.throws(() => pageOf("tools", all, { cursor }), /cursor/, `${cursor}`);
@@ -32,7 +34,7 @@ Deno.test("pageOf() refuses a cursor that it did not give", () => {
   assert.deepEqual(pageOf("tools", all, { cursor: "0-z" }), { tools: all });
 });
 
-Deno.test("pageOf() skips and repeats nothing in a list that changes between two pages", () => {
+Deno.test("page() skips and repeats nothing in a list that changes between two pages", () => {
   const all = Array.from({ length: 1_500 }, (_, at) => ({ name: `${at}`, uri: `u:${at}\n-1` }));
   const { nextCursor = "" } = pageOf("resources", all, {});
   const next = (items: readonly JsonObject[]) =>
@@ -45,18 +47,18 @@ Deno.test("pageOf() skips and repeats nothing in a list that changes between two
   assert.deepEqual(next(all.slice(0, 900)), []);
 });
 
-Deno.test("Pages keeps no text of a cursor", () => {
-  const pages = new Pages();
+Deno.test("RenderedLists caches no text of a cursor", () => {
+  const lists = new RenderedLists();
   const items = [{ name: "a" }, { name: "b" }];
-  const pageAt = (cursor: string) => pages.of({ name: "tools", items, about: {} }, { cursor });
+  const pageAt = (cursor: string) => lists.page({ name: "tools", items, about: {} }, { cursor });
   assert.equal(pageAt(`1-${"x".repeat(1_000_000)}`), pageAt("1-y"));
 });
 
-Deno.test("Pages gives the same page as long as nothing in it is another", () => {
-  const pages = new Pages();
+Deno.test("page() returns the same page as long as its items are the same", () => {
+  const lists = new RenderedLists();
   const items = Array.from({ length: 1_500 }, (_, at) => ({ name: `${at}` }));
   const of = (all: readonly JsonObject[], about: JsonObject = {}, params: JsonObject = {}) =>
-    pages.of({ name: "tools", items: all, about }, params);
+    lists.page({ name: "tools", items: all, about }, params);
   const first = of(items);
   assert.equal(of([...items]), first);
   assert.equal(of(items.with(1_200, { name: "other" })), first, "it is on the next page");
@@ -67,4 +69,24 @@ Deno.test("Pages gives the same page as long as nothing in it is another", () =>
   assert.notEqual(of(items.slice(0, 900)), of(items.slice(0, 901)));
   assert.equal((of(items, {}, { cursor: "1000-999" }).tools as unknown[]).length, 500);
   assert.equal("nextCursor" in of(items.slice(0, 1_000)), false);
+});
+
+Deno.test("tool() returns the same object for each name of a tool, with safe texts", () => {
+  const lists = new RenderedLists();
+  const catalog = new Catalog();
+  const server = { name: "s", origin: "private" };
+  const tool = { name: "a.b", description: "x\u200b", inputSchema: {} };
+  catalog.set(server, [tool], { unapproved: new Set([tool]) });
+  const [entry] = catalog.list();
+  assert.ok(entry);
+  const names = (["own", "prefixed", "long"] as const).map((naming) => {
+    const shown = lists.tool(entry, naming);
+    assert.equal(lists.tool(entry, naming), shown);
+    assert.match(shown.description ?? "", /^\[PML: .*\] x\\u\{200b\}$/);
+    return shown.name;
+  });
+  assert.deepEqual(names, ["a.b", wireName(entry.id), longName(entry.id)]);
+  catalog.set(server, [tool]);
+  const [other = entry] = catalog.list();
+  assert.equal(lists.tool(other, "own").description, "x\\u{200b}");
 });
