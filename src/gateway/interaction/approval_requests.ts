@@ -70,8 +70,10 @@ export class ApprovalRequests implements Disposable {
   take(answer: Answer, party: Party): Answer {
     const receiver = this.#parties.get(answer.handle);
     if (receiver === party) this.end(answer.handle, answer.reply);
-    if (receiver === undefined || receiver === party) return answer;
-    return { ...answer, handle: crypto.randomUUID() };
+    const isOthers = receiver !== undefined && receiver !== party;
+    // guard: approval-party
+    if (isOthers) return { ...answer, handle: crypto.randomUUID() };
+    return answer;
   }
 
   /** Ends a shared request: all calls that wait for it get the reply. */

@@ -215,9 +215,9 @@ export class PendingInputs implements Disposable {
     const pending = this.#kept.get(state);
     // guard: passed-on-gone
     if (pending === undefined && !state.startsWith(this.#prefix)) throw goneElsewhere();
-    if (pending === undefined || pending.request.client.party !== request.client.party) {
-      throw ended();
-    }
+    if (pending === undefined) throw ended();
+    // guard: pending-party
+    if (pending.request.client.party !== request.client.party) throw ended();
     this.#kept.delete(state);
     clearTimeout(pending.timer);
     if (identityOf(pending.request) !== identityOf(request)) {
