@@ -23,7 +23,7 @@ interface Watched {
 }
 
 Deno.test("a call that never ends is ended by its deadline, and others do not wait", async (t) => {
-  const limit = 3_000;
+  const limit = 1_000;
   await attack(
     // Its memory and its time are measured.
     { ownProcess: true, modules: MODULES, limits: { call_ms: limit } },
