@@ -34,6 +34,11 @@ interface Known {
   isOld: boolean;
 }
 
+/**
+ * The version of the files. In version 1 lists of tools had no instructions: a server with such a
+ * file would look as if it had none until its next start, and then as if they were new.
+ */
+const FORM = 2;
 /** How long a list is fresh if its server does not report changes, in milliseconds. */
 export const FRESH_MS = 60_000;
 const NONE: readonly ListItem[] = [];
@@ -261,8 +266,8 @@ export class ServerLists {
   }
 }
 
-function keyOf(facts: unknown): string {
-  return sha256(JSON.stringify(facts)).slice(0, 32);
+function keyOf(facts: readonly unknown[]): string {
+  return sha256(JSON.stringify([FORM, ...facts])).slice(0, 32);
 }
 
 /** Reads the lists in a file. Their numbers keep their text. */
