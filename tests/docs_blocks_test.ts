@@ -36,7 +36,7 @@ const ELSEWHERE: readonly (readonly [page: string, begins: RegExp, why: string])
   ["docs/clients.md", /^(json|toml|yaml)\n/, "tests/clients_doc_test.ts"],
   ["docs/commands.md", /^ts\n/, "tests/cli_types_test.ts"],
   ["docs/deploy.md", /^nginx\n/, "tests/hub_replicas_test.ts"],
-  ["docs/design.md", /^\nserve → gateway/, "a picture"],
+  ["docs/design.md", /^\ntransport → protocol/, "a picture"],
   ["docs/design.md", /^\nrequest ─ capacity/, "a picture"],
   ["docs/design/registries.md", /^\n{\n {2}"registry": {4}the address/, "a form in words"],
   ["docs/exposure.md", /^\nDo all your tools cost less/, "a picture"],

@@ -366,20 +366,22 @@ Deno.test("a tool without a known approved definition is shown by its name alone
   assert.deepEqual([...changed.values()], [{ name: "go", inputSchema: { type: "object" } }]);
 });
 
-Deno.test("a tool whose number changes beyond 2^53 is asked about, and the same number is not", async () => {
+Deno.test("a tool whose number beyond 2^53 changes is asked about, unless both are the same double", async () => {
   await using at = await used();
   const identity = identityOf("workspace");
   const bigTool = (digits: string): ToolDefinition =>
     parseExact(`{"name":"big","inputSchema":{"type":"object","default":${digits}}}`);
-  const [first, other] = [bigTool("725653563933458432"), bigTool("725653563933458433")];
+  const [first, other] = [bigTool("725653563933458432"), bigTool("725653563933458632")];
   assert.equal((await at.open().approvedDefinitions(identity, [first])).size, 0);
   assert.equal((await at.open().approvedDefinitions(identity, [first])).size, 0);
   assert.equal(await at.open().unapprovedTool(identity, first), undefined);
   const changed = (await at.open().approvedDefinitions(identity, [other])).get(other);
   assert.equal(JSON.stringify(changed), JSON.stringify(first));
   const stale = await at.open().unapprovedTool(identity, other);
-  assert.match(stale?.facts.join("\n") ?? "", /725653563933458433/);
+  assert.match(stale?.facts.join("\n") ?? "", /725653563933458632/);
   await stale?.accept();
+  const near = bigTool("725653563933458633");
+  assert.equal(await at.open().unapprovedTool(identity, near), undefined);
   // The approved definition is read from its file.
   const shown = (await at.open().approvedDefinitions(identity, [first])).get(first);
   assert.equal(JSON.stringify(shown), JSON.stringify(other));

@@ -6,7 +6,7 @@
 
 import canonicalize from "canonicalize";
 import { PmlError } from "../core/errors.ts";
-import { hasExactNumber, withEqualNumbers } from "../core/exact_number.ts";
+import { withRoundedNumbers } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
@@ -29,16 +29,19 @@ export function canonicalHash(value: unknown): string {
   return integrityOf(canonicalize(value) ?? "");
 }
 
-/** Returns the hash of a tool's definition. Equal numbers, such as `1` and `1.0`, have the same one. */
+/**
+ * Returns the hash of a tool's definition. Its numbers count as RFC 8785 has them, as the nearest
+ * double: `1` and `1.0` are the same, and so are integers beyond 2^53 that differ by less. Earlier
+ * versions of PML and of hubs have the same hash, so that pins and locks stay valid.
+ */
 export function definitionHash(definition: ToolDefinition): string {
-  const equal = withEqualNumbers(definition);
+  const rounded = withRoundedNumbers(definition);
   try {
-    // The package would take an exact number for an object.
-    if (!hasExactNumber(equal)) return canonicalHash(equal);
+    return canonicalHash(rounded);
   } catch {
     // Its server cut a text within a character, which canonical JSON cannot hold.
+    return integrityOf(sorted(rounded as unknown as Json));
   }
-  return integrityOf(sorted(equal as unknown as Json));
 }
 
 /**

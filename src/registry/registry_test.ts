@@ -36,16 +36,13 @@ Deno.test("definitionHash() does not change with the order of keys, and does wit
   ));
 });
 
-Deno.test("definitionHash() depends on the exact values of numbers, and not on how they are written", () => {
+Deno.test("definitionHash() is that of earlier versions, whatever the numbers of a definition are", () => {
   const textOf = (number: string) =>
     `{"name":"t","inputSchema":{"type":"object","properties":{"a":{"default":${number}}}}}`;
   const hashOf = (number: string) => definitionHash(parseExact(textOf(number)));
-  for (const [written, plain] of [["1.0", "1"], ["1E2", "100"], ["0.50", "0.5"], ["-0", "0"]]) {
-    // A pin of an earlier version stays valid.
-    assert.equal(hashOf(`${written}`), canonicalHash(JSON.parse(textOf(`${plain}`))), written);
+  for (const number of ["1.0", "1E2", "0.50", "-0", "9223372036854775807", "725653563933458432"]) {
+    assert.equal(hashOf(number), canonicalHash(JSON.parse(textOf(number))), number);
   }
-  const big = "725653563933458432";
-  assert.equal(hashOf(big), hashOf(`${big}.0`));
-  const others = ["725653563933458431", "725653563933458400", "1e400", `{"rawJSON":"${big}"}`];
-  assert.equal(new Set([big, ...others].map(hashOf)).size, others.length + 1);
+  const others = ["725653563933458432", "725653563933458632", "1e400", '{"rawJSON":"1"}'];
+  assert.equal(new Set(others.map(hashOf)).size, others.length);
 });
