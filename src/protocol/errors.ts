@@ -33,7 +33,13 @@ export interface ErrorObject {
   readonly data?: unknown;
 }
 
-/** An error that a request is answered with. The SDK's own errors have the same fields. */
+/** The error for a method that does not exist. */
+export const NO_SUCH_METHOD: ErrorObject = {
+  code: ERROR.methodNotFound,
+  message: "Method not found",
+};
+
+/** An error that a request is answered with. */
 export class RpcError extends Error implements ErrorObject {
   override name = "RpcError";
   /** An integer. */

@@ -37,13 +37,9 @@ export function errorResult(error: unknown): ToolResult {
 const INVALID_PARAMS = ERROR.invalidParams;
 const INTERNAL_ERROR = ERROR.internalError;
 
-function isRpcError(error: unknown): error is RpcError {
-  return error instanceof RpcError || error instanceof Error && error.name === "ProtocolError";
-}
-
 /** Gives a failed call the way out that its code names: to the model as a result, or thrown. */
 export function failed(error: unknown): JsonObject {
-  if (isRpcError(error)) throw error;
+  if (error instanceof RpcError) throw error;
   const known = asPmlError(error);
   if (audienceOf(known.code) === "client") throw refusal(known);
   return errorResult(known) as unknown as JsonObject; // plain JSON
@@ -72,7 +68,7 @@ export function goneElsewhere(): PmlError {
 
 /** Makes the JSON-RPC error of a failure; an error that a server answered is handed on. */
 export function refusal(error: unknown): RpcError {
-  if (isRpcError(error)) return error;
+  if (error instanceof RpcError) return error;
   const known = asPmlError(error);
   const answered = objectOf(known.detail?.answered);
   if (typeof answered.code === "number") {

@@ -17,7 +17,7 @@ import { greet, type Greeted } from "./initialize.ts";
 import type { Message, RequestMessage } from "./message.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
-import { ERROR, type ErrorObject, RpcError } from "./errors.ts";
+import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
 import { type Era, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
 import { RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
@@ -80,10 +80,6 @@ export interface QuestionsReceiver {
 
 /** How long a client may take to return its roots, in milliseconds. */
 const ROOTS_MS = 2_000;
-const NO_SUCH_METHOD: ErrorObject = {
-  code: ERROR.methodNotFound,
-  message: "Method not found",
-};
 const BAD_TOKEN = "Invalid params: progressToken is neither a string nor an integer";
 const BAD_INITIALIZE =
   "Invalid params: initialize needs protocolVersion, capabilities, and clientInfo with name and version";

@@ -6,7 +6,7 @@
 
 import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
-import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
+import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
 import { isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
@@ -30,10 +30,6 @@ export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
 const LISTEN = "subscriptions/listen";
-const NO_SUCH_METHOD: ErrorObject = {
-  code: ERROR.methodNotFound,
-  message: "Method not found",
-};
 /** The status of an answer that nobody waits for. */
 const GONE = 499;
 
