@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { NO_CLIENT } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { exactNumber } from "../core/exact_number.ts";
@@ -198,4 +199,24 @@ Deno.test("a cancelled request of the other side does not take the place of a la
   assert.deepEqual([first.said, second.said], [["enough"], ["enough"]]);
   second.done.resolve({});
   await other;
+});
+
+Deno.test("RpcPeer takes any message without an error, and answers no request by chance", () => {
+  const odd = fc.oneof(fc.jsonValue(), fc.constantFrom(1, "1", 1.5, -1, null));
+  const message = fc.record({
+    id: odd,
+    method: fc.oneof(odd, fc.constantFrom("notifications/progress", "notifications/cancelled")),
+    params: fc.oneof(odd, fc.record({ requestId: odd, progressToken: odd, progress: odd })),
+    result: odd,
+    error: odd,
+  }, { requiredKeys: [] });
+  fc.assert(fc.property(fc.array(message), (messages) => {
+    const { peer } = opened(2 ** 31 - 3);
+    begin(peer);
+    for (const one of messages) {
+      const read = messageOfServer(one);
+      if (read !== undefined) peer.receive(read);
+    }
+    assert.equal(peer.pending, 1);
+  }));
 });
