@@ -9,7 +9,7 @@ import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/c
 import type { PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { RpcError } from "../protocol/errors.ts";
+import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Client } from "./_clients.ts";
 import { partOf } from "./_pages.ts";
 import { invalid, text } from "./_params.ts";
@@ -152,7 +152,7 @@ export class Tasks {
   async serve(request: ClientRequest): Promise<JsonObject> {
     // guard: tasks-declared
     if (request.client.isModern && !takes(request)) {
-      throw new RpcError(-32021, "The client did not declare tasks", {
+      throw new RpcError(ERROR.missingClientCapability, "The client did not declare tasks", {
         requiredCapabilities: { extensions: { [TASKS]: {} } },
       });
     }

@@ -6,21 +6,19 @@
 
 import { isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import type { Peer, RequestContext } from "../../protocol/connection.ts";
-
-const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
-const CLIENT = "io.modelcontextprotocol/clientInfo";
+import { META } from "../../protocol/envelope.ts";
 
 /** Returns the capabilities that a request names, or else those that its client declared before. */
 export function capabilitiesOf(
   { envelope }: Pick<RequestContext, "envelope">,
   declared: unknown,
 ): JsonObject {
-  return objectOf(envelope?.[CAPABILITIES] ?? declared);
+  return objectOf(envelope?.[META.capabilities] ?? declared);
 }
 
 /** Returns the name that the client of a request states. */
 export function clientNameOf({ envelope }: Pick<RequestContext, "envelope">, peer: Peer): string {
-  return textOf(objectOf(envelope?.[CLIENT] ?? peer.getClientVersion()).name);
+  return textOf(objectOf(envelope?.[META.client] ?? peer.getClientVersion()).name);
 }
 
 /** Returns whether a client can show forms to its user. */

@@ -11,11 +11,10 @@ import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import { isAtLeast } from "../../core/levels.ts";
 import { type ProgressListener, withRisingValues } from "../../core/progress.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
+import { META } from "../../protocol/envelope.ts";
 import type { ClientRequest, RequestInput, RequestScope } from "./client_request.ts";
 import type { ClientInput, Interaction } from "./interaction.ts";
 import type { PendingInput } from "./pending_input.ts";
-
-const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
 /**
  * The client of a request, and the scope of its calls. Few calls need more than one of the members,
@@ -95,7 +94,7 @@ export class RequestClient implements CallClient, RequestScope {
 
   /** Undefined if the request names no log level. */
   get onMessage(): CallClient["onMessage"] {
-    const level: unknown = this.clientRequest.context.envelope?.[LOG_LEVEL];
+    const level: unknown = this.clientRequest.context.envelope?.[META.level];
     if (typeof level !== "string") return undefined;
     return (message) => {
       if (isAtLeast(message.level, level)) this.#notify("notifications/message", message);

@@ -9,6 +9,7 @@ import { setImmediate } from "node:timers";
 import { objectOf } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
 import { EVENTS_TYPE, JSON_TYPE, typeOf } from "../../io/event_stream.ts";
+import { ERROR } from "../../protocol/errors.ts";
 
 /** The limits of an answer. */
 export interface AnswerLimits {
@@ -50,9 +51,9 @@ export function leaving(response: ServerResponse): AbortSignal {
 
 /** The statuses of answers that are errors in the newest revision, by their codes. */
 const STATUSES: Readonly<Record<number, number>> = {
-  [-32601]: 404,
-  [-32021]: 400,
-  [-32020]: 400,
+  [ERROR.methodNotFound]: 404,
+  [ERROR.missingClientCapability]: 400,
+  [ERROR.headerMismatch]: 400,
 };
 /** The headers of a stream of events. */
 export const STREAM_HEADERS = {

@@ -40,7 +40,6 @@ export interface HttpRequest {
 type Headers = HttpRequest["headers"];
 
 const SESSION: Route = { kind: "session" };
-const INVALID_REQUEST = -32600;
 /** The parameter that the header `Mcp-Name` repeats. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
@@ -97,7 +96,7 @@ function routeOfBatch(all: readonly unknown[]): Route {
   });
   if (isTaken) return SESSION;
   const why = "a batch must have messages of an older revision, and no others";
-  const error = { code: INVALID_REQUEST, message: `Invalid request: ${why}` };
+  const error = { code: ERROR.invalidRequest, message: `Invalid request: ${why}` };
   return { kind: "refused", id: "null", error };
 }
 

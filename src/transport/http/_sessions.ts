@@ -9,6 +9,7 @@ import { isObject, objectOf } from "../../core/json.ts";
 import { JSON_TYPE } from "../../io/event_stream.ts";
 import type { Face } from "../../protocol/connection.ts";
 import type { Hello } from "../../protocol/connection.ts";
+import { ERROR } from "../../protocol/errors.ts";
 import { classify, type Message } from "../../protocol/message.ts";
 import { HANDSHAKE_REVISIONS } from "../../protocol/revisions.ts";
 import { followedBy, rejection, TextAnswer } from "./_answer.ts";
@@ -128,7 +129,7 @@ export class Sessions implements AsyncDisposable {
     if (!Array.isArray(messages)) return messages as Response;
     const isFirst = headers[SESSION_HEADER] === undefined;
     if (!isFirst && messages.some(({ message }) => objectOf(message).method === "initialize")) {
-      return rejection(400, { why: "its session has begun", code: -32600 });
+      return rejection(400, { why: "its session has begun", code: ERROR.invalidRequest });
     }
     const { protocolVersion } = objectOf(objectOf(body).params);
     const revision = isFirst ? `${protocolVersion}` : headers["mcp-protocol-version"] ?? UNNAMED;
@@ -145,7 +146,9 @@ export class Sessions implements AsyncDisposable {
     const own = idsIn(body);
     // guard: http-ids
     if (new Set(own).size < own.length || own.some((one) => open.has(one))) {
-      return Promise.resolve(rejection(400, { why: "its id is in use", code: -32600 }));
+      return Promise.resolve(
+        rejection(400, { why: "its id is in use", code: ERROR.invalidRequest }),
+      );
     }
     own.forEach((one) => open.add(one));
     const coming = answer();
@@ -174,7 +177,10 @@ export class Sessions implements AsyncDisposable {
 function readAll(body: unknown): readonly Message[] | Response {
   const all = [body].flat().map(classify);
   if (all.length > MOST_MESSAGES) {
-    return rejection(400, { why: `it has more than ${MOST_MESSAGES} messages`, code: -32600 });
+    return rejection(400, {
+      why: `it has more than ${MOST_MESSAGES} messages`,
+      code: ERROR.invalidRequest,
+    });
   }
   const refused = all.find((one) => one.kind === "refusal");
   if (refused?.kind === "refusal") {

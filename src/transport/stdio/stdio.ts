@@ -10,6 +10,7 @@
 import type { JsonObject } from "../../core/json.ts";
 import type { Face } from "../../protocol/connection.ts";
 import { type Line, LineReader } from "../../io/lines.ts";
+import { ERROR } from "../../protocol/errors.ts";
 import type { Ends, ProtocolServer, ProtocolServerOptions } from "../../protocol/server.ts";
 import { capabilitiesIn, greet, type Greeted, isHurried } from "../../protocol/initialize.ts";
 import {
@@ -182,7 +183,11 @@ class StdioConnection implements Ends {
     if (read.kind === "request") {
       if (this.#inFlight.has(read.id)) {
         // The client could take an answer with this id for the answer to the first request.
-        return this.#refuse({ kind: "refusal", code: -32600, text: "The id is in use" });
+        return this.#refuse({
+          kind: "refusal",
+          code: ERROR.invalidRequest,
+          text: "The id is in use",
+        });
       }
       this.#inFlight.add(read.id);
       const declared = capabilitiesIn(read.message);
