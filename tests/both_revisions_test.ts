@@ -1,19 +1,22 @@
 /**
- * Servers of both revisions behind PML, for clients of either revision: what a server asks and
- * reports during a call reaches the client.
+ * Tests each kind of call with clients of both revisions over both transports, from one table, and
+ * what servers of both revisions ask and report during a call. Other tests use one revision, unless
+ * the revision changes the behavior that they test.
  *
  * @module
  */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { textOf } from "./attacks/oracles.ts";
+import { codeOf, textOf } from "./attacks/oracles.ts";
+import { picked, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { BothHttp } from "./kit/both_server.ts";
 import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
-import { RawStdio, type RawStdioOptions } from "./kit/raw_stdio.ts";
+import { RawStdio, type RawStdioOptions, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
+import { answers, codeIn, type ScriptScene, scriptScene } from "./script_scene.ts";
 
 const NEWEST = "2026-07-28";
 const CLIENT: RawStdioOptions = {
@@ -230,3 +233,107 @@ Deno.test("no session is opened, and no server asked, before a call is approved"
   assert.equal(far.sessions, 0);
   assert.equal(await near.ledger(), "");
 });
+
+const WHO = {
+  ask: {
+    method: "elicitation/create",
+    params: {
+      message: "Who?",
+      requestedSchema: {
+        type: "object",
+        properties: { name: { type: "string" } },
+      },
+    },
+  },
+} as const;
+const [TEXT, ERROR] = ["x".repeat(1_000_000), '"error":{"code":7,"message":"it broke"}'];
+
+/** Checks the outcome of each kind of call. It is the same in all revisions and transports. */
+const CALLS: Readonly<Record<string, (scene: ScriptScene) => Promise<void>>> = {
+  "a call": async ({ call }) => assert.equal(textOf(await call()), "done"),
+  "a call through a meta-tool": async ({ pml }) => {
+    assert.equal(textOf(await pml.callTool("call", { tool: "s:run", arguments: {} })), "done");
+  },
+  "a call that a rule denies": async ({ call }) => {
+    assert.equal(codeIn(await call({}, "s__other")), "PERMISSION_DENIED");
+  },
+  "a call that a rule asks about": async ({ pml, ledger }) => {
+    assert.equal(textOf(await pml.callTool("s__strict", { n: 1 })), "done");
+    const lines = (await ledger()).filter((line) => line.startsWith("call strict"));
+    assert.deepEqual(lines, ['call strict {"n":1}']);
+  },
+  "a call that the user declines": async ({ pml, ledger }) => {
+    assert.equal(codeOf(await pml.callTool("s__strict", { n: 2 })), "APPROVAL_DECLINED");
+    assert.ok(!(await ledger()).includes('call strict {"n":2}'));
+  },
+  "a call that its server asks about": async ({ pml }) => {
+    assert.match(textOf(await pml.callTool("s__run", { steps: [WHO] })), /"accept".*"Ann"/);
+  },
+  "a call that its server answers with an error": async ({ call }) => {
+    assert.match(textOf(await call(answers(ERROR))), /"s" answered with the error 7: it broke/);
+  },
+  "a call with a result that is an error": async ({ call }) => {
+    const content = '"content":[{"type":"text","text":"it failed"}]';
+    const { result } = await call(answers(`"result":{${content},"isError":true}`));
+    assert.deepEqual([result?.isError, textOf({ result })], [true, "it failed"]);
+  },
+  "a call of a tool that does not exist": async ({ pml }) => {
+    assert.equal(codeOf(await pml.callTool("call", { tool: "s:none" })), "UNKNOWN_TOOL");
+    assert.equal((await pml.callTool("none")).error?.code, -32602);
+  },
+  "a call with a large result": async ({ call }) => {
+    const content = `[{"type":"text","text":"${TEXT}"}]`;
+    const { result } = await call(answers(`"result":{"content":${content},"x/kept":1}`));
+    assert.deepEqual([textOf({ result }), result?.["x/kept"]], [TEXT, 1]);
+  },
+  "a call with progress": async ({ pml }) => {
+    const params = { progressToken: "$TOKEN", progress: 7 };
+    const line = JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params });
+    const steps = [{ write: line.replace('"$TOKEN"', "$TOKEN") }];
+    const more = { _meta: { progressToken: "mine" } };
+    await pml.request("tools/call", { name: "s__run", arguments: { steps }, ...more });
+    const reported = pml.messages.filter(({ method }) => method === "notifications/progress");
+    assert.deepEqual(reported.map(({ params }) => [params?.progressToken, params?.progress]), [
+      ["mine", 7],
+    ]);
+  },
+  "a call that is cancelled": async ({ ws, pml, call, ledger }) => {
+    const args = { steps: [{ until: ws.file("never") }], held: 1 };
+    const { id } = pml.begin("tools/call", { name: "s__run", arguments: args });
+    await until(async () => (await ledger()).includes('call run {"held":1}'));
+    await pml.notify("notifications/cancelled", { requestId: id });
+    await until(async () => (await ledger()).includes("cancelled"));
+    assert.equal(textOf(await call()), "done");
+    assert.ok(!pml.messages.some((one) => one.id === id && one.method === undefined));
+  },
+  "a list": async ({ pml }) => {
+    const { result } = await pml.request("tools/list", {});
+    const names = (result?.tools as unknown as readonly Json[]).map(({ name }) => String(name));
+    const own = names.filter((name) => name.startsWith("s__"));
+    assert.deepEqual(own, ["s__run", "s__shaped", "s__strict"]);
+    assert.ok(names.includes("filesystem__read_file"));
+  },
+};
+
+for (const { door, era, on } of WAYS) {
+  Deno.test(`each kind of call has the same outcome, on ${on}`, async (t) => {
+    const asked: string[] = [];
+    await using scene = await scriptScene(era, {
+      door,
+      rules: { allow: ["s:run", "s:shaped"], deny: ["s:other"], ask: ["s:strict"] },
+      config: { gateway: { tools_exposure: "full_proxy" } },
+      answer: async (_, { message }) => {
+        const text = String(message);
+        asked.push(text);
+        if (text.startsWith("Server s asks")) return { action: "accept", content: { name: "Ann" } };
+        if (text.includes('"n": 1')) return picked("Yes");
+        // A refusal at once is taken for a client that answers by itself.
+        await read();
+        return picked("No");
+      },
+    });
+    for (const [kind, run] of Object.entries(CALLS)) await t.step(kind, () => run(scene));
+    assert.equal(asked.length, 3, asked.join());
+    scene.pml.assertClean();
+  });
+}
