@@ -9,7 +9,7 @@ import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { textOf } from "./attacks/oracles.ts";
-import { ERAS, type Json, type Message } from "./kit/json_rpc.ts";
+import type { Json, Message } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import {
@@ -129,63 +129,63 @@ Deno.test("Only so many calls wait for what their clients are asked", async () =
   assert.match(JSON.stringify(twice), /what waited for this answer is over/);
 });
 
-for (const era of ERAS) {
-  Deno.test(`A tool set, and names without their server, hold for each call, on ${era}`, async () => {
-    const gateway = { prefix: false, meta_tools: [], tools_exposure: "full_proxy" };
-    const sets = (tools: readonly string[]) => ({
-      gateway,
-      toolsets: { chosen: tools },
-      client_toolsets: { "pml-test": "chosen" },
-    });
-    await using scene = await scriptScene(era, {
-      config: sets(["s:run", "s:other"]),
-      warm: [["run", {}]],
-    });
-    const { ws } = scene;
-    for (const tool of ["run", "s__run"]) assert.equal(textOf(await scene.call({}, tool)), "done");
-    assert.equal(codeIn(await scene.call({}, "strict")), "PERMISSION_DENIED");
-    await writeConfig(ws, sets(["s:other"]));
-    await bothSay(scene, (answer) => codeIn(answer) === "PERMISSION_DENIED");
-    assert.equal(codeIn(await scene.call({}, "run")), "PERMISSION_DENIED");
-    assert.equal(codeIn(await scene.call({}, "s__run")), "PERMISSION_DENIED");
+Deno.test("A tool set, and names without their server, hold for each call", async () => {
+  const gateway = { prefix: false, meta_tools: [], tools_exposure: "full_proxy" };
+  const sets = (tools: readonly string[]) => ({
+    gateway,
+    toolsets: { chosen: tools },
+    client_toolsets: { "pml-test": "chosen" },
   });
+  await using scene = await scriptScene("2025-11-25", {
+    config: sets(["s:run", "s:other"]),
+    warm: [["run", {}]],
+  });
+  const { ws } = scene;
+  for (const tool of ["run", "s__run"]) assert.equal(textOf(await scene.call({}, tool)), "done");
+  assert.equal(codeIn(await scene.call({}, "strict")), "PERMISSION_DENIED");
+  await writeConfig(ws, sets(["s:other"]));
+  await bothSay(scene, (answer) => codeIn(answer) === "PERMISSION_DENIED");
+  assert.equal(codeIn(await scene.call({}, "run")), "PERMISSION_DENIED");
+  assert.equal(codeIn(await scene.call({}, "s__run")), "PERMISSION_DENIED");
+});
 
-  Deno.test(`Calls are counted and remembered alike, on ${era}`, async () => {
-    const counts: string[] = [];
-    for (const way of ["call", "callWithMeta"] as const) {
-      await using scene = await scriptScene(era, { warm: [["s__run", {}], ["s__shaped", {}]] });
-      const metrics = async () => {
-        const { result } = await scene.pml.request("resources/read", { uri: "pml://metrics" });
-        const [{ text }] = result?.contents as unknown as [{ text: string }];
-        const { calls: { count, errors, failed }, tokens } = JSON.parse(text);
-        return { count, errors, failed, tokens: tokens["tools/call"] };
-      };
-      const before = await metrics();
-      await scene[way]();
-      await scene[way](answers('"error":{"code":1,"message":"m"}'));
-      await scene[way](answers('"result":{"content":[{"type":"text","text":"x"}],"isError":true}'));
-      await scene[way](answers('"result":5'));
-      await scene[way](answers('"result":{"content":[],"structuredContent":{"n":1}}'), "s__shaped");
-      await scene[way](answers('"result":{"content":[]}'), "s__shaped");
-      const after = await metrics();
-      assert.equal((await scene.pml.close()).code, 0);
-      const { stdout } = await runPml(scene.ws, ["memory", "show", "--json"]);
-      const tools = JSON.parse(stdout).tools as readonly Json[];
-      const ended = await readFile(join(scene.ws.home, "memory.json"), "utf8").then(() => true);
-      counts.push(JSON.stringify({
-        ...{ ended, failed: after.failed },
-        count: after.count - before.count,
-        errors: after.errors - before.errors,
-        tokens: [
-          after.tokens.count - before.tokens.count,
-          after.tokens.total - before.tokens.total,
-        ],
-        tools: tools.map(({ id, errors, result }) => ({ id, errors, result })),
-      }));
-    }
-    assert.equal(counts[0], counts[1]);
-  });
-}
+Deno.test("Calls are counted and remembered alike", async () => {
+  const counts: string[] = [];
+  for (const way of ["call", "callWithMeta"] as const) {
+    await using scene = await scriptScene("2026-07-28", {
+      warm: [["s__run", {}], ["s__shaped", {}]],
+    });
+    const metrics = async () => {
+      const { result } = await scene.pml.request("resources/read", { uri: "pml://metrics" });
+      const [{ text }] = result?.contents as unknown as [{ text: string }];
+      const { calls: { count, errors, failed }, tokens } = JSON.parse(text);
+      return { count, errors, failed, tokens: tokens["tools/call"] };
+    };
+    const before = await metrics();
+    await scene[way]();
+    await scene[way](answers('"error":{"code":1,"message":"m"}'));
+    await scene[way](answers('"result":{"content":[{"type":"text","text":"x"}],"isError":true}'));
+    await scene[way](answers('"result":5'));
+    await scene[way](answers('"result":{"content":[],"structuredContent":{"n":1}}'), "s__shaped");
+    await scene[way](answers('"result":{"content":[]}'), "s__shaped");
+    const after = await metrics();
+    assert.equal((await scene.pml.close()).code, 0);
+    const { stdout } = await runPml(scene.ws, ["memory", "show", "--json"]);
+    const tools = JSON.parse(stdout).tools as readonly Json[];
+    const ended = await readFile(join(scene.ws.home, "memory.json"), "utf8").then(() => true);
+    counts.push(JSON.stringify({
+      ...{ ended, failed: after.failed },
+      count: after.count - before.count,
+      errors: after.errors - before.errors,
+      tokens: [
+        after.tokens.count - before.tokens.count,
+        after.tokens.total - before.tokens.total,
+      ],
+      tools: tools.map(({ id, errors, result }) => ({ id, errors, result })),
+    }));
+  }
+  assert.equal(counts[0], counts[1]);
+});
 
 Deno.test("A server is ended when nobody calls it any more, and not before", async () => {
   await using scene = await scriptScene("2025-11-25", { limits: { idle_ms: 1_000 } });

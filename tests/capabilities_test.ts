@@ -11,69 +11,69 @@ import { picked } from "./attacks/questions.ts";
 import { called, capabilityScene, PARIS, savedCode } from "./capability_scene.ts";
 import { ERAS } from "./kit/json_rpc.ts";
 
+Deno.test("Code that worked is saved, found and called with other arguments", async () => {
+  await using scene = await capabilityScene("2026-07-28", { typed: true });
+  const { pml, ws, asked } = scene;
+  const said = await savedCode(pml, PARIS, {
+    name: "my:weather",
+    description: "Weather in a sentence",
+    parameters: { city: "Paris", days: 3 },
+  });
+  assert.equal(said.saved, "my:weather", JSON.stringify(said));
+  assert.deepEqual(said.parameters, ["city", "days"]);
+  const [question = ""] = asked;
+  assert.equal(asked.length, 1);
+  assert.match(question, /may this be saved as a tool/);
+  assert.match(question, /It calls weather:get, which runs now/);
+  assert.match(
+    question,
+    /\| const said = await mcp\.weather\.get\(\{ city: args\.city, days: args\.days \}\)/,
+  );
+  const found = textOf(await pml.callTool("search", { query: "weather in a sentence" }));
+  assert.match(found, /^my:weather\(city: string, days: number\).* \[private, runs/m);
+  const shown = JSON.parse(textOf(await pml.callTool("schema", { tools: ["my:weather"] })));
+  assert.deepEqual(shown[0].inputSchema.required, ["city", "days"]);
+  const { result } = await pml.callTool("call", {
+    tool: "my:weather",
+    arguments: { city: "Rome", days: 5 },
+  });
+  assert.deepEqual(result?.structuredContent, { text: "Rome for 5", sun: true });
+  const wrong = await called(pml, "my:weather", { city: 5 });
+  assert.match(wrong, /BAD_ARGUMENTS|days|city/);
+  const batch = textOf(
+    await pml.callTool("batch", {
+      calls: [{ tool: "my:weather", arguments: { city: "Oslo", days: 1 } }],
+    }),
+  );
+  assert.match(batch, /Oslo for 1/);
+  const inner = textOf(
+    await pml.callTool("execute_code", {
+      code: 'return (await mcp.my.weather({ city: "Bern", days: 2 })).text',
+    }),
+  );
+  assert.match(inner, /Bern for 2/);
+  assert.equal(asked.length, 1, "each call is allowed");
+  assert.equal((await pml.close()).code, 0);
+  await assertAftermath(ws, pml);
+  const lines = await journalOf(ws);
+  const vias = lines.filter(({ kind, tool }) => kind === "start" && tool === "weather:get")
+    .map(({ via }) => via);
+  assert.deepEqual(vias, ["code", "capability", "capability", "capability"]);
+  assert.ok(lines.some(({ event }) => event === "capability saved"));
+});
+
+Deno.test("Nothing is saved after a no, and the result of the run stays", async () => {
+  await using scene = await capabilityScene("2025-11-25", { answers: () => picked("No") });
+  const { pml } = scene;
+  const { result } = await pml.callTool("execute_code", { code: PARIS, save_as: "my:weather" });
+  assert.notEqual(result?.isError, true);
+  const text = JSON.stringify(result);
+  assert.match(text, /Paris for 3/);
+  assert.match(text, /APPROVAL_DECLINED/);
+  assert.match(await called(pml, "my:weather"), /UNKNOWN_TOOL|Cannot find/);
+});
+
 for (const era of ERAS) {
-  Deno.test(`Code that worked is saved, found and called with other arguments, on ${era}`, async () => {
-    await using scene = await capabilityScene(era, { typed: true });
-    const { pml, ws, asked } = scene;
-    const said = await savedCode(pml, PARIS, {
-      name: "my:weather",
-      description: "Weather in a sentence",
-      parameters: { city: "Paris", days: 3 },
-    });
-    assert.equal(said.saved, "my:weather", JSON.stringify(said));
-    assert.deepEqual(said.parameters, ["city", "days"]);
-    const [question = ""] = asked;
-    assert.equal(asked.length, 1);
-    assert.match(question, /may this be saved as a tool/);
-    assert.match(question, /It calls weather:get, which runs now/);
-    assert.match(
-      question,
-      /\| const said = await mcp\.weather\.get\(\{ city: args\.city, days: args\.days \}\)/,
-    );
-    const found = textOf(await pml.callTool("search", { query: "weather in a sentence" }));
-    assert.match(found, /^my:weather\(city: string, days: number\).* \[private, runs/m);
-    const shown = JSON.parse(textOf(await pml.callTool("schema", { tools: ["my:weather"] })));
-    assert.deepEqual(shown[0].inputSchema.required, ["city", "days"]);
-    const { result } = await pml.callTool("call", {
-      tool: "my:weather",
-      arguments: { city: "Rome", days: 5 },
-    });
-    assert.deepEqual(result?.structuredContent, { text: "Rome for 5", sun: true });
-    const wrong = await called(pml, "my:weather", { city: 5 });
-    assert.match(wrong, /BAD_ARGUMENTS|days|city/);
-    const batch = textOf(
-      await pml.callTool("batch", {
-        calls: [{ tool: "my:weather", arguments: { city: "Oslo", days: 1 } }],
-      }),
-    );
-    assert.match(batch, /Oslo for 1/);
-    const inner = textOf(
-      await pml.callTool("execute_code", {
-        code: 'return (await mcp.my.weather({ city: "Bern", days: 2 })).text',
-      }),
-    );
-    assert.match(inner, /Bern for 2/);
-    assert.equal(asked.length, 1, "each call is allowed");
-    assert.equal((await pml.close()).code, 0);
-    await assertAftermath(ws, pml);
-    const lines = await journalOf(ws);
-    const vias = lines.filter(({ kind, tool }) => kind === "start" && tool === "weather:get")
-      .map(({ via }) => via);
-    assert.deepEqual(vias, ["code", "capability", "capability", "capability"]);
-    assert.ok(lines.some(({ event }) => event === "capability saved"));
-  });
-
-  Deno.test(`Nothing is saved after a no, and the result of the run stays, on ${era}`, async () => {
-    await using scene = await capabilityScene(era, { answers: () => picked("No") });
-    const { pml } = scene;
-    const { result } = await pml.callTool("execute_code", { code: PARIS, save_as: "my:weather" });
-    assert.notEqual(result?.isError, true);
-    const text = JSON.stringify(result);
-    assert.match(text, /Paris for 3/);
-    assert.match(text, /APPROVAL_DECLINED/);
-    assert.match(await called(pml, "my:weather"), /UNKNOWN_TOOL|Cannot find/);
-  });
-
   Deno.test(`A question inside a capability is asked while it waits, on ${era}`, async () => {
     await using scene = await capabilityScene(era);
     const { pml, asked, ws } = scene;
@@ -98,65 +98,65 @@ for (const era of ERAS) {
     const starts = (await journalOf(ws)).filter(({ kind }) => kind === "start");
     assert.equal(starts.filter(({ tool }) => tool === "weather:get").length, 2);
   });
-
-  Deno.test(`A plan that worked is saved and called with other arguments, on ${era}`, async () => {
-    await using scene = await capabilityScene(era);
-    const { pml, asked } = scene;
-    const plan = {
-      tasks: [
-        { id: "a", tool: "weather:get", arguments: { city: "Paris", days: 2 } },
-        { id: "b", tool: "weather:get", arguments: { city: { $ref: "a#/city" }, days: 9 } },
-      ],
-    };
-    const message = await pml.callTool("execute_workflow", {
-      plan,
-      save_as: { name: "my:plan", parameters: { city: "Paris" } },
-    });
-    const said = JSON.stringify(message).replaceAll('\\"', '"');
-    assert.match(said, /"saved":"my:plan"/, said);
-    assert.match(asked[0] ?? "", /\|.*"\$ref": "\$params#\/city"/);
-    const { result } = await pml.callTool("call", {
-      tool: "my:plan",
-      arguments: { city: "Rome" },
-    });
-    assert.deepEqual(result?.structuredContent, { city: "Rome", days: 9, sun: true });
-    const inPlan = await pml.callTool("execute_workflow", {
-      plan: { tasks: [{ id: "x", tool: "my:plan", arguments: { city: "Oslo" } }] },
-    });
-    assert.match(JSON.stringify(inPlan), /Oslo/);
-    const earlier = await pml.callTool("execute_workflow", {
-      plan: { tasks: [{ id: "x", tool: "weather:get", arguments: { city: { $ref: "r.a#/x" } } }] },
-      save_as: "my:other",
-    });
-    assert.match(JSON.stringify(earlier), /output of an earlier run/);
-    assert.equal(asked.length, 1);
-  });
-
-  Deno.test(`What cannot be saved does not run, on ${era}`, async () => {
-    await using scene = await capabilityScene(era, { files: {} });
-    const { pml, ws } = scene;
-    const cases: [unknown, RegExp][] = [
-      ["weather:other", /NAME_CONFLICT.*"weather" is a server that a file of yours defines/],
-      ["filesystem:mine", /NAME_CONFLICT/],
-      ["github:mine", /NAME_CONFLICT.*knows by this name/],
-      ["nothing", /NAME_INVALID/],
-      ["my:Upper", /NAME_INVALID/],
-      ["pml:mine", /NAME_INVALID/],
-      [7, /save_as/],
-      [{ name: "my:x", parameters: { city: "Rome" } }, /"Rome" is no literal of the code/],
-      [{ name: "my:x", other: 1 }, /unknown key "other"/],
-    ];
-    for (const [saveAs, wanted] of cases) {
-      const message = await pml.callTool("execute_code", { code: PARIS, save_as: saveAs });
-      const text = JSON.stringify(message).replaceAll('\\"', '"');
-      assert.match(text, wanted, JSON.stringify(saveAs));
-      assert.ok(codeOf(message) !== undefined, JSON.stringify(message));
-    }
-    assert.equal((await journalOf(ws)).filter(({ kind }) => kind === "start").length, 0);
-    const failed = await pml.callTool("execute_code", {
-      code: 'throw new Error("no")',
-      save_as: "my:x",
-    });
-    assert.match(JSON.stringify(failed), /Only what succeeds is saved/);
-  });
 }
+
+Deno.test("A plan that worked is saved and called with other arguments", async () => {
+  await using scene = await capabilityScene("2026-07-28");
+  const { pml, asked } = scene;
+  const plan = {
+    tasks: [
+      { id: "a", tool: "weather:get", arguments: { city: "Paris", days: 2 } },
+      { id: "b", tool: "weather:get", arguments: { city: { $ref: "a#/city" }, days: 9 } },
+    ],
+  };
+  const message = await pml.callTool("execute_workflow", {
+    plan,
+    save_as: { name: "my:plan", parameters: { city: "Paris" } },
+  });
+  const said = JSON.stringify(message).replaceAll('\\"', '"');
+  assert.match(said, /"saved":"my:plan"/, said);
+  assert.match(asked[0] ?? "", /\|.*"\$ref": "\$params#\/city"/);
+  const { result } = await pml.callTool("call", {
+    tool: "my:plan",
+    arguments: { city: "Rome" },
+  });
+  assert.deepEqual(result?.structuredContent, { city: "Rome", days: 9, sun: true });
+  const inPlan = await pml.callTool("execute_workflow", {
+    plan: { tasks: [{ id: "x", tool: "my:plan", arguments: { city: "Oslo" } }] },
+  });
+  assert.match(JSON.stringify(inPlan), /Oslo/);
+  const earlier = await pml.callTool("execute_workflow", {
+    plan: { tasks: [{ id: "x", tool: "weather:get", arguments: { city: { $ref: "r.a#/x" } } }] },
+    save_as: "my:other",
+  });
+  assert.match(JSON.stringify(earlier), /output of an earlier run/);
+  assert.equal(asked.length, 1);
+});
+
+Deno.test("What cannot be saved does not run", async () => {
+  await using scene = await capabilityScene("2025-11-25", { files: {} });
+  const { pml, ws } = scene;
+  const cases: [unknown, RegExp][] = [
+    ["weather:other", /NAME_CONFLICT.*"weather" is a server that a file of yours defines/],
+    ["filesystem:mine", /NAME_CONFLICT/],
+    ["github:mine", /NAME_CONFLICT.*knows by this name/],
+    ["nothing", /NAME_INVALID/],
+    ["my:Upper", /NAME_INVALID/],
+    ["pml:mine", /NAME_INVALID/],
+    [7, /save_as/],
+    [{ name: "my:x", parameters: { city: "Rome" } }, /"Rome" is no literal of the code/],
+    [{ name: "my:x", other: 1 }, /unknown key "other"/],
+  ];
+  for (const [saveAs, wanted] of cases) {
+    const message = await pml.callTool("execute_code", { code: PARIS, save_as: saveAs });
+    const text = JSON.stringify(message).replaceAll('\\"', '"');
+    assert.match(text, wanted, JSON.stringify(saveAs));
+    assert.ok(codeOf(message) !== undefined, JSON.stringify(message));
+  }
+  assert.equal((await journalOf(ws)).filter(({ kind }) => kind === "start").length, 0);
+  const failed = await pml.callTool("execute_code", {
+    code: 'throw new Error("no")',
+    save_as: "my:x",
+  });
+  assert.match(JSON.stringify(failed), /Only what succeeds is saved/);
+});

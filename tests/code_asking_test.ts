@@ -81,37 +81,37 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     assert.deepEqual(lines.slice(1).sort(), ["gated first", "gated third"]);
     await endWell(ws, pml);
   });
+}
 
-  Deno.test(`Code that nobody can be asked for gets an error that it can catch (${era})`, async () => {
-    await using scene = await ledgerScene({ era, capabilities: {} });
-    const { ws, pml } = scene;
-    const code = untyped(`
+Deno.test("Code that nobody can be asked for gets an error that it can catch", async () => {
+  await using scene = await ledgerScene({ era: "2026-07-28", capabilities: {} });
+  const { ws, pml } = scene;
+  const code = untyped(`
       await mcp.led.note({ text: "before" });
       try { await mcp.led.gated() } catch (error) { return [error.name, error.code, error.hint] }`);
-    const [name, why, hint] = JSON.parse(await valueOf(pml, code));
-    assert.deepEqual([name, why], ["ToolError", "APPROVAL_REQUIRED"]);
-    assert.match(hint, /pml approve/);
-    assert.deepEqual(await ledgerOf(ws), ["note before"]);
-    await endWell(ws, pml);
-  });
+  const [name, why, hint] = JSON.parse(await valueOf(pml, code));
+  assert.deepEqual([name, why], ["ToolError", "APPROVAL_REQUIRED"]);
+  assert.match(hint, /pml approve/);
+  assert.deepEqual(await ledgerOf(ws), ["note before"]);
+  await endWell(ws, pml);
+});
 
-  Deno.test(`The time in which the person is asked does not count for code (${era})`, async () => {
-    await using scene = await ledgerScene({
-      era,
-      answer: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 4_100));
-        return YES;
-      },
-    });
-    const { ws, pml } = scene;
-    assert.equal(await valueOf(pml, UNTYPED_GATED, { timeout_ms: 4_000 }), "gated second");
-    const late = await valueOf(pml, untyped(`await mcp.led.gated(); ${STUCK}`), {
-      timeout_ms: 1_000,
-    });
-    assert.match(late, /^TIMED_OUT/);
-    await endWell(ws, pml);
+Deno.test("The time in which the person is asked does not count for code", async () => {
+  await using scene = await ledgerScene({
+    era: "2025-11-25",
+    answer: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 4_100));
+      return YES;
+    },
   });
-}
+  const { ws, pml } = scene;
+  assert.equal(await valueOf(pml, UNTYPED_GATED, { timeout_ms: 4_000 }), "gated second");
+  const late = await valueOf(pml, untyped(`await mcp.led.gated(); ${STUCK}`), {
+    timeout_ms: 1_000,
+  });
+  assert.match(late, /^TIMED_OUT/);
+  await endWell(ws, pml);
+});
 
 Deno.test("A run that waits for a client of 2026-07-28 goes on meanwhile, and once", async () => {
   await using scene = await ledgerScene({

@@ -2,48 +2,45 @@ import assert from "node:assert/strict";
 import { ledgerOf, ledgerScene, runCode, textsOf, valueOf } from "./attacks/code_tools.ts";
 import { endWell, textOf } from "./attacks/oracles.ts";
 import { FILES_ALLOWED, makeScene } from "./attacks/stage.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
 
 const WRONG = "The code did not run: its types are wrong";
 
-for (const era of ERAS) {
-  Deno.test(`execute_code tells of wrong types with the line, and runs nothing (${era})`, async () => {
-    await using scene = await ledgerScene({ era });
-    const { ws, pml } = scene;
-    const first = 'await mcp.led.note({ text: "first" });\n';
-    const cases: readonly (readonly [code: string, line: RegExp, hint: RegExp])[] = [
-      [
-        `${first}await mcp.led.nota({ text: "x" });`,
-        /code:2: .*"led" has no tool "nota"/,
-        /"note"/,
-      ],
-      [`${first}await mcp.ledd.note({});`, /code:2: There is no server "ledd"/, /led/],
-      [
-        `${first}\nawait mcp.filesystem.read_file({});`,
-        /code:3: .*'path' is missing/,
-        /read_file\(path: string/,
-      ],
-      [
-        `${first}await mcp.led.note({ text: 1 });`,
-        /code:2: .*'number' is not .*'string'/,
-        /note\(text\?: string\)/,
-      ],
-    ];
-    for (const [code, line, hint] of cases) {
-      const answer = await runCode(pml, code);
-      const [said = ""] = textsOf(answer);
-      const lines = said.split("\n");
-      assert.deepEqual([answer.result?.isError, lines[0], lines.length], [true, WRONG, 3], said);
-      assert.match(lines[1] ?? "", line);
-      assert.match(lines[2] ?? "", hint);
-    }
-    assert.deepEqual(await ledgerOf(ws), []);
-    const good = textsOf(await runCode(pml, `(await mcp.led.note({ text: "x" })).line.length`));
-    assert.deepEqual(good, ["6"]);
-    await endWell(ws, pml, { calls: 2 });
-  });
-}
+Deno.test("execute_code tells of wrong types with the line, and runs nothing", async () => {
+  await using scene = await ledgerScene({ era: "2026-07-28" });
+  const { ws, pml } = scene;
+  const first = 'await mcp.led.note({ text: "first" });\n';
+  const cases: readonly (readonly [code: string, line: RegExp, hint: RegExp])[] = [
+    [
+      `${first}await mcp.led.nota({ text: "x" });`,
+      /code:2: .*"led" has no tool "nota"/,
+      /"note"/,
+    ],
+    [`${first}await mcp.ledd.note({});`, /code:2: There is no server "ledd"/, /led/],
+    [
+      `${first}\nawait mcp.filesystem.read_file({});`,
+      /code:3: .*'path' is missing/,
+      /read_file\(path: string/,
+    ],
+    [
+      `${first}await mcp.led.note({ text: 1 });`,
+      /code:2: .*'number' is not .*'string'/,
+      /note\(text\?: string\)/,
+    ],
+  ];
+  for (const [code, line, hint] of cases) {
+    const answer = await runCode(pml, code);
+    const [said = ""] = textsOf(answer);
+    const lines = said.split("\n");
+    assert.deepEqual([answer.result?.isError, lines[0], lines.length], [true, WRONG, 3], said);
+    assert.match(lines[1] ?? "", line);
+    assert.match(lines[2] ?? "", hint);
+  }
+  assert.deepEqual(await ledgerOf(ws), []);
+  const good = textsOf(await runCode(pml, `(await mcp.led.note({ text: "x" })).line.length`));
+  assert.deepEqual(good, ["6"]);
+  await endWell(ws, pml, { calls: 2 });
+});
 
 Deno.test("types that keep the compiler busy do not delay other code (GX11)", async () => {
   await using scene = await ledgerScene();

@@ -13,7 +13,7 @@ import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf } from "./attacks/questions.ts";
 import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
 import { servePml } from "./kit/pml_serve.ts";
-import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
+import { EACH_WAY, RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 
@@ -113,7 +113,7 @@ async function assertExact(pml: RawStdio, name: string, more: object = {}): Prom
   }
 }
 
-for (const { on, ...way } of WAYS) {
+for (const { on, ...way } of EACH_WAY) {
   Deno.test(`numbers keep their text to a stdio server and back, on ${on}`, async () => {
     await using scene = await makeScene({ ...options(), ...way });
     await scene.pml.request("tools/list");
@@ -123,7 +123,7 @@ for (const { on, ...way } of WAYS) {
   });
 }
 
-for (const { on, ...way } of WAYS) {
+for (const { on, ...way } of EACH_WAY) {
   Deno.test(`numbers in lists and progress keep their text, on ${on}`, async () => {
     await using scene = await makeScene({ ...options({ gateway: FULL }), ...way });
     const { pml } = scene;

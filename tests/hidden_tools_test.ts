@@ -12,7 +12,6 @@ import { makeScenery } from "./attacks/stage.ts";
 import { approve, WEATHER } from "./capability_scene.ts";
 import { DoorClient } from "./kit/door_client.ts";
 import { FullHttp } from "./kit/full_http.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { servePml } from "./kit/pml_serve.ts";
 import { writeConfig } from "./script_scene.ts";
 
@@ -81,52 +80,50 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
   return all;
 }
 
-for (const era of ERAS) {
-  Deno.test(`What is hidden from an identity answers like what there is not, on ${era}`, async () => {
-    await using full = new FullHttp("legacy");
-    const hidden = ["filesystem:write_file", "weather:*", "full:*", "my:*"];
-    await using ws = await makeScenery({
-      files: { "a.txt": "hello", "weather.js": WEATHER },
-      pml: {
-        version: 1,
-        permissions: { allow: ["*"] },
-        private_mcps: { weather: { type: "deno", path: "weather.js" } },
-        mcpServers: { full: { type: "http", url: full.url } },
-      },
-    });
-    await approve(ws, { "my:saved": `return "ran"` });
-    const hash = (text: string) => createHash("sha256").update(text).digest("hex");
-    await writeConfig(ws, {
-      toolsets: { reading: ["filesystem:read_file", "filesystem:list_directory"] },
-      identities: {
-        denied: { token: hash(TOKENS.denied), permissions: { allow: ["*"], deny: hidden } },
-        chosen: {
-          token: hash(TOKENS.chosen),
-          permissions: { allow: ["*"] },
-          toolset: "reading",
-        },
-      },
-    });
-    await using served = await servePml(ws);
-    // The person has all of it.
-    await using own = await DoorClient.open(served, { era });
-    const all: string[] = [];
-    for (const [id] of PAIRS) all.push(...await answersOf(own, id));
-    for (const one of ["made.txt", "TOOLed", ':"ran"']) {
-      assert.ok(all.some((text) => text.includes(one)));
-    }
-    assert.ok(full.ledger.length > 0);
-    for (const token of Object.values(TOKENS)) {
-      await using other = await DoorClient.open(served, { era, token });
-      assert.match(
-        JSON.stringify(await other.request("tools/call", { name: "call", arguments: READ })),
-        /hello/,
-      );
-      for (const [id, none] of token === TOKENS.denied ? PAIRS : PAIRS.slice(1, 3)) {
-        const seen = await answersOf(other, id);
-        assert.deepEqual(seen, await answersOf(other, none));
-        assert.doesNotMatch(seen.join(), /PERMISSION_DENIED|deny rule/);
-      }
-    }
+Deno.test("What is hidden from an identity answers like what there is not", async () => {
+  await using full = new FullHttp("legacy");
+  const hidden = ["filesystem:write_file", "weather:*", "full:*", "my:*"];
+  await using ws = await makeScenery({
+    files: { "a.txt": "hello", "weather.js": WEATHER },
+    pml: {
+      version: 1,
+      permissions: { allow: ["*"] },
+      private_mcps: { weather: { type: "deno", path: "weather.js" } },
+      mcpServers: { full: { type: "http", url: full.url } },
+    },
   });
-}
+  await approve(ws, { "my:saved": `return "ran"` });
+  const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+  await writeConfig(ws, {
+    toolsets: { reading: ["filesystem:read_file", "filesystem:list_directory"] },
+    identities: {
+      denied: { token: hash(TOKENS.denied), permissions: { allow: ["*"], deny: hidden } },
+      chosen: {
+        token: hash(TOKENS.chosen),
+        permissions: { allow: ["*"] },
+        toolset: "reading",
+      },
+    },
+  });
+  await using served = await servePml(ws);
+  // The person has all of it.
+  await using own = await DoorClient.open(served, { era: "2026-07-28" });
+  const all: string[] = [];
+  for (const [id] of PAIRS) all.push(...await answersOf(own, id));
+  for (const one of ["made.txt", "TOOLed", ':"ran"']) {
+    assert.ok(all.some((text) => text.includes(one)));
+  }
+  assert.ok(full.ledger.length > 0);
+  for (const token of Object.values(TOKENS)) {
+    await using other = await DoorClient.open(served, { era: "2026-07-28", token });
+    assert.match(
+      JSON.stringify(await other.request("tools/call", { name: "call", arguments: READ })),
+      /hello/,
+    );
+    for (const [id, none] of token === TOKENS.denied ? PAIRS : PAIRS.slice(1, 3)) {
+      const seen = await answersOf(other, id);
+      assert.deepEqual(seen, await answersOf(other, none));
+      assert.doesNotMatch(seen.join(), /PERMISSION_DENIED|deny rule/);
+    }
+  }
+});

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { makeScene, type Scene } from "./attacks/stage.ts";
-import { type Era, ERAS } from "./kit/json_rpc.ts";
+import type { Era } from "./kit/json_rpc.ts";
 import { answered, type Json, serveHttp } from "./kit/odd_server.ts";
 import { waitUntil } from "./kit/wait.ts";
 
@@ -61,38 +61,36 @@ function begin({ pml }: Scene, tool: string) {
   return pml.begin("tools/call", params);
 }
 
-for (const era of ERAS) {
-  for (const kind of ["legacy", "modern"] as const) {
-    const who = `${kind} for ${era}`;
+for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] as const) {
+  const who = `${kind} for ${era}`;
 
-    Deno.test(`A call under way over HTTP does not keep PML from its end, ${who}`, async () => {
-      using server = await listen(kind === "modern");
-      await using scene = await open(era, server.url);
-      begin(scene, "held").answer.catch(() => {}); // nobody waits for it
-      assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
-      const { code } = await scene.pml.close();
-      assert.equal(code, 0);
-      assert.deepEqual(server.calls, ["done", "held"]);
-    });
+  Deno.test(`A call under way over HTTP does not keep PML from its end, ${who}`, async () => {
+    using server = await listen(kind === "modern");
+    await using scene = await open(era, server.url);
+    begin(scene, "held").answer.catch(() => {}); // nobody waits for it
+    assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
+    const { code } = await scene.pml.close();
+    assert.equal(code, 0);
+    assert.deepEqual(server.calls, ["done", "held"]);
+  });
 
-    Deno.test(`A call that is given up over HTTP is sent once, ${who}`, async () => {
-      using server = await listen(kind === "modern");
-      await using scene = await open(era, server.url);
-      const { id, answer } = begin(scene, "held");
-      answer.catch(() => {}); // what is cancelled is not answered
-      assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
-      await scene.pml.notify("notifications/cancelled", { requestId: id });
-      for (let times = 0; times < 3; times++) await done(scene);
-      assert.deepEqual(server.calls, ["done", "held", "done", "done", "done"]);
-    });
+  Deno.test(`A call that is given up over HTTP is sent once, ${who}`, async () => {
+    using server = await listen(kind === "modern");
+    await using scene = await open(era, server.url);
+    const { id, answer } = begin(scene, "held");
+    answer.catch(() => {}); // what is cancelled is not answered
+    assert.ok(await waitUntil(() => server.calls.includes("held"), 20_000));
+    await scene.pml.notify("notifications/cancelled", { requestId: id });
+    for (let times = 0; times < 3; times++) await done(scene);
+    assert.deepEqual(server.calls, ["done", "held", "done", "done", "done"]);
+  });
 
-    Deno.test(`A call whose connection breaks is sent once, ${who}`, async () => {
-      using server = await listen(kind === "modern");
-      await using scene = await open(era, server.url);
-      const { result } = await begin(scene, "broken").answer;
-      assert.match(JSON.stringify(result), /UPSTREAM_DOWN/);
-      await done(scene);
-      assert.deepEqual(server.calls, ["done", "broken", "done"]);
-    });
-  }
+  Deno.test(`A call whose connection breaks is sent once, ${who}`, async () => {
+    using server = await listen(kind === "modern");
+    await using scene = await open(era, server.url);
+    const { result } = await begin(scene, "broken").answer;
+    assert.match(JSON.stringify(result), /UPSTREAM_DOWN/);
+    await done(scene);
+    assert.deepEqual(server.calls, ["done", "broken", "done"]);
+  });
 }

@@ -13,12 +13,10 @@ import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { moduleOffer, put, sent, spawnHub } from "./kit/hub.ts";
-import type { Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 const GREET = {
   name: "call",
   arguments: { tool: "hello:greet", arguments: { who: "argument-canary-4711" } },
@@ -53,52 +51,50 @@ async function wire() {
   };
 }
 
-for (const era of ERAS) {
-  Deno.test(`Nothing of a call that runs here reaches the hub, and a yanked version still runs, on ${era}`, async () => {
-    await using hub = await spawnHub();
-    await using between = await wire();
-    const { kept } = between;
-    // A hub answers requests that name it as clients do.
-    await using named = await hub.again("--url", between.url);
-    kept.port = named.port;
-    const { key } = await hub.key("acme");
-    assert.equal((await put(hub.url, key, moduleOffer("hello", "1.0.0"))).status, 201);
-    await using ws = await makeWorkspace({
-      files: { "secret.txt": "file-canary-4712" },
-      env: { PML_REGISTRIES: between.url, OTHER_SECRET: "environment-canary-4713" },
-      pml: { version: 1, permissions: { allow: ["*"] } },
-    });
-    await using pml = new RawStdio(ws, {
-      era,
-      answer: undefined,
-      capabilities: { elicitation: {} },
-    });
-    await pml.open();
-    assert.match(textOf(await pml.callTool("search", { query: "greets" })), /hello:greet/);
-    const asked = await questionOf(pml, GREET);
-    await read();
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "hello argument-canary-4711");
-    // What finding and approving it has said is the name, and nothing of the call.
-    assert.ok(kept.connections > 0 && kept.text.includes("/mcp/hello"));
-    assert.ok(!kept.text.includes("canary"), kept.text);
-    const before = kept.text.length;
-    for (let at = 0; at < 5; at++) {
-      assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
-      const file = await call(pml, "filesystem:read_file", { path: "secret.txt" });
-      assert.match(textOf(file), /file-canary-4712/);
-    }
-    assert.equal(kept.text.length, before, kept.text.slice(before));
-    const yank = { method: "POST", key, body: { reason: "old" } };
-    assert.equal((await sent(`${hub.url}/hello@1.0.0/yank`, yank)).status, 200);
-    assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
-    assert.equal((await pml.close()).code, 0);
-    // Who has not approved it finds it no more.
-    await using other = await makeWorkspace({
-      env: { PML_REGISTRIES: between.url },
-      pml: { version: 1, permissions: { allow: ["*"] } },
-    });
-    const found = await runPml(other, ["search", "greets"]);
-    assert.ok(!found.stdout.includes("hello:greet"), found.stdout);
-    assert.ok(!kept.text.includes("canary"));
+Deno.test("Nothing of a call that runs here reaches the hub, and a yanked version still runs", async () => {
+  await using hub = await spawnHub();
+  await using between = await wire();
+  const { kept } = between;
+  // A hub answers requests that name it as clients do.
+  await using named = await hub.again("--url", between.url);
+  kept.port = named.port;
+  const { key } = await hub.key("acme");
+  assert.equal((await put(hub.url, key, moduleOffer("hello", "1.0.0"))).status, 201);
+  await using ws = await makeWorkspace({
+    files: { "secret.txt": "file-canary-4712" },
+    env: { PML_REGISTRIES: between.url, OTHER_SECRET: "environment-canary-4713" },
+    pml: { version: 1, permissions: { allow: ["*"] } },
   });
-}
+  await using pml = new RawStdio(ws, {
+    era: "2026-07-28",
+    answer: undefined,
+    capabilities: { elicitation: {} },
+  });
+  await pml.open();
+  assert.match(textOf(await pml.callTool("search", { query: "greets" })), /hello:greet/);
+  const asked = await questionOf(pml, GREET);
+  await read();
+  assert.equal(textOf(await asked.answer(picked("Yes"))), "hello argument-canary-4711");
+  // What finding and approving it has said is the name, and nothing of the call.
+  assert.ok(kept.connections > 0 && kept.text.includes("/mcp/hello"));
+  assert.ok(!kept.text.includes("canary"), kept.text);
+  const before = kept.text.length;
+  for (let at = 0; at < 5; at++) {
+    assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
+    const file = await call(pml, "filesystem:read_file", { path: "secret.txt" });
+    assert.match(textOf(file), /file-canary-4712/);
+  }
+  assert.equal(kept.text.length, before, kept.text.slice(before));
+  const yank = { method: "POST", key, body: { reason: "old" } };
+  assert.equal((await sent(`${hub.url}/hello@1.0.0/yank`, yank)).status, 200);
+  assert.equal(textOf(await answerOf(pml, GREET)), "hello argument-canary-4711");
+  assert.equal((await pml.close()).code, 0);
+  // Who has not approved it finds it no more.
+  await using other = await makeWorkspace({
+    env: { PML_REGISTRIES: between.url },
+    pml: { version: 1, permissions: { allow: ["*"] } },
+  });
+  const found = await runPml(other, ["search", "greets"]);
+  assert.ok(!found.stdout.includes("hello:greet"), found.stdout);
+  assert.ok(!kept.text.includes("canary"));
+});

@@ -11,7 +11,6 @@ import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { integrityOf } from "../src/registry/integrity.ts";
 import { agreeing, called, WEATHER } from "./capability_scene.ts";
 import { put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { asked, spawnServing } from "./kit/registry_contract.ts";
@@ -120,44 +119,42 @@ async function offered(hub: TestHub, author: Workspace) {
   return entry;
 }
 
-for (const era of ERAS) {
-  Deno.test(`A capability that was saved is published by its name, found and used, on ${era}`, async () => {
-    await using hub = await spawnHub();
-    await using author = await publisher();
-    const entry = await offered(hub, author);
-    await using ws = await makeWorkspace({
-      files: { "notes.md": "one two three four" },
-      pml: {
-        version: 1,
-        permissions: { allow: ["*"] },
-      },
-      env: { PML_REGISTRIES: hub.url },
-    });
-    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-    await pml.open();
-    assert.match(textOf(await pml.callTool("search", { query: "count words" })), /^text:words\(/m);
-    const calling = {
-      name: "call",
-      arguments: { tool: "text:words", arguments: { path: "notes.md" } },
-    };
-    const question = await questionOf(pml, calling);
-    assert.match(question.text, /a capability of a registry/);
-    assert.match(question.text, /It says that it calls filesystem:read_file/);
-    assert.match(
-      question.text,
-      /\n {4}\| const text = await mcp\.filesystem\.read_file\(\{ path: args/,
-    );
-    await read();
-    const first = await question.answer(picked("Yes"));
-    assert.deepEqual(first.result?.structuredContent, { words: 4, files: true });
-    const again = await answerOf(pml, calling);
-    assert.deepEqual(again.result?.structuredContent, { words: 4, files: true });
-    assert.equal((await pml.close()).code, 0);
-    const lock = JSON.parse(await Deno.readTextFile(`${ws.path}/pml.lock`));
-    assert.equal(lock.servers["text:words"].integrity, entry.integrity);
-    assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
+Deno.test("A capability that was saved is published by its name, found and used", async () => {
+  await using hub = await spawnHub();
+  await using author = await publisher();
+  const entry = await offered(hub, author);
+  await using ws = await makeWorkspace({
+    files: { "notes.md": "one two three four" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["*"] },
+    },
+    env: { PML_REGISTRIES: hub.url },
   });
-}
+  await using pml = new RawStdio(ws, { era: "2025-11-25", capabilities: { elicitation: {} } });
+  await pml.open();
+  assert.match(textOf(await pml.callTool("search", { query: "count words" })), /^text:words\(/m);
+  const calling = {
+    name: "call",
+    arguments: { tool: "text:words", arguments: { path: "notes.md" } },
+  };
+  const question = await questionOf(pml, calling);
+  assert.match(question.text, /a capability of a registry/);
+  assert.match(question.text, /It says that it calls filesystem:read_file/);
+  assert.match(
+    question.text,
+    /\n {4}\| const text = await mcp\.filesystem\.read_file\(\{ path: args/,
+  );
+  await read();
+  const first = await question.answer(picked("Yes"));
+  assert.deepEqual(first.result?.structuredContent, { words: 4, files: true });
+  const again = await answerOf(pml, calling);
+  assert.deepEqual(again.result?.structuredContent, { words: 4, files: true });
+  assert.equal((await pml.close()).code, 0);
+  const lock = JSON.parse(await Deno.readTextFile(`${ws.path}/pml.lock`));
+  assert.equal(lock.servers["text:words"].integrity, entry.integrity);
+  assert.equal((await runPml(ws, ["lock", "--check"])).code, 0);
+});
 
 Deno.test("An export in a folder is served, and imported, as what was published by its name", async () => {
   await using hub = await spawnHub();

@@ -7,14 +7,12 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
-import type { Era } from "./kit/json_rpc.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { GREETER, spawnServing } from "./kit/registry_contract.ts";
 import { runPml } from "./kit/run.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 const HUB = denoCommand("hub/mod.ts");
 const PLAIN = GREETER.replace(`permissions: { env: ["GREETING"] },`, "");
 const CALL = { name: "call", arguments: { tool: "greeter:greet", arguments: { who: "Ada" } } };
@@ -31,64 +29,62 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
-for (const era of ERAS) {
-  Deno.test(`A module of a hub is found, asked about and run, and asks again when a version comes, on ${era}`, async () => {
-    await using team = await makeWorkspace({
-      files: { "served/greeter.ts": PLAIN, "served/text__shout.ts": SHOUT },
-    });
-    const imported = () => runPml(team, ["import", "served"], { command: HUB });
-    assert.equal((await imported()).code, 0);
-    const serving = [...HUB, "serve", "--port", "0", "--json"] as const;
-    await using hub = await spawnServing(team, serving);
-    const { url } = JSON.parse(hub.said);
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: url },
-      pml: { version: 1, permissions: { allow: ["*"] } },
-    });
-    {
-      await using pml = new RawStdio(ws, {
-        era,
-        answer: undefined,
-        capabilities: { elicitation: {} },
-      });
-      await pml.open();
-      const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
-      assert.match(found, /greeter:greet\(who\?: string\).* \[registry, asks, \d+%\]/, found);
-      const capability = textOf(await pml.callTool("search", { query: "text in capitals" }));
-      assert.match(capability, /text:shout/, capability);
-      const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
-      assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
-      assert.match(asked.text, new RegExp(`registry "${url}"`));
-      await read();
-      assert.equal(textOf(await asked.answer(picked("Yes"))), "hello Ada");
-      assert.equal((await pml.close()).code, 0);
-    }
-    const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
-    assert.deepEqual([lock.servers.greeter.source, lock.servers.greeter.version], [url, "1.2.0"]);
-
-    const newer = PLAIN.replace("1.2.0", "1.3.0").replace("hello", "good day");
-    await Deno.writeTextFile(team.file("served/greeter.ts"), newer);
-    assert.equal((await imported()).code, 0);
-    assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
-    {
-      await using pml = new RawStdio(ws, {
-        era,
-        answer: undefined,
-        capabilities: { elicitation: {} },
-      });
-      await pml.open();
-      const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /version: was "1\.2\.0", is "1\.3\.0"/);
-      await read();
-      assert.equal(textOf(await asked.answer(picked("Yes"))), "good day Ada");
-      assert.equal((await pml.close()).code, 0);
-    }
-    // What was approved runs without the hub.
-    assert.equal((await hub.end()).code, 143);
-    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-    await pml.open();
-    assert.equal(textOf(await answerOf(pml, CALL)), "good day Ada");
-    assert.equal((await pml.close()).code, 0);
+Deno.test("A module of a hub is found, asked about and run, and asks again when a version comes", async () => {
+  await using team = await makeWorkspace({
+    files: { "served/greeter.ts": PLAIN, "served/text__shout.ts": SHOUT },
   });
-}
+  const imported = () => runPml(team, ["import", "served"], { command: HUB });
+  assert.equal((await imported()).code, 0);
+  const serving = [...HUB, "serve", "--port", "0", "--json"] as const;
+  await using hub = await spawnServing(team, serving);
+  const { url } = JSON.parse(hub.said);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: url },
+    pml: { version: 1, permissions: { allow: ["*"] } },
+  });
+  {
+    await using pml = new RawStdio(ws, {
+      era: "2026-07-28",
+      answer: undefined,
+      capabilities: { elicitation: {} },
+    });
+    await pml.open();
+    const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
+    assert.match(found, /greeter:greet\(who\?: string\).* \[registry, asks, \d+%\]/, found);
+    const capability = textOf(await pml.callTool("search", { query: "text in capitals" }));
+    assert.match(capability, /text:shout/, capability);
+    const asked = await questionOf(pml, CALL);
+    assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
+    assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
+    assert.match(asked.text, new RegExp(`registry "${url}"`));
+    await read();
+    assert.equal(textOf(await asked.answer(picked("Yes"))), "hello Ada");
+    assert.equal((await pml.close()).code, 0);
+  }
+  const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
+  assert.deepEqual([lock.servers.greeter.source, lock.servers.greeter.version], [url, "1.2.0"]);
+
+  const newer = PLAIN.replace("1.2.0", "1.3.0").replace("hello", "good day");
+  await Deno.writeTextFile(team.file("served/greeter.ts"), newer);
+  assert.equal((await imported()).code, 0);
+  assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
+  {
+    await using pml = new RawStdio(ws, {
+      era: "2026-07-28",
+      answer: undefined,
+      capabilities: { elicitation: {} },
+    });
+    await pml.open();
+    const asked = await questionOf(pml, CALL);
+    assert.match(asked.text, /version: was "1\.2\.0", is "1\.3\.0"/);
+    await read();
+    assert.equal(textOf(await asked.answer(picked("Yes"))), "good day Ada");
+    assert.equal((await pml.close()).code, 0);
+  }
+  // What was approved runs without the hub.
+  assert.equal((await hub.end()).code, 143);
+  await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: { elicitation: {} } });
+  await pml.open();
+  assert.equal(textOf(await answerOf(pml, CALL)), "good day Ada");
+  assert.equal((await pml.close()).code, 0);
+});

@@ -9,14 +9,12 @@ import { call } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { type Offer, put, sent, spawnHub, type TestHub } from "./kit/hub.ts";
-import type { Era } from "./kit/json_rpc.ts";
 import { rssOf } from "./kit/procwatch.ts";
 import { rawHttp } from "./kit/raw_http.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
 
-const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 const SECRET = "tavily-key-9876543210";
 const ACCOUNT = "account-key-0123456789";
 const CALL = {
@@ -45,43 +43,41 @@ async function opened(cloud: FakeCloud): Promise<TestHub> {
   return hub;
 }
 
-for (const era of ERAS) {
-  Deno.test(`A call of PML reaches a server behind a hub with its key, which stays nowhere, on ${era}`, async () => {
-    await using cloud = new FakeCloud();
-    await using hub = await opened(cloud);
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: hub.url, PML_API_KEY: ACCOUNT, TAVILY_API_KEY: SECRET },
-      pml: {
-        version: 1,
-        permissions: { allow: ["tavily:search"] },
-        cloud: { url: hub.url.replace(/\/mcp$/, "") },
-      },
-    });
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    assert.equal(textOf(await call(pml, "tavily:search", { query: "x" })), "search ran");
-    const [made, ...more] = cloud.calls;
-    assert.equal(more.length, 0);
-    assert.deepEqual([made?.headers.authorization, made?.headers["x-client"]], [
-      `Bearer ${SECRET}`,
-      "pml",
-    ]);
-    // Neither the account's key nor the way in which the key came.
-    assert.ok(!cloud.text.includes(ACCOUNT) && !cloud.text.includes("x-pml-key"), cloud.text);
-    for (const { method, headers } of cloud.received) {
-      if (method !== "tools/call") assert.equal(headers.authorization, undefined, method);
-    }
-    assert.equal((await pml.close()).code, 0);
-    const { stderr } = await hub.serving.end();
-    assert.ok(![SECRET, ACCOUNT].some((each) => stderr.includes(each)), stderr);
-    for (const { name } of Deno.readDirSync(hub.ws.file("hub-data"))) {
-      const bytes = new TextDecoder("latin1").decode(
-        await Deno.readFile(hub.ws.file(`hub-data/${name}`)),
-      );
-      assert.ok(![SECRET, ACCOUNT].some((each) => bytes.includes(each)), name);
-    }
+Deno.test("A call of PML reaches a server behind a hub with its key, which stays nowhere", async () => {
+  await using cloud = new FakeCloud();
+  await using hub = await opened(cloud);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: hub.url, PML_API_KEY: ACCOUNT, TAVILY_API_KEY: SECRET },
+    pml: {
+      version: 1,
+      permissions: { allow: ["tavily:search"] },
+      cloud: { url: hub.url.replace(/\/mcp$/, "") },
+    },
   });
-}
+  await using pml = new RawStdio(ws, { era: "2025-11-25" });
+  await pml.open();
+  assert.equal(textOf(await call(pml, "tavily:search", { query: "x" })), "search ran");
+  const [made, ...more] = cloud.calls;
+  assert.equal(more.length, 0);
+  assert.deepEqual([made?.headers.authorization, made?.headers["x-client"]], [
+    `Bearer ${SECRET}`,
+    "pml",
+  ]);
+  // Neither the account's key nor the way in which the key came.
+  assert.ok(!cloud.text.includes(ACCOUNT) && !cloud.text.includes("x-pml-key"), cloud.text);
+  for (const { method, headers } of cloud.received) {
+    if (method !== "tools/call") assert.equal(headers.authorization, undefined, method);
+  }
+  assert.equal((await pml.close()).code, 0);
+  const { stderr } = await hub.serving.end();
+  assert.ok(![SECRET, ACCOUNT].some((each) => stderr.includes(each)), stderr);
+  for (const { name } of Deno.readDirSync(hub.ws.file("hub-data"))) {
+    const bytes = new TextDecoder("latin1").decode(
+      await Deno.readFile(hub.ws.file(`hub-data/${name}`)),
+    );
+    assert.ok(![SECRET, ACCOUNT].some((each) => bytes.includes(each)), name);
+  }
+});
 
 Deno.test("keys of an approved version never go to the address of a newer one (GX8)", async () => {
   await using cloud = new FakeCloud();

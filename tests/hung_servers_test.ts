@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { makeScene } from "./attacks/stage.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { FullHttp } from "./kit/full_http.ts";
-import { ERAS, type Message } from "./kit/json_rpc.ts";
+import type { Message } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -58,43 +58,41 @@ async function assertRestarted(scene: ScriptScene): Promise<void> {
   assert.equal(textOf(await scene.call()), "done");
 }
 
-for (const era of ERAS) {
-  Deno.test(`the next result after a cancelled call names the restart of a blocked server, on ${era}`, async () => {
-    await using scene = await scriptScene(era);
-    const { pml } = scene;
-    const before = await callsRun(scene);
-    const { id, answer } = begin(scene, { steps: [{ block: 60_000 }] });
-    answer.catch(() => {}); // a cancelled call is never answered
-    await until(async () => await callsRun(scene) > before);
-    await pml.notify("notifications/cancelled", { requestId: id });
-    // The server has a second for the ping that follows a cancelled call.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    await assertRestarted(scene);
-    assert.equal((await pids(scene)).length, 2);
-  });
+Deno.test("the next result after a cancelled call names the restart of a blocked server", async () => {
+  await using scene = await scriptScene("2025-11-25");
+  const { pml } = scene;
+  const before = await callsRun(scene);
+  const { id, answer } = begin(scene, { steps: [{ block: 60_000 }] });
+  answer.catch(() => {}); // a cancelled call is never answered
+  await until(async () => await callsRun(scene) > before);
+  await pml.notify("notifications/cancelled", { requestId: id });
+  // The server has a second for the ping that follows a cancelled call.
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  await assertRestarted(scene);
+  assert.equal((await pids(scene)).length, 2);
+});
 
-  Deno.test(`a server that is stopped until a call's deadline is restarted, on ${era}`, async () => {
-    await using scene = await scriptScene(era, { limits: LIMITS });
-    const before = await callsRun(scene);
-    const first = begin(scene, SILENT, "first").answer;
-    const pid = await stopped(scene, before);
-    // Its other calls begin later, and all of them end with the first one.
-    const second = begin(scene, SILENT).answer;
-    await until(() => progressOf(scene, "first").length > 0);
-    const third = begin(scene, SILENT, "third").answer;
-    assert.equal(codeOf(await first), "TIMED_OUT");
-    assertEnded(await second);
-    assertEnded(await third);
-    const said = progressOf(scene, "first");
-    assert.equal(said.filter((one) => one === "s has not answered for 10 s").length, 1);
-    assert.equal(said.at(-1), "s has not answered for 10 s");
-    await until(async () => (await pids(scene)).length === 2);
-    await assertRestarted(scene);
-    assert.ok(!(await pids(scene)).slice(1).includes(pid));
-    assert.equal((await scene.pml.close()).code, 0);
-    await scene.pml.watch.assertNothingLeft();
-  });
-}
+Deno.test("a server that is stopped until a call's deadline is restarted", async () => {
+  await using scene = await scriptScene("2026-07-28", { limits: LIMITS });
+  const before = await callsRun(scene);
+  const first = begin(scene, SILENT, "first").answer;
+  const pid = await stopped(scene, before);
+  // Its other calls begin later, and all of them end with the first one.
+  const second = begin(scene, SILENT).answer;
+  await until(() => progressOf(scene, "first").length > 0);
+  const third = begin(scene, SILENT, "third").answer;
+  assert.equal(codeOf(await first), "TIMED_OUT");
+  assertEnded(await second);
+  assertEnded(await third);
+  const said = progressOf(scene, "first");
+  assert.equal(said.filter((one) => one === "s has not answered for 10 s").length, 1);
+  assert.equal(said.at(-1), "s has not answered for 10 s");
+  await until(async () => (await pids(scene)).length === 2);
+  await assertRestarted(scene);
+  assert.ok(!(await pids(scene)).slice(1).includes(pid));
+  assert.equal((await scene.pml.close()).code, 0);
+  await scene.pml.watch.assertNothingLeft();
+});
 
 Deno.test("a busy server that answers nothing before its deadline keeps its calls", async () => {
   await using scene = await scriptScene("2025-11-25", { limits: { call_ms: 60_000 } });

@@ -10,7 +10,6 @@ import process from "node:process";
 import { journalOf, ofKind } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { connectHttp, type HttpClient, servePml } from "./kit/pml_serve.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
@@ -57,45 +56,43 @@ async function call(
   return JSON.stringify(result.content);
 }
 
-for (const era of ERAS) {
-  Deno.test(`Each identity has its own rules, tools and rates, on ${era}`, async () => {
-    await using ws = await scenery();
-    await using served = await servePml(ws);
-    const { url } = served;
-    await using own = await served.connect({ era });
-    await using ci = await connectHttp({ url, token: TOKENS.ci }, { era });
-    await using bot = await connectHttp({ url, token: TOKENS.bot }, { era });
+Deno.test("Each identity has its own rules, tools and rates", async () => {
+  await using ws = await scenery();
+  await using served = await servePml(ws);
+  const { url } = served;
+  await using own = await served.connect({ era: "2026-07-28" });
+  await using ci = await connectHttp({ url, token: TOKENS.ci }, { era: "2026-07-28" });
+  await using bot = await connectHttp({ url, token: TOKENS.bot }, { era: "2026-07-28" });
 
-    for (const one of [own, ci, bot]) {
-      assert.match(await call(one, "filesystem:read_file"), /hello/);
-    }
-    // What the person denies is denied to all; to others it is not there at all.
-    assert.match(await call(own, "filesystem:remove_file"), /PERMISSION_DENIED/);
-    assert.match(await call(ci, "filesystem:remove_file"), /Cannot find|UNKNOWN/i);
-    // What is not in its tools does not exist, whatever is allowed.
-    const write = { path: "b.txt", content: "x" };
-    assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
-    const { content } = await bot.client.callTool({
-      name: "search",
-      arguments: { query: "write a file" },
-    });
-    assert.doesNotMatch(JSON.stringify(content), /write_file/);
-    // What no rule allows waits for the person, and asks nobody else.
-    assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
-    const { stdout } = await runPml(ws, ["approve", "--json"]);
-    assert.match(stdout, /Asked by.*ci/);
-    await assert.rejects(Deno.stat(ws.file("b.txt")), "nothing was written so far");
-    assert.match(await call(own, "filesystem:write_file", write), /b\.txt|wrote|created/i);
-    // Two calls in an hour, and no third.
-    assert.match(await call(bot, "filesystem:read_file"), /hello/);
-    assert.match(await call(bot, "filesystem:read_file"), /OVERLOADED/);
-    assert.match(await call(own, "filesystem:read_file"), /hello/);
-    const actors = ofKind(await journalOf(ws), "start").map((line) =>
-      (line as unknown as { actor: string }).actor
-    );
-    assert.deepEqual(new Set(actors), new Set(["local", "ci", "bot"]));
+  for (const one of [own, ci, bot]) {
+    assert.match(await call(one, "filesystem:read_file"), /hello/);
+  }
+  // What the person denies is denied to all; to others it is not there at all.
+  assert.match(await call(own, "filesystem:remove_file"), /PERMISSION_DENIED/);
+  assert.match(await call(ci, "filesystem:remove_file"), /Cannot find|UNKNOWN/i);
+  // What is not in its tools does not exist, whatever is allowed.
+  const write = { path: "b.txt", content: "x" };
+  assert.match(await call(bot, "filesystem:write_file", write), /Cannot find|UNKNOWN/i);
+  const { content } = await bot.client.callTool({
+    name: "search",
+    arguments: { query: "write a file" },
   });
-}
+  assert.doesNotMatch(JSON.stringify(content), /write_file/);
+  // What no rule allows waits for the person, and asks nobody else.
+  assert.match(await call(ci, "filesystem:write_file", write), /APPROVAL_REQUIRED/);
+  const { stdout } = await runPml(ws, ["approve", "--json"]);
+  assert.match(stdout, /Asked by.*ci/);
+  await assert.rejects(Deno.stat(ws.file("b.txt")), "nothing was written so far");
+  assert.match(await call(own, "filesystem:write_file", write), /b\.txt|wrote|created/i);
+  // Two calls in an hour, and no third.
+  assert.match(await call(bot, "filesystem:read_file"), /hello/);
+  assert.match(await call(bot, "filesystem:read_file"), /OVERLOADED/);
+  assert.match(await call(own, "filesystem:read_file"), /hello/);
+  const actors = ofKind(await journalOf(ws), "start").map((line) =>
+    (line as unknown as { actor: string }).actor
+  );
+  assert.deepEqual(new Set(actors), new Set(["local", "ci", "bot"]));
+});
 
 Deno.test("What the person approves for an identity holds for its call alone", async () => {
   await using ws = await scenery();
@@ -132,51 +129,49 @@ Deno.test("The error for an unknown tool names nothing that is denied to an iden
   assert.doesNotMatch(await call(bot, "filesytem:write_file"), /Did you mean/);
 });
 
-for (const era of ERAS) {
-  Deno.test(`A server of which an identity can use nothing is not there for it, on ${era}`, async () => {
-    const script = repoFile("tests/kit/script_server.ts");
-    const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
-    const program = { command: process.execPath, args };
-    await using ws = await makeScenery({
-      files: { ledger: "" },
-      pml: {
-        version: 1,
-        permissions: { allow: ["filesystem:read_file"], deny: ["denied:*"] },
-        mcpServers: {
-          hidden: program,
-          denied: program,
-          broken: { command: "/hidden/program" },
-          keyed: { ...program, env: { WORD: "${HIDDEN_KEY}" } },
-          off: { command: "/hidden/program", disabled: true },
-        },
+Deno.test("A server of which an identity can use nothing is not there for it", async () => {
+  const script = repoFile("tests/kit/script_server.ts");
+  const args = ["run", "-A", "--no-config", "--quiet", script, "./ledger"];
+  const program = { command: process.execPath, args };
+  await using ws = await makeScenery({
+    files: { ledger: "" },
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:read_file"], deny: ["denied:*"] },
+      mcpServers: {
+        hidden: program,
+        denied: program,
+        broken: { command: "/hidden/program" },
+        keyed: { ...program, env: { WORD: "${HIDDEN_KEY}" } },
+        off: { command: "/hidden/program", disabled: true },
       },
-    });
-    const { reading } = CONFIG.toolsets;
-    const bot = { ...CONFIG.identities.bot, toolset: "reading" };
-    const ci = { token: hash(TOKENS.ci) };
-    await configure(ws, { toolsets: { reading }, identities: { bot, ci } });
-    await using served = await servePml(ws);
-    const { url } = served;
-    await using client = await connectHttp({ url, token: TOKENS.bot }, { era });
-    const { contents } = await client.client.readResource({ uri: "pml://servers" });
-    const found = await client.client.callTool({ name: "search", arguments: { query: "run" } });
-    const told = JSON.stringify([
-      ...[client.client.getInstructions(), contents, found, await client.client.listTools()],
-      ...[await call(client, "hidden:run"), await call(client, "off:run", {})],
-    ]);
-    assert.match(told, /filesystem/);
-    assert.doesNotMatch(told, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
-    assert.doesNotMatch(told, /\.pml\.json/);
-    assert.equal(await Deno.readTextFile(ws.file("ledger")), "", "nothing was started for it");
-    // What no rule names waits for the person, and is there; what is denied as a whole is not.
-    await using other = await connectHttp({ url, token: TOKENS.ci }, { era });
-    const all = JSON.stringify(await other.client.readResource({ uri: "pml://servers" }));
-    assert.match(all, /hidden/);
-    assert.doesNotMatch(all, /denied/);
-    await using own = await served.connect({ era });
-    assert.match(JSON.stringify(await own.client.readResource({ uri: "pml://servers" })), /denied/);
+    },
   });
-}
+  const { reading } = CONFIG.toolsets;
+  const bot = { ...CONFIG.identities.bot, toolset: "reading" };
+  const ci = { token: hash(TOKENS.ci) };
+  await configure(ws, { toolsets: { reading }, identities: { bot, ci } });
+  await using served = await servePml(ws);
+  const { url } = served;
+  await using client = await connectHttp({ url, token: TOKENS.bot }, { era: "2025-11-25" });
+  const { contents } = await client.client.readResource({ uri: "pml://servers" });
+  const found = await client.client.callTool({ name: "search", arguments: { query: "run" } });
+  const told = JSON.stringify([
+    ...[client.client.getInstructions(), contents, found, await client.client.listTools()],
+    ...[await call(client, "hidden:run"), await call(client, "off:run", {})],
+  ]);
+  assert.match(told, /filesystem/);
+  assert.doesNotMatch(told, /denied|broken|keyed|HIDDEN_KEY|shell|sqlite|hidden(?!:run)/);
+  assert.doesNotMatch(told, /\.pml\.json/);
+  assert.equal(await Deno.readTextFile(ws.file("ledger")), "", "nothing was started for it");
+  // What no rule names waits for the person, and is there; what is denied as a whole is not.
+  await using other = await connectHttp({ url, token: TOKENS.ci }, { era: "2025-11-25" });
+  const all = JSON.stringify(await other.client.readResource({ uri: "pml://servers" }));
+  assert.match(all, /hidden/);
+  assert.doesNotMatch(all, /denied/);
+  await using own = await served.connect({ era: "2025-11-25" });
+  assert.match(JSON.stringify(await own.client.readResource({ uri: "pml://servers" })), /denied/);
+});
 
 for (const state of ["reachable", "offline"] as const) {
   Deno.test(`a denied and an unknown server answer alike for an identity, with a registry ${state}`, async () => {
@@ -202,38 +197,38 @@ for (const state of ["reachable", "offline"] as const) {
       gateway: { tools_exposure: "full_proxy" },
     });
     await using served = await servePml(ws, [], { env: { PML_REGISTRIES: url } });
-    for (const era of ERAS) {
-      await using connection = await connectHttp({ url: served.url, token: TOKENS.ci }, { era });
-      const { client } = connection;
-      const plan = (tool: string) => ({ plan: { tasks: [{ id: "t", tool, arguments: {} }] } });
-      const told = async (work: () => Promise<unknown>) =>
-        JSON.stringify(await work().catch(({ code, message, data }) => ({ code, message, data })));
-      const meta = (name: string, args: Record<string, unknown>) => () =>
-        client.callTool({ name, arguments: args });
-      const all = (name: string) => [
-        meta(`${name}__run`, {}),
-        meta("call", { tool: `${name}:run` }),
-        meta("call", { tool: `${name}:run`, arguments: { a: 1 } }),
-        meta("schema", { tools: [`${name}:run`] }),
-        meta("search", { server: name }),
-        meta("batch", { calls: [{ tool: `${name}:run`, arguments: {} }] }),
-        meta("execute_workflow", plan(`${name}:run`)),
-        meta("execute_code", { code: `return await mcp.${name}.run({});` }),
-        () => client.readResource({ uri: `pml://${name}/test://a` }),
-        () => client.getPrompt({ name: `${name}__p` }),
-      ];
-      const answers: string[][] = [];
-      for (const name of ["nosuch", "denied", "closed"]) {
-        const texts: string[] = [];
-        for (const work of all(name)) {
-          const text = (await told(work)).replaceAll(name, "NAME");
-          texts.push(text.replace(/"pml\/run":"[^"]*"/, ""));
-        }
-        answers.push(texts);
+    await using connection = await connectHttp({ url: served.url, token: TOKENS.ci }, {
+      era: "2025-11-25",
+    });
+    const { client } = connection;
+    const plan = (tool: string) => ({ plan: { tasks: [{ id: "t", tool, arguments: {} }] } });
+    const told = async (work: () => Promise<unknown>) =>
+      JSON.stringify(await work().catch(({ code, message, data }) => ({ code, message, data })));
+    const meta = (name: string, args: Record<string, unknown>) => () =>
+      client.callTool({ name, arguments: args });
+    const all = (name: string) => [
+      meta(`${name}__run`, {}),
+      meta("call", { tool: `${name}:run` }),
+      meta("call", { tool: `${name}:run`, arguments: { a: 1 } }),
+      meta("schema", { tools: [`${name}:run`] }),
+      meta("search", { server: name }),
+      meta("batch", { calls: [{ tool: `${name}:run`, arguments: {} }] }),
+      meta("execute_workflow", plan(`${name}:run`)),
+      meta("execute_code", { code: `return await mcp.${name}.run({});` }),
+      () => client.readResource({ uri: `pml://${name}/test://a` }),
+      () => client.getPrompt({ name: `${name}__p` }),
+    ];
+    const answers: string[][] = [];
+    for (const name of ["nosuch", "denied", "closed"]) {
+      const texts: string[] = [];
+      for (const work of all(name)) {
+        const text = (await told(work)).replaceAll(name, "NAME");
+        texts.push(text.replace(/"pml\/run":"[^"]*"/, ""));
       }
-      const [unknown, ...denied] = answers;
-      for (const texts of denied) assert.deepEqual(texts, unknown);
+      answers.push(texts);
     }
+    const [unknown, ...denied] = answers;
+    for (const texts of denied) assert.deepEqual(texts, unknown);
     const { stdout } = await runPml(ws, ["approve", "--json"]);
     assert.deepEqual(JSON.parse(stdout || "[]"), []);
     assert.ok(!registry.paths.some((path) => /nosuch|denied|closed/.test(path)), "a name left PML");

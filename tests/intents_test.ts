@@ -9,7 +9,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene, type SceneOptions } from "./attacks/stage.ts";
-import { type Era, ERAS } from "./kit/json_rpc.ts";
+import type { Era } from "./kit/json_rpc.ts";
 import type { Table } from "./kit/said_server.ts";
 import { definitions, filesOf } from "./said_scene.ts";
 
@@ -99,50 +99,48 @@ async function planned(pml: Scene["pml"], intent: string): Promise<Answer> {
   return answer;
 }
 
-for (const era of ERAS) {
-  Deno.test(`"Read the config.json file" runs at once (${era})`, async () => {
-    await using scene = await sceneOf({ era });
-    const { texts, isError } = await send(scene.pml, "Read the config.json file");
-    assert.equal(isError, false);
-    const [ran = "", made = ""] = texts;
-    assert.match(ran, /debug/);
-    const { plan, confidence }: Answer = JSON.parse(made);
-    assert.deepEqual(plan.tasks.map(({ tool, arguments: args }) => [tool, args]), [
-      ["filesystem:read_file", { path: "config.json" }],
-    ]);
+Deno.test('"Read the config.json file" runs at once', async () => {
+  await using scene = await sceneOf({ era: "2025-11-25" });
+  const { texts, isError } = await send(scene.pml, "Read the config.json file");
+  assert.equal(isError, false);
+  const [ran = "", made = ""] = texts;
+  assert.match(ran, /debug/);
+  const { plan, confidence }: Answer = JSON.parse(made);
+  assert.deepEqual(plan.tasks.map(({ tool, arguments: args }) => [tool, args]), [
+    ["filesystem:read_file", { path: "config.json" }],
+  ]);
+  assert.ok(confidence > 0.8);
+});
+
+Deno.test('"search the web for AI news" runs where a rule allows it, and is a plan elsewhere', async () => {
+  const intent = "search the web for AI news";
+  {
+    await using scene = await sceneOf({ era: "2026-07-28" });
+    const { plan, open, confidence } = await planned(scene.pml, intent);
+    const [task] = plan.tasks;
+    assert.deepEqual([task?.tool, task?.arguments], ["web:web_search", { query: "AI news" }]);
+    assert.equal(open, undefined);
     assert.ok(confidence > 0.8);
-  });
+    assert.doesNotMatch(scene.pml.stderr, /started/);
+  }
+  await using scene = await sceneOf({ era: "2026-07-28", allow: ["web:*"] });
+  const { texts } = await send(scene.pml, intent);
+  assert.equal(texts.length, 2, texts.join("\n"));
+  assert.match(texts[0] ?? "", /AI news/);
+});
 
-  Deno.test(`"search the web for AI news" runs where a rule allows it, and is a plan elsewhere (${era})`, async () => {
-    const intent = "search the web for AI news";
-    {
-      await using scene = await sceneOf({ era });
-      const { plan, open, confidence } = await planned(scene.pml, intent);
-      const [task] = plan.tasks;
-      assert.deepEqual([task?.tool, task?.arguments], ["web:web_search", { query: "AI news" }]);
-      assert.equal(open, undefined);
-      assert.ok(confidence > 0.8);
-      assert.doesNotMatch(scene.pml.stderr, /started/);
-    }
-    await using scene = await sceneOf({ era, allow: ["web:*"] });
-    const { texts } = await send(scene.pml, intent);
-    assert.equal(texts.length, 2, texts.join("\n"));
-    assert.match(texts[0] ?? "", /AI news/);
-  });
-
-  Deno.test(`a plan comes back, is completed and sent back (${era})`, async () => {
-    await using scene = await sceneOf({ era, allow: ["filesystem:write_file"] });
-    const { plan, open } = await planned(scene.pml, "Read notes.md. Write it to a file");
-    assert.deepEqual(open, [{ task: "t2", argument: "path", type: "string" }]);
-    const tasks = plan.tasks.map((task) =>
-      task.id === "t2" ? { ...task, arguments: { ...task.arguments, path: "copy.md" } } : task
-    );
-    const { result, error } = await scene.pml.callTool("execute_workflow", { plan: { tasks } });
-    assert.equal(error, undefined);
-    assert.notEqual(result?.isError, true, textOf({ result }));
-    assert.equal(await Deno.readTextFile(scene.ws.file("copy.md")), "remember the milk\n");
-  });
-}
+Deno.test("a plan comes back, is completed and sent back", async () => {
+  await using scene = await sceneOf({ era: "2025-11-25", allow: ["filesystem:write_file"] });
+  const { plan, open } = await planned(scene.pml, "Read notes.md. Write it to a file");
+  assert.deepEqual(open, [{ task: "t2", argument: "path", type: "string" }]);
+  const tasks = plan.tasks.map((task) =>
+    task.id === "t2" ? { ...task, arguments: { ...task.arguments, path: "copy.md" } } : task
+  );
+  const { result, error } = await scene.pml.callTool("execute_workflow", { plan: { tasks } });
+  assert.equal(error, undefined);
+  assert.notEqual(result?.isError, true, textOf({ result }));
+  assert.equal(await Deno.readTextFile(scene.ws.file("copy.md")), "remember the milk\n");
+});
 
 Deno.test("an intent never runs what is denied, asks, or is in doubt", async () => {
   await using scene = await sceneOf({ deny: ["web:*"] });

@@ -23,7 +23,7 @@ import {
 } from "./kit/certificate.ts";
 import { ConnectProxy, TlsFront } from "./kit/connect_proxy.ts";
 import { FullHttp } from "./kit/full_http.ts";
-import { type Era, ERAS, type Json } from "./kit/json_rpc.ts";
+import type { Era, Json } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 import { until } from "./kit/wait.ts";
 import { writeFiles } from "./kit/workspace.ts";
@@ -67,71 +67,68 @@ function portOf({ url }: FullHttp): number {
   return Number(new URL(url).port);
 }
 
-for (const era of ERAS) {
-  const kind = era === "2026-07-28" ? "modern" : "legacy";
-  Deno.test(`Calls go through the person's proxy, and what is here or excepted does not, on ${era}`, async () => {
-    await using full = new FullHttp(kind);
-    await using here = new FullHttp(kind);
-    await using front = await TlsFront.before(portOf(full));
-    await using proxy = await ConnectProxy.listen({
-      behind: { "good.invalid:443": front.port },
-      login: `somebody:${PASSWORD}`,
-    });
-    await using scene = await sceneOf({
-      network: { proxy: proxyOf(proxy), no_proxy: ["skip.invalid"] },
-      mcpServers: {
-        far: { url: THERE, ca: "ca.pem" },
-        near: { url: here.url },
-        skip: { url: "https://skip.invalid/mcp" },
-      },
-    }, { era });
-    const { pml, ws } = scene;
-    assert.match(textOf(await call(pml, "far:link")), /see/);
-    assert.match(textOf(await call(pml, "near:link")), /see/);
-    const skipped = await call(pml, "skip:link");
-    assert.equal(codeOf(skipped), "UPSTREAM_DOWN");
-    assert.doesNotMatch(JSON.stringify(skipped), /proxy/);
-    assert.ok(proxy.asked.length > 0);
-    assert.deepEqual([...new Set(proxy.asked)], ["good.invalid:443"]);
-    assert.equal((await pml.close()).code, 0);
-    const journal = JSON.stringify(await journalOf(ws));
-    for (const text of [pml.stderr, journal, JSON.stringify(skipped)]) {
-      assert.ok(!text.includes("the-secret") && !text.includes(btoa(`somebody:${PASSWORD}`)));
-    }
+Deno.test("Calls go through the person's proxy, and what is here or excepted does not", async () => {
+  await using full = new FullHttp("legacy");
+  await using here = new FullHttp("legacy");
+  await using front = await TlsFront.before(portOf(full));
+  await using proxy = await ConnectProxy.listen({
+    behind: { "good.invalid:443": front.port },
+    login: `somebody:${PASSWORD}`,
   });
+  await using scene = await sceneOf({
+    network: { proxy: proxyOf(proxy), no_proxy: ["skip.invalid"] },
+    mcpServers: {
+      far: { url: THERE, ca: "ca.pem" },
+      near: { url: here.url },
+      skip: { url: "https://skip.invalid/mcp" },
+    },
+  }, { era: "2025-11-25" });
+  const { pml, ws } = scene;
+  assert.match(textOf(await call(pml, "far:link")), /see/);
+  assert.match(textOf(await call(pml, "near:link")), /see/);
+  const skipped = await call(pml, "skip:link");
+  assert.equal(codeOf(skipped), "UPSTREAM_DOWN");
+  assert.doesNotMatch(JSON.stringify(skipped), /proxy/);
+  assert.ok(proxy.asked.length > 0);
+  assert.deepEqual([...new Set(proxy.asked)], ["good.invalid:443"]);
+  assert.equal((await pml.close()).code, 0);
+  const journal = JSON.stringify(await journalOf(ws));
+  for (const text of [pml.stderr, journal, JSON.stringify(skipped)]) {
+    assert.ok(!text.includes("the-secret") && !text.includes(btoa(`somebody:${PASSWORD}`)));
+  }
+});
 
-  Deno.test(`A server that wants a certificate of PML gets that of its own, on ${era}`, async () => {
-    await using full = new FullHttp(kind);
-    await using wants = await TlsFront.before(portOf(full), {
-      ...{ cert: OTHER_CERTIFICATE, key: OTHER_KEY, ca: OTHER_AUTHORITY },
-      ...{ requestCert: true, rejectUnauthorized: true },
-    });
-    await using takes = await TlsFront.before(portOf(full), {
-      ...{ requestCert: true, rejectUnauthorized: false },
-    });
-    const url = `https://127.0.0.1:${wants.port}/mcp`;
-    await using scene = await sceneOf({
-      mcpServers: {
-        own: { url, ca: "other-ca.pem", cert: "client.pem", key: "~/.pml/client.key" },
-        // The same address without the certificate, and another one that asks for any.
-        bare: { url, ca: "other-ca.pem" },
-        other: { url: `https://127.0.0.1:${takes.port}/mcp`, ca: "ca.pem" },
-        strange: { url, ca: "ca.pem", cert: "client.pem", key: "client.key" },
-      },
-    }, { era });
-    const { pml } = scene;
-    assert.match(textOf(await call(pml, "own:link")), /see/);
-    assert.match(textOf(await call(pml, "other:link")), /see/);
-    const bare = await call(pml, "bare:link");
-    assert.equal(codeOf(bare), "UPSTREAM_DOWN");
-    assert.match(textOf(bare), /it wants a certificate of PML that it knows/);
-    assert.match(textOf(bare), /cert and key beside its url in your config.yaml/);
-    const strange = await call(pml, "strange:link");
-    assert.match(textOf(strange), /its certificate is not valid/);
-    assert.deepEqual([...new Set(wants.clients)], ["pml client"]);
-    assert.deepEqual([...new Set(takes.clients)], [""]);
+Deno.test("A server that wants a certificate of PML gets that of its own", async () => {
+  await using full = new FullHttp("modern");
+  await using wants = await TlsFront.before(portOf(full), {
+    ...{ cert: OTHER_CERTIFICATE, key: OTHER_KEY, ca: OTHER_AUTHORITY },
+    ...{ requestCert: true, rejectUnauthorized: true },
   });
-}
+  await using takes = await TlsFront.before(portOf(full), {
+    ...{ requestCert: true, rejectUnauthorized: false },
+  });
+  const url = `https://127.0.0.1:${wants.port}/mcp`;
+  await using scene = await sceneOf({
+    mcpServers: {
+      own: { url, ca: "other-ca.pem", cert: "client.pem", key: "~/.pml/client.key" },
+      // The same address without the certificate, and another one that asks for any.
+      bare: { url, ca: "other-ca.pem" },
+      other: { url: `https://127.0.0.1:${takes.port}/mcp`, ca: "ca.pem" },
+      strange: { url, ca: "ca.pem", cert: "client.pem", key: "client.key" },
+    },
+  }, { era: "2026-07-28" });
+  const { pml } = scene;
+  assert.match(textOf(await call(pml, "own:link")), /see/);
+  assert.match(textOf(await call(pml, "other:link")), /see/);
+  const bare = await call(pml, "bare:link");
+  assert.equal(codeOf(bare), "UPSTREAM_DOWN");
+  assert.match(textOf(bare), /it wants a certificate of PML that it knows/);
+  assert.match(textOf(bare), /cert and key beside its url in your config.yaml/);
+  const strange = await call(pml, "strange:link");
+  assert.match(textOf(strange), /its certificate is not valid/);
+  assert.deepEqual([...new Set(wants.clients)], ["pml client"]);
+  assert.deepEqual([...new Set(takes.clients)], [""]);
+});
 
 Deno.test("A certificate from behind the proxy that no authority signed is refused", async () => {
   await using full = new FullHttp("modern");

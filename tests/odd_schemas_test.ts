@@ -8,7 +8,6 @@ import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { connect } from "./kit/client.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, type Table } from "./kit/said_server.ts";
@@ -136,122 +135,116 @@ const tools = Object.entries(FORMS).map(([name, [inputSchema]]) => ({
   "x/kept": { deep: [1] },
 }));
 
-for (const era of ERAS) {
-  Deno.test(`a tool with an odd schema is shown as it is, and is called, on ${era}`, async () => {
-    await using ws = await sceneryOf(tools);
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    const { result } = await pml.request("tools/list", {});
-    const listed = result?.tools as unknown as readonly { readonly name: string }[];
-    for (const server of ["older", "newest"]) {
-      const own = listed.filter(({ name }) => name.startsWith(`${server}__`))
-        .map((tool) => ({ ...tool, name: tool.name.slice(server.length + 2) }));
-      const sorted = tools.toSorted((one, other) => one.name < other.name ? -1 : 1);
-      assert.equal(JSON.stringify(own), JSON.stringify(sorted), "not byte by byte the same");
-      for (const [name, [, a]] of Object.entries(FORMS)) {
-        const answer = await pml.callTool(`${server}__${name}`, { a });
-        assert.equal(textOf(answer), "taken", name);
-      }
-      // The server checks its arguments itself.
-      const other = await pml.callTool(`${server}__issue`, { a: "x" });
-      assert.equal(textOf(other), "taken");
+Deno.test("a tool with an odd schema is shown as it is, and is called", async () => {
+  await using ws = await sceneryOf(tools);
+  await using pml = new RawStdio(ws, { era: "2026-07-28" });
+  await pml.open();
+  const { result } = await pml.request("tools/list", {});
+  const listed = result?.tools as unknown as readonly { readonly name: string }[];
+  for (const server of ["older", "newest"]) {
+    const own = listed.filter(({ name }) => name.startsWith(`${server}__`))
+      .map((tool) => ({ ...tool, name: tool.name.slice(server.length + 2) }));
+    const sorted = tools.toSorted((one, other) => one.name < other.name ? -1 : 1);
+    assert.equal(JSON.stringify(own), JSON.stringify(sorted), "not byte by byte the same");
+    for (const [name, [, a]] of Object.entries(FORMS)) {
+      const answer = await pml.callTool(`${server}__${name}`, { a });
+      assert.equal(textOf(answer), "taken", name);
     }
-  });
+    // The server checks its arguments itself.
+    const other = await pml.callTool(`${server}__issue`, { a: "x" });
+    assert.equal(textOf(other), "taken");
+  }
+});
 
-  Deno.test(`An odd tool takes no other out of a client's list, and can be called, on ${era}`, async () => {
-    const odd = Object.entries(UNREADABLE).map(([name, [tool]]) => ({ name, ...tool }));
-    await using ws = await sceneryOf(odd);
-    await using connection = await connect(ws, { era });
-    const { client } = connection;
-    const { tools } = await client.listTools();
-    for (const server of ["older", "newest"]) {
-      for (const [name, [, shown]] of Object.entries(UNREADABLE)) {
-        const wire = `${server}__${name}`;
-        assert.deepEqual(tools.find((one) => one.name === wire), { name: wire, ...shown });
-        const { content } = await client.callTool({ name: wire, arguments: { a: "x" } });
-        assert.deepEqual(content, ANSWER.content, name);
-      }
+Deno.test("An odd tool takes no other out of a client's list, and can be called", async () => {
+  const odd = Object.entries(UNREADABLE).map(([name, [tool]]) => ({ name, ...tool }));
+  await using ws = await sceneryOf(odd);
+  await using connection = await connect(ws, { era: "2025-11-25" });
+  const { client } = connection;
+  const { tools } = await client.listTools();
+  for (const server of ["older", "newest"]) {
+    for (const [name, [, shown]] of Object.entries(UNREADABLE)) {
+      const wire = `${server}__${name}`;
+      assert.deepEqual(tools.find((one) => one.name === wire), { name: wire, ...shown });
+      const { content } = await client.callTool({ name: wire, arguments: { a: "x" } });
+      assert.deepEqual(content, ANSWER.content, name);
     }
-  });
-}
+  }
+});
 
-for (const era of ERAS) {
-  Deno.test(`An odd resource or prompt takes no other out of a client's list, on ${era}`, async () => {
-    const table = {
-      "resources/list": {
-        result: {
-          resources: [{ uri: "test://a", mimeType: null }, {
-            uri: "test://b",
-            name: "b",
-          }],
-        },
+Deno.test("An odd resource or prompt takes no other out of a client's list", async () => {
+  const table = {
+    "resources/list": {
+      result: {
+        resources: [{ uri: "test://a", mimeType: null }, {
+          uri: "test://b",
+          name: "b",
+        }],
       },
-      "resources/templates/list": { result: { resourceTemplates: [{ uriTemplate: "t://{id}" }] } },
-      "prompts/list": { result: { prompts: [{ name: "p", description: 7, arguments: "none" }] } },
-    };
-    await using ws = await sceneryOf([], table);
-    await using connection = await connect(ws, { era });
-    const { client } = connection;
-    // What servers list follows what PML has itself.
-    await until(async () => (await client.listResources()).resources.length >= 6);
-    await until(async () => (await client.listResourceTemplates()).resourceTemplates.length >= 3);
-    await until(async () => (await client.listPrompts()).prompts.length >= 2);
-    const { resources } = await client.listResources();
-    const { resourceTemplates } = await client.listResourceTemplates();
-    const { prompts } = await client.listPrompts();
-    for (const server of ["older", "newest"]) {
-      const own = resources.filter(({ uri }) => uri.startsWith(`pml://${server}/`));
-      assert.deepEqual(own, [
-        { uri: `pml://${server}/test://a`, name: "test://a" },
-        { uri: `pml://${server}/test://b`, name: "b" },
-      ]);
-      const template = { uriTemplate: `pml://${server}/t://{id}`, name: "t://{id}" };
-      assert.deepEqual(resourceTemplates.filter(({ uriTemplate: uri }) => uri.includes(server)), [
-        template,
-      ]);
-      assert.deepEqual(prompts.filter(({ name }) => name.startsWith(server)), [
-        { name: `${server}__p` },
-      ]);
-    }
-  });
-}
+    },
+    "resources/templates/list": { result: { resourceTemplates: [{ uriTemplate: "t://{id}" }] } },
+    "prompts/list": { result: { prompts: [{ name: "p", description: 7, arguments: "none" }] } },
+  };
+  await using ws = await sceneryOf([], table);
+  await using connection = await connect(ws, { era: "2026-07-28" });
+  const { client } = connection;
+  // What servers list follows what PML has itself.
+  await until(async () => (await client.listResources()).resources.length >= 6);
+  await until(async () => (await client.listResourceTemplates()).resourceTemplates.length >= 3);
+  await until(async () => (await client.listPrompts()).prompts.length >= 2);
+  const { resources } = await client.listResources();
+  const { resourceTemplates } = await client.listResourceTemplates();
+  const { prompts } = await client.listPrompts();
+  for (const server of ["older", "newest"]) {
+    const own = resources.filter(({ uri }) => uri.startsWith(`pml://${server}/`));
+    assert.deepEqual(own, [
+      { uri: `pml://${server}/test://a`, name: "test://a" },
+      { uri: `pml://${server}/test://b`, name: "b" },
+    ]);
+    const template = { uriTemplate: `pml://${server}/t://{id}`, name: "t://{id}" };
+    assert.deepEqual(resourceTemplates.filter(({ uriTemplate: uri }) => uri.includes(server)), [
+      template,
+    ]);
+    assert.deepEqual(prompts.filter(({ name }) => name.startsWith(server)), [
+      { name: `${server}__p` },
+    ]);
+  }
+});
 
 /** Names that PML has another for: what the client's model and its person read is the title. */
 const NAMES = ["读取文件", "créer un fichier", "get user (v2)", "group:go", "a@b", "x".repeat(150)];
 
-for (const era of ERAS) {
-  Deno.test(`A tool with any name is shown under one that clients take, and called by its own, on ${era}`, async () => {
-    const inputSchema = ofA({});
-    const table = {
-      "tools/list": {
-        result: {
-          tools: [
-            ...NAMES.map((name) => ({ name, inputSchema, _meta: { mine: 1 } })),
-            // One that says that it is another is called by what it is.
-            { name: "plain", inputSchema, _meta: { "pml/name": "other" } },
-          ],
-        },
+Deno.test("A tool with any name is shown under one that clients take, and called by its own", async () => {
+  const inputSchema = ofA({});
+  const table = {
+    "tools/list": {
+      result: {
+        tools: [
+          ...NAMES.map((name) => ({ name, inputSchema, _meta: { mine: 1 } })),
+          // One that says that it is another is called by what it is.
+          { name: "plain", inputSchema, _meta: { "pml/name": "other" } },
+        ],
       },
-      "tools/call": { echo: "name" },
-    } as const;
-    await using ws = await sceneryOf([], table);
-    await using connection = await connect(ws, { era });
-    const { client } = connection;
-    for (const server of ["older", "newest"]) {
-      const { tools } = await client.listTools();
-      const own = tools.filter(({ name }) => name.startsWith(server));
-      assert.equal(own.length, NAMES.length + 1);
-      for (const { name, title, _meta } of own) {
-        assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
-        const called = await client.callTool({ name, arguments: {} });
-        const [{ text }] = called.content as unknown as [{ text: string }];
-        assert.equal(text, title ?? "plain");
-        if (title !== undefined) assert.deepEqual(_meta, { mine: 1, "pml/name": title });
-      }
-      assert.deepEqual(own.flatMap(({ title }) => title ?? []).toSorted(), NAMES.toSorted());
+    },
+    "tools/call": { echo: "name" },
+  } as const;
+  await using ws = await sceneryOf([], table);
+  await using connection = await connect(ws, { era: "2025-11-25" });
+  const { client } = connection;
+  for (const server of ["older", "newest"]) {
+    const { tools } = await client.listTools();
+    const own = tools.filter(({ name }) => name.startsWith(server));
+    assert.equal(own.length, NAMES.length + 1);
+    for (const { name, title, _meta } of own) {
+      assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+      const called = await client.callTool({ name, arguments: {} });
+      const [{ text }] = called.content as unknown as [{ text: string }];
+      assert.equal(text, title ?? "plain");
+      if (title !== undefined) assert.deepEqual(_meta, { mine: 1, "pml/name": title });
     }
-  });
-}
+    assert.deepEqual(own.flatMap(({ title }) => title ?? []).toSorted(), NAMES.toSorted());
+  }
+});
 
 Deno.test("`pml tools SERVER:TOOL` shows a schema as its server wrote it", async () => {
   await using ws = await sceneryOf([...tools, { name: "own", inputSchema: ofA({}), verdict: "x" }]);

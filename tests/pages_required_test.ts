@@ -72,12 +72,12 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
     }
     await client.close();
   });
-
-  Deno.test(`a client that cannot open pages gets the address as text, on ${era}`, async () => {
-    await using scene = await scriptScene(era);
-    for (const ask of [scene.call, scene.callWithMeta]) {
-      const told = textOf(await ask(PAGE));
-      assert.match(told, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
-    }
-  });
 }
+
+Deno.test("a client that cannot open pages gets the address as text", async () => {
+  await using scene = await scriptScene("2025-11-25");
+  for (const ask of [scene.call, scene.callWithMeta]) {
+    const told = textOf(await ask(PAGE));
+    assert.match(told, /error -32042: Sign in first\n.*: https:.*token=abc \("Sign in"\)/);
+  }
+});

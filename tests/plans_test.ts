@@ -129,211 +129,211 @@ for (const era of ERAS) {
     );
     await endWell(ws, pml);
   });
+}
 
-  Deno.test(`All that is wrong with a plan is told at once, before anything runs, on ${era}`, async () => {
-    await using at = await scene({ era, capabilities: CAN_ASK });
-    const { ws, pml } = at;
-    const from = { $ref: "fine#/then" };
-    const answer = await answerOf(
+Deno.test("All that is wrong with a plan is told at once, before anything runs", async () => {
+  await using at = await scene({ era: "2025-11-25", capabilities: CAN_ASK });
+  const { ws, pml } = at;
+  const from = { $ref: "fine#/then" };
+  const answer = await answerOf(
+    pml,
+    planOf(
+      sleep("fine"),
+      write("asks", "made.txt"),
+      sleep("mistyped", { arguments: { ms: "1" } }),
+      sleep("missing", { arguments: { then: from } }),
+      sleep("extra", { arguments: { ms: from, more: 1 } }),
+      sleep("beside", { arguments: { ms: "1", then: from } }),
+      sleep("element", { for_each: [1, "2"], arguments: { ms: { $ref: "$item" } } }),
+      { id: "unknown", tool: "steps:slep", arguments: {} },
+      { id: "nowhere", tool: "no-such-server:x", arguments: { x: from } },
+      sleep("kept", { arguments: { ms: { $ref: "aaaaaaaaaaaa.x" } } }),
+      sleep("open", { arguments: { ms: from } }),
+    ),
+  );
+  assert.equal(codeOf(answer), "BAD_ARGUMENTS");
+  const lines = textOf(answer).split("\n").filter((line) => line.startsWith("task "));
+  const wanted: readonly (readonly [string, RegExp])[] = [
+    ["mistyped", /"steps:sleep": ms: .* not integer$/],
+    ["missing", /Missing argument: ms/],
+    ["extra", /"more"/],
+    ["beside", / not integer/],
+    ["element", / not integer/],
+    ["unknown", /Cannot find the tool "steps:slep"; "steps" has sleep, fragile/],
+    ["nowhere", /Cannot find the tool "no-such-server:x"/],
+    ["kept", /Cannot find the run "aaaaaaaaaaaa"/],
+  ];
+  for (const [id, what] of wanted) {
+    assert.match(lines.find((line) => line.startsWith(`task "${id}": `)) ?? id, what);
+  }
+  assert.equal(lines.length, wanted.length, lines.join("\n"));
+  assert.equal(ofKind(await journalOf(ws), "start").length, 0);
+  await endWell(ws, pml);
+});
+
+Deno.test("A No to a plan runs nothing of it", async () => {
+  await using at = await scene({ era: "2026-07-28", capabilities: CAN_ASK });
+  const { ws, pml } = at;
+  const asked = await questionOf(pml, planOf(sleep("a"), write("w", "made.txt")));
+  await read();
+  assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.equal(ofKind(await journalOf(ws), "start").length, 0);
+  const alone = await answerOf(
+    pml,
+    planOf(...Array(11).fill(0).map((_, n) => write(`w${n}`, "x"))),
+  );
+  // More than ten calls are for the terminal.
+  assert.equal(codeOf(alone), "APPROVAL_REQUIRED");
+  assert.match(textOf(alone), /`pml approve`/);
+  await endWell(ws, pml);
+});
+
+Deno.test("A plan that a terminal approved runs, once", async () => {
+  await using at = await scene({ era: "2025-11-25" });
+  const { ws, pml } = at;
+  const plan = planOf(sleep("a"), write("one", "1.txt"), write("two", "2.txt"));
+  assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
+  await runPmlOnTerminal(ws, ["approve"], { typed: [["Approve exactly this call?", "y"]] });
+  assert.deepEqual(Object.keys(told(await answerOf(pml, plan)).done ?? {}), ["a", "one", "two"]);
+  assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
+  // What is known late is approved late: the run goes on when it is.
+  const { run, failed } = told(
+    await answerOf(
       pml,
       planOf(
-        sleep("fine"),
-        write("asks", "made.txt"),
-        sleep("mistyped", { arguments: { ms: "1" } }),
-        sleep("missing", { arguments: { then: from } }),
-        sleep("extra", { arguments: { ms: from, more: 1 } }),
-        sleep("beside", { arguments: { ms: "1", then: from } }),
-        sleep("element", { for_each: [1, "2"], arguments: { ms: { $ref: "$item" } } }),
-        { id: "unknown", tool: "steps:slep", arguments: {} },
-        { id: "nowhere", tool: "no-such-server:x", arguments: { x: from } },
-        sleep("kept", { arguments: { ms: { $ref: "aaaaaaaaaaaa.x" } } }),
-        sleep("open", { arguments: { ms: from } }),
+        sleep("name", { arguments: { ms: 1, then: "3.txt" } }),
+        write("late", { $ref: "name#/then" }),
       ),
-    );
-    assert.equal(codeOf(answer), "BAD_ARGUMENTS");
-    const lines = textOf(answer).split("\n").filter((line) => line.startsWith("task "));
-    const wanted: readonly (readonly [string, RegExp])[] = [
-      ["mistyped", /"steps:sleep": ms: .* not integer$/],
-      ["missing", /Missing argument: ms/],
-      ["extra", /"more"/],
-      ["beside", / not integer/],
-      ["element", / not integer/],
-      ["unknown", /Cannot find the tool "steps:slep"; "steps" has sleep, fragile/],
-      ["nowhere", /Cannot find the tool "no-such-server:x"/],
-      ["kept", /Cannot find the run "aaaaaaaaaaaa"/],
-    ];
-    for (const [id, what] of wanted) {
-      assert.match(lines.find((line) => line.startsWith(`task "${id}": `)) ?? id, what);
-    }
-    assert.equal(lines.length, wanted.length, lines.join("\n"));
-    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-    await endWell(ws, pml);
+    ),
+  );
+  assert.equal(String(failed?.late?.error?.code), "APPROVAL_REQUIRED");
+  await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "n"], ["Approve exactly this call?", "y"]],
   });
+  const again = await ran(pml, { resume: String(run) });
+  assert.deepEqual([again.done?.name as unknown, again.done?.late?.state], [
+    "earlier",
+    undefined,
+  ]);
+  assert.equal(await readFile(ws.file("3.txt"), "utf8"), "made");
+  await endWell(ws, pml);
+});
 
-  Deno.test(`A No to a plan runs nothing of it, on ${era}`, async () => {
-    await using at = await scene({ era, capabilities: CAN_ASK });
-    const { ws, pml } = at;
-    const asked = await questionOf(pml, planOf(sleep("a"), write("w", "made.txt")));
-    await read();
-    assert.equal(codeOf(await asked.answer(picked("No"))), "APPROVAL_DECLINED");
-    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-    const alone = await answerOf(
-      pml,
-      planOf(...Array(11).fill(0).map((_, n) => write(`w${n}`, "x"))),
-    );
-    // More than ten calls are for the terminal.
-    assert.equal(codeOf(alone), "APPROVAL_REQUIRED");
-    assert.match(textOf(alone), /`pml approve`/);
-    await endWell(ws, pml);
+Deno.test("What failed of a plan runs again, and nothing that is done", async () => {
+  const prepare: SceneOptions["prepare"] = (ws) => writeFile(ws.file("state"), "broken");
+  await using at = await scene({ era: "2026-07-28", prepare });
+  const { ws, pml } = at;
+  const tasks = [
+    sleep("first"),
+    { id: "second", tool: "steps:fragile", arguments: { path: "state" }, depends_on: ["first"] },
+    { id: "third", tool: "steps:sleep", arguments: { ms: 1, then: { $ref: "second" } } },
+  ];
+  const { run, done, failed, not_run: left } = await ran(pml, { plan: { tasks } });
+  assert.deepEqual(Object.keys(done ?? {}), ["first"]);
+  assert.match(JSON.stringify(failed), /it is broken/);
+  assert.match(JSON.stringify(left), /it needs \\"second\\", which failed/);
+  await writeFile(ws.file("state"), "well");
+  const again = await ran(pml, { resume: String(run) });
+  assert.equal(again.done?.first as unknown, "earlier");
+  assert.equal(again.done?.third?.output?.then as unknown, "well");
+  const starts = ofKind(await journalOf(ws), "start");
+  const tools = starts.map(({ tool, via, run }) => [tool, via, run]);
+  const of = (tool: string) => [`steps:${tool}`, "plan", run];
+  assert.deepEqual(tools, [of("sleep"), of("fragile"), of("fragile"), of("sleep")]);
+  const events = async () => (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
+  // Nobody waits for the last record.
+  await until(async () => (await events()).length === 4);
+  assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
+  const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
+  const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
+  assert.match(
+    textOf(refused),
+    /^BAD_ARGUMENTS: .*it has outputs of "first" from before the change/,
+  );
+  await endWell(ws, pml);
+});
+
+Deno.test("What may have run is told, and what did nothing may change", async () => {
+  await using at = await scene({ era: "2025-11-25", limits: { call_ms: 5_000 } });
+  const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
+  const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
+  const { run, may_have_run: unsure } = await ran(at.pml, { plan: { tasks } });
+  assert.ok((unsure as unknown as string[]).includes("late"));
+  const mended = [sleep("late"), sleep("each", { for_each: [1], arguments: { ms: 2 } })];
+  const again = await ran(at.pml, { plan: { tasks: mended }, resume: String(run) });
+  assert.deepEqual([again.retry, again.may_have_run], [undefined, undefined]);
+  await endWell(at.ws, at.pml);
+});
+
+Deno.test("A large output stays outside, and is read in parts", async () => {
+  await using at = await scene({ era: "2026-07-28", limits: { inline_bytes: 2000 } });
+  const { ws, pml } = at;
+  const { run, done, read: how } = await ran(pml, {
+    plan: { tasks: [{ id: "all", tool: "steps:many" }] },
   });
-
-  Deno.test(`A plan that a terminal approved runs, once, on ${era}`, async () => {
-    await using at = await scene({ era });
-    const { ws, pml } = at;
-    const plan = planOf(sleep("a"), write("one", "1.txt"), write("two", "2.txt"));
-    assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
-    await runPmlOnTerminal(ws, ["approve"], { typed: [["Approve exactly this call?", "y"]] });
-    assert.deepEqual(Object.keys(told(await answerOf(pml, plan)).done ?? {}), ["a", "one", "two"]);
-    assert.equal(codeOf(await answerOf(pml, plan)), "APPROVAL_REQUIRED");
-    // What is known late is approved late: the run goes on when it is.
-    const { run, failed } = told(
-      await answerOf(
-        pml,
-        planOf(
-          sleep("name", { arguments: { ms: 1, then: "3.txt" } }),
-          write("late", { $ref: "name#/then" }),
-        ),
-      ),
-    );
-    assert.equal(String(failed?.late?.error?.code), "APPROVAL_REQUIRED");
-    await runPmlOnTerminal(ws, ["approve"], {
-      typed: [["Approve exactly this call?", "n"], ["Approve exactly this call?", "y"]],
-    });
-    const again = await ran(pml, { resume: String(run) });
-    assert.deepEqual([again.done?.name as unknown, again.done?.late?.state], [
-      "earlier",
-      undefined,
-    ]);
-    assert.equal(await readFile(ws.file("3.txt"), "utf8"), "made");
-    await endWell(ws, pml);
-  });
-
-  Deno.test(`What failed of a plan runs again, and nothing that is done, on ${era}`, async () => {
-    const prepare: SceneOptions["prepare"] = (ws) => writeFile(ws.file("state"), "broken");
-    await using at = await scene({ era, prepare });
-    const { ws, pml } = at;
-    const tasks = [
-      sleep("first"),
-      { id: "second", tool: "steps:fragile", arguments: { path: "state" }, depends_on: ["first"] },
-      { id: "third", tool: "steps:sleep", arguments: { ms: 1, then: { $ref: "second" } } },
-    ];
-    const { run, done, failed, not_run: left } = await ran(pml, { plan: { tasks } });
-    assert.deepEqual(Object.keys(done ?? {}), ["first"]);
-    assert.match(JSON.stringify(failed), /it is broken/);
-    assert.match(JSON.stringify(left), /it needs \\"second\\", which failed/);
-    await writeFile(ws.file("state"), "well");
-    const again = await ran(pml, { resume: String(run) });
-    assert.equal(again.done?.first as unknown, "earlier");
-    assert.equal(again.done?.third?.output?.then as unknown, "well");
-    const starts = ofKind(await journalOf(ws), "start");
-    const tools = starts.map(({ tool, via, run }) => [tool, via, run]);
-    const of = (tool: string) => [`steps:${tool}`, "plan", run];
-    assert.deepEqual(tools, [of("sleep"), of("fragile"), of("fragile"), of("sleep")]);
-    const events = async () => (await eventsOf(ws)).filter((event) => event.startsWith("plan"));
-    // Nobody waits for the last record.
-    await until(async () => (await events()).length === 4);
-    assert.deepEqual(await events(), ["plan began", "plan ended", "plan began", "plan ended"]);
-    const changed = { tasks: [sleep("first", { arguments: { ms: 2 } })] };
-    const refused = await pml.callTool("execute_workflow", { plan: changed, resume: String(run) });
-    assert.match(
-      textOf(refused),
-      /^BAD_ARGUMENTS: .*it has outputs of "first" from before the change/,
-    );
-    await endWell(ws, pml);
-  });
-
-  Deno.test(`What may have run is told, and what did nothing may change, on ${era}`, async () => {
-    await using at = await scene({ era, limits: { call_ms: 5_000 } });
-    const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
-    const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
-    const { run, may_have_run: unsure } = await ran(at.pml, { plan: { tasks } });
-    assert.ok((unsure as unknown as string[]).includes("late"));
-    const mended = [sleep("late"), sleep("each", { for_each: [1], arguments: { ms: 2 } })];
-    const again = await ran(at.pml, { plan: { tasks: mended }, resume: String(run) });
-    assert.deepEqual([again.retry, again.may_have_run], [undefined, undefined]);
-    await endWell(at.ws, at.pml);
-  });
-
-  Deno.test(`A large output stays outside, and is read in parts, on ${era}`, async () => {
-    await using at = await scene({ era, limits: { inline_bytes: 2000 } });
-    const { ws, pml } = at;
-    const { run, done, read: how } = await ran(pml, {
-      plan: { tasks: [{ id: "all", tool: "steps:many" }] },
-    });
-    const uri = `pml://results/${run}.all`;
-    assert.equal(done?.all?.kept as unknown, uri);
-    assert.equal(done?.all?.shape as unknown, "array(3000) of {id: number, name: string}");
-    assert.match(String(how), /execute_workflow \{"read":"pml:\/\/results\//);
-    const part = await ran(pml, { read: `${uri}?offset=2999#` });
-    assert.deepEqual(part, { value: [{ id: 2999, name: "n2999" }], offset: 2999, total: 3000 });
-    const { result } = await pml.request("resources/read", { uri: `${uri}#/7/name` });
+  const uri = `pml://results/${run}.all`;
+  assert.equal(done?.all?.kept as unknown, uri);
+  assert.equal(done?.all?.shape as unknown, "array(3000) of {id: number, name: string}");
+  assert.match(String(how), /execute_workflow \{"read":"pml:\/\/results\//);
+  const part = await ran(pml, { read: `${uri}?offset=2999#` });
+  assert.deepEqual(part, { value: [{ id: 2999, name: "n2999" }], offset: 2999, total: 3000 });
+  const { result } = await pml.request("resources/read", { uri: `${uri}#/7/name` });
+  const [content] = (result?.contents ?? []) as unknown as { text: string }[];
+  assert.deepEqual(JSON.parse(content?.text ?? ""), { value: "n7", total: 2 });
+  const shown = async (uri: string) => {
+    const { result } = await pml.request("resources/read", { uri });
     const [content] = (result?.contents ?? []) as unknown as { text: string }[];
-    assert.deepEqual(JSON.parse(content?.text ?? ""), { value: "n7", total: 2 });
-    const shown = async (uri: string) => {
-      const { result } = await pml.request("resources/read", { uri });
-      const [content] = (result?.contents ?? []) as unknown as { text: string }[];
-      const { value, total } = JSON.parse(content?.text ?? "");
-      return [value[0].name, total];
-    };
-    assert.deepEqual(await shown(uri), ["n0", 3000]);
-    const templates = await pml.request("resources/templates/list");
-    assert.match(JSON.stringify(templates.result), /pml:\/\/results\/\{output\}/);
-    const later = await ran(pml, {
-      plan: { tasks: [sleep("x", { arguments: { ms: 1, then: { $ref: `${run}.all#/5/id` } } })] },
-    });
-    assert.equal(later.done?.x?.output?.then as unknown, 5);
-    const single = await pml.callTool("call", { tool: "steps:many" });
-    const kept = String(JSON.parse(textOf(single).split("\n")[0] ?? "").kept);
-    assert.match(kept, /^pml:\/\/results\/[a-z2-7]{12}\.result$/);
-    assert.equal((await ran(pml, { read: `${kept}#/1/id` })).value as unknown, 1);
-    assert.deepEqual(await shown(kept), ["n0", 3000]);
-    const calls = [{ tool: "steps:many" }, { tool: "steps:checked" }];
-    const [first, second] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
-    assert.deepEqual(await shown(first.result.content[1].uri), ["n0", 3000]);
-    assert.equal(second.result.structuredContent.items.length, 3000);
-    // A client that knows an output schema gets what fits it.
-    const whole = await pml.callTool("steps__checked");
-    assert.equal((whole.result?.structuredContent?.items as unknown as unknown[]).length, 3000);
-    const gone = await pml.request("resources/read", { uri: "pml://results/aaaaaaaaaaaa.all" });
-    assert.match(JSON.stringify(gone.error), /it is not kept/);
-    await endWell(ws, pml);
+    const { value, total } = JSON.parse(content?.text ?? "");
+    return [value[0].name, total];
+  };
+  assert.deepEqual(await shown(uri), ["n0", 3000]);
+  const templates = await pml.request("resources/templates/list");
+  assert.match(JSON.stringify(templates.result), /pml:\/\/results\/\{output\}/);
+  const later = await ran(pml, {
+    plan: { tasks: [sleep("x", { arguments: { ms: 1, then: { $ref: `${run}.all#/5/id` } } })] },
   });
+  assert.equal(later.done?.x?.output?.then as unknown, 5);
+  const single = await pml.callTool("call", { tool: "steps:many" });
+  const kept = String(JSON.parse(textOf(single).split("\n")[0] ?? "").kept);
+  assert.match(kept, /^pml:\/\/results\/[a-z2-7]{12}\.result$/);
+  assert.equal((await ran(pml, { read: `${kept}#/1/id` })).value as unknown, 1);
+  assert.deepEqual(await shown(kept), ["n0", 3000]);
+  const calls = [{ tool: "steps:many" }, { tool: "steps:checked" }];
+  const [first, second] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+  assert.deepEqual(await shown(first.result.content[1].uri), ["n0", 3000]);
+  assert.equal(second.result.structuredContent.items.length, 3000);
+  // A client that knows an output schema gets what fits it.
+  const whole = await pml.callTool("steps__checked");
+  assert.equal((whole.result?.structuredContent?.items as unknown as unknown[]).length, 3000);
+  const gone = await pml.request("resources/read", { uri: "pml://results/aaaaaaaaaaaa.all" });
+  assert.match(JSON.stringify(gone.error), /it is not kept/);
+  await endWell(ws, pml);
+});
 
-  Deno.test(`A plan tells its progress, and a client may cancel it, on ${era}`, async () => {
-    await using at = await scene({ era });
-    const { ws, pml } = at;
-    const plan = planOf(sleep("a"), sleep("b", { depends_on: ["a"] }));
-    await pml.request("tools/call", { ...plan, _meta: { progressToken: "p" } });
-    const progress = pml.messages.filter(({ method }) => method === "notifications/progress");
-    assert.deepEqual(progress.map(({ params }) => params?.message), [
-      "a: done (1 of 2)",
-      "b: done (2 of 2)",
-    ]);
-    const long = planOf(
-      sleep("a", { arguments: { ms: 600_000 } }),
-      sleep("b", { depends_on: ["a"] }),
-    );
-    const { id, answer } = pml.begin("tools/call", long);
-    answer.catch(() => {}); // it never comes
-    const starts = async () => ofKind(await journalOf(ws), "start").length;
-    assert.ok(await waitUntil(async () => await starts() === 3));
-    await pml.notify("notifications/cancelled", { requestId: id });
-    const ends = async () => ofKind(await journalOf(ws), "end");
-    assert.ok(await waitUntil(async () => (await ends()).length === 3));
-    assert.equal((await ends()).at(-1)?.code, "CANCELLED");
-    assert.equal(await starts(), 3, "a task began after the cancellation");
-  });
-}
+Deno.test("A plan tells its progress, and a client may cancel it", async () => {
+  await using at = await scene({ era: "2025-11-25" });
+  const { ws, pml } = at;
+  const plan = planOf(sleep("a"), sleep("b", { depends_on: ["a"] }));
+  await pml.request("tools/call", { ...plan, _meta: { progressToken: "p" } });
+  const progress = pml.messages.filter(({ method }) => method === "notifications/progress");
+  assert.deepEqual(progress.map(({ params }) => params?.message), [
+    "a: done (1 of 2)",
+    "b: done (2 of 2)",
+  ]);
+  const long = planOf(
+    sleep("a", { arguments: { ms: 600_000 } }),
+    sleep("b", { depends_on: ["a"] }),
+  );
+  const { id, answer } = pml.begin("tools/call", long);
+  answer.catch(() => {}); // it never comes
+  const starts = async () => ofKind(await journalOf(ws), "start").length;
+  assert.ok(await waitUntil(async () => await starts() === 3));
+  await pml.notify("notifications/cancelled", { requestId: id });
+  const ends = async () => ofKind(await journalOf(ws), "end");
+  assert.ok(await waitUntil(async () => (await ends()).length === 3));
+  assert.equal((await ends()).at(-1)?.code, "CANCELLED");
+  assert.equal(await starts(), 3, "a task began after the cancellation");
+});
 
 /** Answers the question that came in the middle of a plan, and gives the plan's answer. */
 async function replied(

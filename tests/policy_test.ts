@@ -19,7 +19,6 @@ import { codeOf, textOf } from "./attacks/oracles.ts";
 import { makeScene, makeScenery, type SceneOptions } from "./attacks/stage.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { type RunOptions, runPml as run } from "./kit/run.ts";
@@ -65,48 +64,46 @@ const POLICY = {
   forbid: ["stdio"],
 };
 
-for (const era of ERAS) {
-  Deno.test(`What a policy says holds at each way in, on ${era}`, async () => {
-    // A narrower allow overrides no rule of the company.
-    const own = "filesystem:create_directory(path=planted)";
-    const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
-    const mcpServers = { off: { command: "deno", args: ["eval", "x"] } };
-    const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });
-    const policy = join(folder, "policy.yaml");
-    await writeFile(policy, JSON.stringify(POLICY), { mode: 0o644 });
-    await using scene = await makeDoorScene({
-      era,
-      pml: { version: 1, permissions: { allow }, mcpServers },
-      capabilities: {},
-      env: { PML_POLICY: policy },
-    });
-    for (const [door, use] of Object.entries<EntryPoint>(ENTRY_POINTS)) {
-      if (door === "cli") continue;
-      for (const [tool, { args, code }] of Object.entries(JUDGED)) {
-        const said = await use(scene, tool, args);
-        const isUnseen = door === LOOP && code === "PERMISSION_DENIED";
-        assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${tool}`);
-      }
+Deno.test("What a policy says holds at each way in", async () => {
+  // A narrower allow overrides no rule of the company.
+  const own = "filesystem:create_directory(path=planted)";
+  const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
+  const mcpServers = { off: { command: "deno", args: ["eval", "x"] } };
+  const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });
+  const policy = join(folder, "policy.yaml");
+  await writeFile(policy, JSON.stringify(POLICY), { mode: 0o644 });
+  await using scene = await makeDoorScene({
+    era: "2025-11-25",
+    pml: { version: 1, permissions: { allow }, mcpServers },
+    capabilities: {},
+    env: { PML_POLICY: policy },
+  });
+  for (const [door, use] of Object.entries<EntryPoint>(ENTRY_POINTS)) {
+    if (door === "cli") continue;
+    for (const [tool, { args, code }] of Object.entries(JUDGED)) {
+      const said = await use(scene, tool, args);
+      const isUnseen = door === LOOP && code === "PERMISSION_DENIED";
+      assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${tool}`);
     }
-    await assert.rejects(Deno.stat(scene.ws.file("planted")));
-    await Deno.remove(folder, { recursive: true });
-  });
+  }
+  await assert.rejects(Deno.stat(scene.ws.file("planted")));
+  await Deno.remove(folder, { recursive: true });
+});
 
-  Deno.test(`What a policy denies is in no list and no search, on ${era}`, async () => {
-    await using ws = await ruled(POLICY, {
-      pml: { ...WIDE, gateway: { tools_exposure: "full_proxy" } },
-    });
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    const listed = JSON.stringify(await pml.request("tools/list"));
-    assert.match(listed, /filesystem__write_file/);
-    assert.doesNotMatch(listed, /__move_file/);
-    const search = async (query: string) =>
-      textOf(await pml.callTool("search", { query, limit: 50 }));
-    assert.match(await search("create a directory"), /filesystem:create_directory.*asks/);
-    assert.doesNotMatch(await search("move a file"), /:move_file/);
+Deno.test("What a policy denies is in no list and no search", async () => {
+  await using ws = await ruled(POLICY, {
+    pml: { ...WIDE, gateway: { tools_exposure: "full_proxy" } },
   });
-}
+  await using pml = new RawStdio(ws, { era: "2026-07-28" });
+  await pml.open();
+  const listed = JSON.stringify(await pml.request("tools/list"));
+  assert.match(listed, /filesystem__write_file/);
+  assert.doesNotMatch(listed, /__move_file/);
+  const search = async (query: string) =>
+    textOf(await pml.callTool("search", { query, limit: 50 }));
+  assert.match(await search("create a directory"), /filesystem:create_directory.*asks/);
+  assert.doesNotMatch(await search("move a file"), /:move_file/);
+});
 
 Deno.test("PML itself reaches no host that a policy does not name", async () => {
   const folder = await Deno.makeTempDir({ prefix: "pml-policy-" });

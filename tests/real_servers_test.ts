@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScenery } from "./attacks/stage.ts";
 import { connect, type Connection } from "./kit/client.ts";
-import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import type { Era, Message } from "./kit/json_rpc.ts";
 import { until } from "./kit/wait.ts";
 import type { Workspace } from "./kit/workspace.ts";
 
@@ -249,21 +249,19 @@ Deno.test("The reference servers work behind PML, in both eras, free and confine
   const limits = { start_ms: INSTALL_MS, call_ms: INSTALL_MS };
   await using ws = await makeScenery({ pml: { version: 1 }, limits });
   await install(ws);
-  for (const confine of [false, true]) {
+  for (const [confine, era] of [[false, "2026-07-28"], [true, "2025-11-25"]] as const) {
     await define(ws, confine);
-    for (const era of ERAS) {
-      await using house = await open(ws, era);
-      for (const [what, ask] of Object.entries(ASKED)) {
-        await ask(house).catch((cause) => {
-          throw new Error(`${what} (${confine ? "confined" : "free"}, on ${era})`, { cause });
-        });
-      }
-      const good = await house.call("filesystem:read_file", { path: "good.txt" });
-      assert.equal(textOf(good), "good\n");
-      const { code } = await house.raw.close();
-      assert.equal(code, 0, house.raw.stderr);
-      await house.raw.watch.assertNothingLeft();
-      await Deno.remove(ws.file("memory.jsonl"));
+    await using house = await open(ws, era);
+    for (const [what, ask] of Object.entries(ASKED)) {
+      await ask(house).catch((cause) => {
+        throw new Error(`${what} (${confine ? "confined" : "free"}, on ${era})`, { cause });
+      });
     }
+    const good = await house.call("filesystem:read_file", { path: "good.txt" });
+    assert.equal(textOf(good), "good\n");
+    const { code } = await house.raw.close();
+    assert.equal(code, 0, house.raw.stderr);
+    await house.raw.watch.assertNothingLeft();
+    await Deno.remove(ws.file("memory.jsonl"));
   }
 });

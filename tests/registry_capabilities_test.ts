@@ -15,7 +15,6 @@ import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { agreeing, called } from "./capability_scene.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
@@ -60,58 +59,56 @@ const calling = (tool: string, args = {}) => ({
   arguments: { tool, arguments: args },
 });
 
-for (const era of ERAS) {
-  Deno.test(`A registry's capability is found, asked about once and called, on ${era}`, async () => {
-    await using files = await makeWorkspace({ files: FILES });
-    await using registry = await served(files);
-    await using ws = await makeWorkspace({
-      pml: { version: 1, permissions: { allow: ["*"] } },
-      env: { PML_REGISTRIES: registry.url },
-    });
-    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-    await pml.open();
-    const found = textOf(await pml.callTool("search", { query: "read a JSON file" }));
-    assert.match(found, /^fs:read_json\(.*\[registry.*, asks/m);
-    assert.doesNotMatch(found, /fs:other/);
-    const shown = textOf(await pml.callTool("schema", { tools: ["fs:read_json"] }));
-    assert.match(shown, /Read a JSON file into an object/);
-    const asked = await questionOf(pml, calling("fs:read_json", { path: "a.json" }));
-    assert.match(asked.text, /Yes lets PML use "fs:read_json" in this workspace/);
-    assert.match(asked.text, /a capability of a registry/);
-    assert.match(asked.text, /its code: sha256-/);
-    await read();
-    const { result } = await asked.answer(picked("Yes"));
-    assert.deepEqual(result?.structuredContent, { read_json: "a.json" });
-    // It is what was approved, and nothing of the other entries is.
-    const again = await answerOf(pml, calling("fs:read_json", { path: "b.json" }));
-    assert.deepEqual(again.result?.structuredContent, { read_json: "b.json" });
-    const other = await questionOf(pml, calling("fs:count", { path: "c" }));
-    assert.match(other.text, /"fs:count"/);
-    await read();
-    const counted = await other.answer(picked("Yes"));
-    assert.deepEqual(counted.result?.structuredContent, { count: "c" });
-    const both = await answerOf(pml, calling("fs:read_json", { path: "d" }));
-    assert.deepEqual(both.result?.structuredContent, { read_json: "d" });
-    // What its module has beside its action is nobody's.
-    assert.match(await called(pml, "fs:other"), /UNKNOWN_TOOL|APPROVAL_REQUIRED|Cannot find/);
-    const lock = JSON.parse(await readFile(join(ws.path, "pml.lock"), "utf8"));
-    assert.deepEqual(Object.keys(lock.servers), ["fs:count", "fs:read_json"]);
-    assert.deepEqual([lock.servers["fs:read_json"].kind, lock.servers["fs:read_json"].source], [
-      "deno",
-      registry.url,
-    ]);
-    const here = textOf(await pml.callTool("search", { query: "count lines" }));
-    assert.match(here, /^fs:count\(.*\[registry.*, runs/m);
-    const whole = textOf(await pml.callTool("search", { query: "other entry", server: "fs" }));
-    assert.doesNotMatch(whole, /fs:other/);
-    assert.equal((await pml.close()).code, 0);
-    // Another start knows it, and needs no question.
-    const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
-    assert.match(ran.stdout, /e\.json/, ran.stderr);
-    const check = await runPml(ws, ["lock", "--check"]);
-    assert.equal(check.code, 0, check.stdout + check.stderr);
+Deno.test("A registry's capability is found, asked about once and called", async () => {
+  await using files = await makeWorkspace({ files: FILES });
+  await using registry = await served(files);
+  await using ws = await makeWorkspace({
+    pml: { version: 1, permissions: { allow: ["*"] } },
+    env: { PML_REGISTRIES: registry.url },
   });
-}
+  await using pml = new RawStdio(ws, { era: "2025-11-25", capabilities: { elicitation: {} } });
+  await pml.open();
+  const found = textOf(await pml.callTool("search", { query: "read a JSON file" }));
+  assert.match(found, /^fs:read_json\(.*\[registry.*, asks/m);
+  assert.doesNotMatch(found, /fs:other/);
+  const shown = textOf(await pml.callTool("schema", { tools: ["fs:read_json"] }));
+  assert.match(shown, /Read a JSON file into an object/);
+  const asked = await questionOf(pml, calling("fs:read_json", { path: "a.json" }));
+  assert.match(asked.text, /Yes lets PML use "fs:read_json" in this workspace/);
+  assert.match(asked.text, /a capability of a registry/);
+  assert.match(asked.text, /its code: sha256-/);
+  await read();
+  const { result } = await asked.answer(picked("Yes"));
+  assert.deepEqual(result?.structuredContent, { read_json: "a.json" });
+  // It is what was approved, and nothing of the other entries is.
+  const again = await answerOf(pml, calling("fs:read_json", { path: "b.json" }));
+  assert.deepEqual(again.result?.structuredContent, { read_json: "b.json" });
+  const other = await questionOf(pml, calling("fs:count", { path: "c" }));
+  assert.match(other.text, /"fs:count"/);
+  await read();
+  const counted = await other.answer(picked("Yes"));
+  assert.deepEqual(counted.result?.structuredContent, { count: "c" });
+  const both = await answerOf(pml, calling("fs:read_json", { path: "d" }));
+  assert.deepEqual(both.result?.structuredContent, { read_json: "d" });
+  // What its module has beside its action is nobody's.
+  assert.match(await called(pml, "fs:other"), /UNKNOWN_TOOL|APPROVAL_REQUIRED|Cannot find/);
+  const lock = JSON.parse(await readFile(join(ws.path, "pml.lock"), "utf8"));
+  assert.deepEqual(Object.keys(lock.servers), ["fs:count", "fs:read_json"]);
+  assert.deepEqual([lock.servers["fs:read_json"].kind, lock.servers["fs:read_json"].source], [
+    "deno",
+    registry.url,
+  ]);
+  const here = textOf(await pml.callTool("search", { query: "count lines" }));
+  assert.match(here, /^fs:count\(.*\[registry.*, runs/m);
+  const whole = textOf(await pml.callTool("search", { query: "other entry", server: "fs" }));
+  assert.doesNotMatch(whole, /fs:other/);
+  assert.equal((await pml.close()).code, 0);
+  // Another start knows it, and needs no question.
+  const ran = await runPml(ws, ["call", "fs:read_json", "path=e.json"]);
+  assert.match(ran.stdout, /e\.json/, ran.stderr);
+  const check = await runPml(ws, ["lock", "--check"]);
+  assert.equal(check.code, 0, check.stdout + check.stderr);
+});
 
 Deno.test("A registry's server wins over a capability of its namespace, and both are there", async () => {
   const server = entry("read_json", "The server's own").replaceAll("other", "list");

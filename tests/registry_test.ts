@@ -5,15 +5,12 @@ import { answerOf, type Asked, picked, questionOf, read } from "./attacks/questi
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeNpm } from "./kit/fake_npm.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
-import type { Era } from "./kit/json_rpc.ts";
 import { npmServer } from "./kit/npm_server.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";
 import { FullHttp } from "./kit/full_http.ts";
 import { until } from "./kit/wait.ts";
 import { makeWorkspace, type Workspace } from "./kit/workspace.ts";
-
-const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 
 function greeter(said: string, version = "1.0.0"): string {
   return `export const __meta__ = {
@@ -37,115 +34,109 @@ function textOf(message: { readonly result?: unknown }): string {
   return content.map(({ text }) => text).join();
 }
 
-for (const era of ERAS) {
-  Deno.test(`A module of a registry is there when it is called, and asks again when it changes, on ${era}`, async () => {
-    await using registry = await FakeRegistry.open([
-      await moduleEntry("greeter", greeter("Hello")),
-    ]);
-    const env = { PML_REGISTRIES: registry.url };
-    const rules = { version: 1, permissions: { allow: ["*"] } };
-    await using ws = await makeWorkspace({ env, pml: rules });
-    {
-      await using pml = new RawStdio(ws, {
-        era,
-        answer: undefined,
-        capabilities: { elicitation: {} },
-      });
-      await pml.open();
-      const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
-      assert.match(
-        found,
-        /greeter:greet\(name\?: string\).* \[registry, asks, \d+%\]\n {2}\w/,
-        found,
-      );
-      const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
-      assert.match(asked.text, /a module in the sandbox/);
-      assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
-      assert.match(asked.text, new RegExp(`registry "${registry.url}"`));
-      assert.match(asked.text, /reads the workspace/);
-      assert.ok(!registry.paths.some((path) => path.includes("@1.0.0")), "code before the yes");
-      await read();
-      assert.equal(textOf(await asked.answer(picked("Yes"))), "Hello Ada");
-      assert.equal(textOf(await answerOf(pml, GREET)), "Hello Ada");
-      const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
-      assert.equal(lock.servers.greeter.source, registry.url);
-      assert.equal(lock.servers.greeter.version, "1.0.0");
-      assert.equal((await pml.close()).code, 0);
-    }
-    await registry.stop();
-    {
-      await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-      await pml.open();
-      assert.equal(textOf(await answerOf(pml, CALL)), "Hello Ada");
-      assert.equal((await pml.close()).code, 0);
-    }
-    await registry.start();
-    registry.publish([await moduleEntry("greeter", greeter("Bonjour", "1.1.0"))]);
-    assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
-    {
-      await using pml = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-      await pml.open();
-      const asked = await questionOf(pml, CALL);
-      assert.match(asked.text, /"greeter" has changed since it was approved/);
-      assert.match(asked.text, /version: was "1\.0\.0", is "1\.1\.0"/);
-      assert.match(asked.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
-      await read();
-      assert.equal(textOf(await asked.answer(picked("Yes"))), "Bonjour Ada");
-      assert.equal((await pml.close()).code, 0);
-    }
-  });
-}
-
-for (const era of ERAS) {
-  Deno.test(`An own definition hides a registry's server of its name, told once at debug level, on ${era}`, async () => {
-    await using registry = await FakeRegistry.open([
-      await moduleEntry("greeter", greeter("Theirs")),
-      await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
-    ]);
-    const env = { PML_REGISTRIES: registry.url };
-    const own = { greeter: { type: "deno", path: "own.js" } };
-    const pml = { version: 1, private_mcps: own, permissions: { allow: ["*"] } };
-    const said = async (trusted: boolean, level: string) => {
-      await using ws = await makeWorkspace({
-        env: { ...env, PML_LOG_LEVEL: level },
-        files: { "own.js": greeter("Mine") },
-        pml,
-        trusted,
-      });
-      await using client = new RawStdio(ws, { era, capabilities: {} });
-      await client.open();
-      const search = async () => {
-        const found = textOf(await client.callTool("search", { query: "greet somebody" }));
-        assert.match(found, /other:greet/);
-        assert.doesNotMatch(found, /greeter:.*\[registry/);
-      };
-      await search();
-      // Another configuration has the catalog looked at anew.
-      await writeFile(ws.file("next.json"), JSON.stringify({ ...pml, intent: "Greetings" }));
-      await rename(ws.file("next.json"), ws.file(".pml.json"));
-      await until(() => client.stderr.includes("The configuration was applied"));
-      await search();
-      if (trusted) {
-        assert.equal(textOf(await client.callTool("greeter__greet", { name: "A" })), "Mine A");
-      }
-      assert.equal((await client.close()).code, 0);
-      assert.ok(!registry.paths.some((path) => path.includes("/greeter")), "its name was told");
-      return client.stderr.split("\n").filter((line) =>
-        line.includes("your own definition counts")
-      );
-    };
-    const [line = "", ...more] = await said(true, "debug");
+Deno.test("A module of a registry is there when it is called, and asks again when it changes", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("greeter", greeter("Hello")),
+  ]);
+  const env = { PML_REGISTRIES: registry.url };
+  const rules = { version: 1, permissions: { allow: ["*"] } };
+  await using ws = await makeWorkspace({ env, pml: rules });
+  {
+    await using pml = new RawStdio(ws, {
+      era: "2026-07-28",
+      answer: undefined,
+      capabilities: { elicitation: {} },
+    });
+    await pml.open();
+    const found = textOf(await pml.callTool("search", { query: "greet somebody" }));
     assert.match(
-      line,
-      / debug +A registry has a server "greeter", too: your own definition counts$/,
+      found,
+      /greeter:greet\(name\?: string\).* \[registry, asks, \d+%\]\n {2}\w/,
+      found,
     );
-    assert.deepEqual(more, []);
-    assert.deepEqual(await said(true, "info"), []);
-    // What nobody trusts defines nothing yet.
-    assert.deepEqual(await said(false, "debug"), []);
-  });
-}
+    const asked = await questionOf(pml, CALL);
+    assert.match(asked.text, /Yes lets PML use "greeter" in this workspace/);
+    assert.match(asked.text, /a module in the sandbox/);
+    assert.match(asked.text, /its code: sha256-[0-9a-f]{64}/);
+    assert.match(asked.text, new RegExp(`registry "${registry.url}"`));
+    assert.match(asked.text, /reads the workspace/);
+    assert.ok(!registry.paths.some((path) => path.includes("@1.0.0")), "code before the yes");
+    await read();
+    assert.equal(textOf(await asked.answer(picked("Yes"))), "Hello Ada");
+    assert.equal(textOf(await answerOf(pml, GREET)), "Hello Ada");
+    const lock = JSON.parse(await readFile(ws.file("pml.lock"), "utf8"));
+    assert.equal(lock.servers.greeter.source, registry.url);
+    assert.equal(lock.servers.greeter.version, "1.0.0");
+    assert.equal((await pml.close()).code, 0);
+  }
+  await registry.stop();
+  {
+    await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: { elicitation: {} } });
+    await pml.open();
+    assert.equal(textOf(await answerOf(pml, CALL)), "Hello Ada");
+    assert.equal((await pml.close()).code, 0);
+  }
+  await registry.start();
+  registry.publish([await moduleEntry("greeter", greeter("Bonjour", "1.1.0"))]);
+  assert.equal((await runPml(ws, ["tools", "--refresh"])).code, 0);
+  {
+    await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: { elicitation: {} } });
+    await pml.open();
+    const asked = await questionOf(pml, CALL);
+    assert.match(asked.text, /"greeter" has changed since it was approved/);
+    assert.match(asked.text, /version: was "1\.0\.0", is "1\.1\.0"/);
+    assert.match(asked.text, /integrity: was "sha256-[0-9a-f]{64}", is "sha256-[0-9a-f]{64}"/);
+    await read();
+    assert.equal(textOf(await asked.answer(picked("Yes"))), "Bonjour Ada");
+    assert.equal((await pml.close()).code, 0);
+  }
+});
+
+Deno.test("An own definition hides a registry's server of its name, told once at debug level", async () => {
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("greeter", greeter("Theirs")),
+    await moduleEntry("other", greeter("Hello").replace('"greeter"', '"other"')),
+  ]);
+  const env = { PML_REGISTRIES: registry.url };
+  const own = { greeter: { type: "deno", path: "own.js" } };
+  const pml = { version: 1, private_mcps: own, permissions: { allow: ["*"] } };
+  const said = async (trusted: boolean, level: string) => {
+    await using ws = await makeWorkspace({
+      env: { ...env, PML_LOG_LEVEL: level },
+      files: { "own.js": greeter("Mine") },
+      pml,
+      trusted,
+    });
+    await using client = new RawStdio(ws, { era: "2025-11-25", capabilities: {} });
+    await client.open();
+    const search = async () => {
+      const found = textOf(await client.callTool("search", { query: "greet somebody" }));
+      assert.match(found, /other:greet/);
+      assert.doesNotMatch(found, /greeter:.*\[registry/);
+    };
+    await search();
+    // Another configuration has the catalog looked at anew.
+    await writeFile(ws.file("next.json"), JSON.stringify({ ...pml, intent: "Greetings" }));
+    await rename(ws.file("next.json"), ws.file(".pml.json"));
+    await until(() => client.stderr.includes("The configuration was applied"));
+    await search();
+    if (trusted) {
+      assert.equal(textOf(await client.callTool("greeter__greet", { name: "A" })), "Mine A");
+    }
+    assert.equal((await client.close()).code, 0);
+    assert.ok(!registry.paths.some((path) => path.includes("/greeter")), "its name was told");
+    return client.stderr.split("\n").filter((line) => line.includes("your own definition counts"));
+  };
+  const [line = "", ...more] = await said(true, "debug");
+  assert.match(
+    line,
+    / debug +A registry has a server "greeter", too: your own definition counts$/,
+  );
+  assert.deepEqual(more, []);
+  assert.deepEqual(await said(true, "info"), []);
+  // What nobody trusts defines nothing yet.
+  assert.deepEqual(await said(false, "debug"), []);
+});
 
 Deno.test("pml lock --check asks the registry what is there now, and compares what is known without it", async () => {
   await using registry = await FakeRegistry.open([

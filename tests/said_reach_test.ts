@@ -9,7 +9,6 @@ import process from "node:process";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { call } from "./full_scene.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 
 const EVENTS = { headers: { "content-type": "text/event-stream" } };
@@ -28,71 +27,67 @@ function streaming(begins: string, status: number) {
   return { asked, server, url: `http://127.0.0.1:${server.addr.port}/sse` };
 }
 
-for (const era of ERAS) {
-  Deno.test(`An address that takes no message over any transport is told by its status, on ${era}`, async () => {
-    const begins = ": hello\r\n\r\nevent: endpoint\r\ndata: /messages?id=1\r\n\r\n";
-    const servers = {
-      older: streaming(begins, 404),
-      typed: streaming(begins.replaceAll("\r", ""), 405),
-      other: streaming("event: message\ndata: {}\n\n".repeat(1_000), 404),
-      silent: streaming("", 404),
-    };
-    const { older, typed, other, silent } = servers;
-    await using scene = await makeScene({
-      era,
-      pml: {
-        version: 1,
-        permissions: { allow: ["older:*", "typed:*", "other:*", "silent:*"] },
-        mcpServers: {
-          older: { url: older.url },
-          typed: { type: "sse", url: typed.url },
-          other: { type: "sse", url: other.url },
-          silent: { url: silent.url },
-        },
+Deno.test("An address that takes no message over any transport is told by its status", async () => {
+  const begins = ": hello\r\n\r\nevent: endpoint\r\ndata: /messages?id=1\r\n\r\n";
+  const servers = {
+    older: streaming(begins, 404),
+    typed: streaming(begins.replaceAll("\r", ""), 405),
+    other: streaming("event: message\ndata: {}\n\n".repeat(1_000), 404),
+    silent: streaming("", 404),
+  };
+  const { older, typed, other, silent } = servers;
+  await using scene = await makeScene({
+    era: "2025-11-25",
+    pml: {
+      version: 1,
+      permissions: { allow: ["older:*", "typed:*", "other:*", "silent:*"] },
+      mcpServers: {
+        older: { url: older.url },
+        typed: { type: "sse", url: typed.url },
+        other: { type: "sse", url: other.url },
+        silent: { url: silent.url },
       },
-    });
-    const { ws, pml } = scene;
-    const names = Object.keys(servers);
-    const told = await Promise.all(names.map((name) => call(pml, `${name}:go`)));
-    for (const [at, name] of names.entries()) {
-      const status = name === "typed" ? 405 : 404;
-      const text = textOf(told[at] ?? {});
-      assert.ok(text.startsWith(`UPSTREAM_PROTOCOL: Cannot use "${name}": it answered`), text);
-      assert.match(
-        text,
-        new RegExp(`the status ${status}\nCheck whether its address is that of an`),
-      );
-    }
-    const shown = await runPml(ws, ["tools", "older"]);
-    assert.match(shown.stderr, /the status 404/);
-    // Where the definition says what it is, that is tried first.
-    assert.deepEqual(typed.asked.slice(0, 2), ["GET /sse", "POST /messages"]);
-    assert.deepEqual(older.asked.slice(0, 4), [
-      "POST /sse",
-      "POST /sse",
-      "GET /sse",
-      "POST /messages",
-    ]);
-    for (const { server } of Object.values(servers)) await server.shutdown();
+    },
   });
-}
+  const { ws, pml } = scene;
+  const names = Object.keys(servers);
+  const told = await Promise.all(names.map((name) => call(pml, `${name}:go`)));
+  for (const [at, name] of names.entries()) {
+    const status = name === "typed" ? 405 : 404;
+    const text = textOf(told[at] ?? {});
+    assert.ok(text.startsWith(`UPSTREAM_PROTOCOL: Cannot use "${name}": it answered`), text);
+    assert.match(
+      text,
+      new RegExp(`the status ${status}\nCheck whether its address is that of an`),
+    );
+  }
+  const shown = await runPml(ws, ["tools", "older"]);
+  assert.match(shown.stderr, /the status 404/);
+  // Where the definition says what it is, that is tried first.
+  assert.deepEqual(typed.asked.slice(0, 2), ["GET /sse", "POST /messages"]);
+  assert.deepEqual(older.asked.slice(0, 4), [
+    "POST /sse",
+    "POST /sse",
+    "GET /sse",
+    "POST /messages",
+  ]);
+  for (const { server } of Object.values(servers)) await server.shutdown();
+});
 
-for (const era of ERAS) {
-  Deno.test(`A start that takes too long says where to give it longer, on ${era}`, async () => {
-    const args = ["eval", "for await (const _ of Deno.stdin.readable);"];
-    await using scene = await makeScene({
-      era,
-      limits: { start_ms: 1_000 },
-      pml: {
-        version: 1,
-        permissions: { allow: ["slow:*"] },
-        mcpServers: { slow: { command: process.execPath, args } },
-      },
-    });
-    const { ws, pml } = scene;
-    const text = textOf(await call(pml, "slow:go"));
-    assert.match(text, /^TIMED_OUT: Cannot start "slow": no answer in 1000 ms/);
-    assert.ok(text.includes(`set start_ms under limits in "${ws.home}/config.yaml"`), text);
-    assert.ok(text.includes('"start_ms: 4000"'), text);
+Deno.test("A start that takes too long says where to give it longer", async () => {
+  const args = ["eval", "for await (const _ of Deno.stdin.readable);"];
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    limits: { start_ms: 1_000 },
+    pml: {
+      version: 1,
+      permissions: { allow: ["slow:*"] },
+      mcpServers: { slow: { command: process.execPath, args } },
+    },
   });
-}
+  const { ws, pml } = scene;
+  const text = textOf(await call(pml, "slow:go"));
+  assert.match(text, /^TIMED_OUT: Cannot start "slow": no answer in 1000 ms/);
+  assert.ok(text.includes(`set start_ms under limits in "${ws.home}/config.yaml"`), text);
+  assert.ok(text.includes('"start_ms: 4000"'), text);
+});

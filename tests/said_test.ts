@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { call, listed } from "./full_scene.ts";
-import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
+import type { Era, Message } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
@@ -56,109 +56,115 @@ async function readAfterYes(pml: RawStdio, uri: string): Promise<Message> {
   return await pml.request("resources/read", { uri, inputResponses, requestState });
 }
 
-for (const era of ERAS) {
-  Deno.test(`The error of a list of tools names its server and says what it said, on ${era}`, async () => {
-    const table = { "tools/list": FAILS };
-    await using scene = await sceneOf(era, { older: table, newest: { ...NEWEST, ...table } });
-    const { ws, pml, names } = scene;
-    for (const name of names) {
-      const text = textOf(await call(pml, `${name}:go`));
-      assert.match(
-        text,
-        new RegExp(
-          `^UPSTREAM_PROTOCOL: Cannot read tools/list of "${name}": it answered with the error ` +
-            String.raw`-32603: boom\nsecond line\\u\{1b\}\[31m\nThe error is the server's own`,
-        ),
-      );
-      assert.equal(textOf(await call(pml, `${name}:@tools`)), text);
-      const { result } = await pml.callTool("schema", { tools: [`${name}:go`] });
-      assert.match(JSON.stringify(result), new RegExp(`Cannot read tools/list of .*${name}`));
-    }
-    const found = textOf(await pml.callTool("search", { query: "go" }));
-    assert.doesNotMatch(found, /BUG|report it|u\{a\}/);
-    // Its second line cannot be taken for one of PML's.
-    assert.match(found, /\nolder failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
-    const told = await runPml(ws, ["tools", "older"]);
-    assert.match(
-      told.stderr,
-      /^error: UPSTREAM_PROTOCOL: Cannot read tools\/list of "older": .*boom\n/,
-    );
-    const all = await runPml(ws, ["tools"]);
-    assert.match(
-      all.stdout,
-      /older \(.*\) failed: Cannot read tools\/list of "older": .*boom\n {4}/,
-    );
-    const direct = await runPml(ws, ["tools", "older:go"]);
-    assert.match(
-      direct.stderr,
-      /^error: UPSTREAM_PROTOCOL: Cannot read .*boom\nsecond line\\u\{1b\}/,
-    );
-    assert.doesNotMatch(told.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
+Deno.test("The error of a list of tools names its server and says what it said", async () => {
+  const table = { "tools/list": FAILS };
+  await using scene = await sceneOf("2026-07-28", {
+    older: table,
+    newest: { ...NEWEST, ...table },
   });
-
-  Deno.test(`Errors of other lists and requests name their server, on ${era}`, async () => {
-    const table = {
-      ...NOTHING,
-      ...Object.fromEntries(
-        [
-          ...["resources/list", "resources/templates/list", "prompts/list", "resources/subscribe"],
-          ...["resources/read", "prompts/get", "completion/complete"],
-        ].map((method) => [method, FAILS]),
+  const { ws, pml, names } = scene;
+  for (const name of names) {
+    const text = textOf(await call(pml, `${name}:go`));
+    assert.match(
+      text,
+      new RegExp(
+        `^UPSTREAM_PROTOCOL: Cannot read tools/list of "${name}": it answered with the error ` +
+          String.raw`-32603: boom\nsecond line\\u\{1b\}\[31m\nThe error is the server's own`,
       ),
-    };
-    await using scene = await sceneOf(era, { older: table, newest: { ...NEWEST, ...table } });
-    const { pml, names } = scene;
-    // PML's own is there.
-    assert.equal(
-      (await listed(pml, "resources/templates/list", { key: "resourceTemplates" })).length,
-      1,
     );
-    assert.equal((await listed(pml, "prompts/list", { key: "prompts" })).length, 0);
-    const lost = await pml.request("resources/read", { uri: "test://nobody" });
-    const wanted = await pml.request("prompts/get", { name: "nobody" });
-    for (const name of names) {
-      const broken = new RegExp(`resources/list of "${name}": it answered .*boom\nsecond line`);
-      assert.match(lost.error?.message ?? "", broken);
-      const other = new RegExp(`prompts/list of "${name}": it answered .*boom\nsecond line`);
-      assert.match(wanted.error?.message ?? "", other);
-      const ref = { type: "ref/prompt", name: `${name}__p` };
-      const argument = { name: "a", value: "b" };
-      const asked = [
-        readAfterYes(pml, `pml://${name}/test://a`),
-        pml.request("prompts/get", { name: `${name}__p` }),
-        pml.request("completion/complete", { ref, argument }),
-      ];
-      // Who speaks the newest revision listens in another way.
-      const follows = era === "2025-11-25" && name !== "newest";
-      if (follows) {
-        asked.push(pml.request("resources/subscribe", { uri: `pml://${name}/test://a` }));
-      }
-      for (const { error } of await Promise.all(asked)) {
-        assert.equal(error?.code, -32603);
-        assert.match(
-          error?.message ?? "",
-          new RegExp(`^"${name}" answered with the error -32603: boom\nsecond line`),
-        );
-      }
-      assert.equal((await call(pml, `${name}:go`)).result?.isError, true);
-    }
-    const states = await pml.request("resources/read", { uri: "pml://servers" });
-    assert.match(JSON.stringify(states), /no resources: Cannot read resources\/list of/);
-    assert.doesNotMatch(JSON.stringify(pml.messages) + pml.stderr, /BUG|report it/);
-  });
+    assert.equal(textOf(await call(pml, `${name}:@tools`)), text);
+    const { result } = await pml.callTool("schema", { tools: [`${name}:go`] });
+    assert.match(JSON.stringify(result), new RegExp(`Cannot read tools/list of .*${name}`));
+  }
+  const found = textOf(await pml.callTool("search", { query: "go" }));
+  assert.doesNotMatch(found, /BUG|report it|u\{a\}/);
+  // Its second line cannot be taken for one of PML's.
+  assert.match(found, /\nolder failed: Cannot read [^\n]*boom\n {4}second line\\u\{1b\}/);
+  const told = await runPml(ws, ["tools", "older"]);
+  assert.match(
+    told.stderr,
+    /^error: UPSTREAM_PROTOCOL: Cannot read tools\/list of "older": .*boom\n/,
+  );
+  const all = await runPml(ws, ["tools"]);
+  assert.match(
+    all.stdout,
+    /older \(.*\) failed: Cannot read tools\/list of "older": .*boom\n {4}/,
+  );
+  const direct = await runPml(ws, ["tools", "older:go"]);
+  assert.match(
+    direct.stderr,
+    /^error: UPSTREAM_PROTOCOL: Cannot read .*boom\nsecond line\\u\{1b\}/,
+  );
+  assert.doesNotMatch(told.stderr + all.stdout + direct.stderr + pml.stderr, /BUG|report it/);
+});
 
-  Deno.test(`An error of a tool keeps its line ends and no other control character, on ${era}`, async () => {
-    const message = "a\r\nb\rc\nd\u2028e\u202e\u0000";
-    const table = { ...NOTHING, "tools/call": { error: { code: 7, message } } };
-    await using scene = await sceneOf(era, { older: table, newest: { ...NEWEST, ...table } });
-    for (const name of scene.names) {
-      assert.equal(
-        textOf(await call(scene.pml, `${name}:go`)),
-        `"${name}" answered with the error 7: a\nb\nc\nd\\u{2028}e\\u{202e}\\u{0}`,
+Deno.test("Errors of other lists and requests name their server", async () => {
+  const table = {
+    ...NOTHING,
+    ...Object.fromEntries(
+      [
+        ...["resources/list", "resources/templates/list", "prompts/list", "resources/subscribe"],
+        ...["resources/read", "prompts/get", "completion/complete"],
+      ].map((method) => [method, FAILS]),
+    ),
+  };
+  await using scene = await sceneOf("2025-11-25", {
+    older: table,
+    newest: { ...NEWEST, ...table },
+  });
+  const { pml, names } = scene;
+  // PML's own is there.
+  assert.equal(
+    (await listed(pml, "resources/templates/list", { key: "resourceTemplates" })).length,
+    1,
+  );
+  assert.equal((await listed(pml, "prompts/list", { key: "prompts" })).length, 0);
+  const lost = await pml.request("resources/read", { uri: "test://nobody" });
+  const wanted = await pml.request("prompts/get", { name: "nobody" });
+  for (const name of names) {
+    const broken = new RegExp(`resources/list of "${name}": it answered .*boom\nsecond line`);
+    assert.match(lost.error?.message ?? "", broken);
+    const other = new RegExp(`prompts/list of "${name}": it answered .*boom\nsecond line`);
+    assert.match(wanted.error?.message ?? "", other);
+    const ref = { type: "ref/prompt", name: `${name}__p` };
+    const argument = { name: "a", value: "b" };
+    const asked = [
+      readAfterYes(pml, `pml://${name}/test://a`),
+      pml.request("prompts/get", { name: `${name}__p` }),
+      pml.request("completion/complete", { ref, argument }),
+    ];
+    // Who speaks the newest revision listens in another way.
+    if (name !== "newest") {
+      asked.push(pml.request("resources/subscribe", { uri: `pml://${name}/test://a` }));
+    }
+    for (const { error } of await Promise.all(asked)) {
+      assert.equal(error?.code, -32603);
+      assert.match(
+        error?.message ?? "",
+        new RegExp(`^"${name}" answered with the error -32603: boom\nsecond line`),
       );
     }
+    assert.equal((await call(pml, `${name}:go`)).result?.isError, true);
+  }
+  const states = await pml.request("resources/read", { uri: "pml://servers" });
+  assert.match(JSON.stringify(states), /no resources: Cannot read resources\/list of/);
+  assert.doesNotMatch(JSON.stringify(pml.messages) + pml.stderr, /BUG|report it/);
+});
+
+Deno.test("An error of a tool keeps its line ends and no other control character", async () => {
+  const message = "a\r\nb\rc\nd\u2028e\u202e\u0000";
+  const table = { ...NOTHING, "tools/call": { error: { code: 7, message } } };
+  await using scene = await sceneOf("2026-07-28", {
+    older: table,
+    newest: { ...NEWEST, ...table },
   });
-}
+  for (const name of scene.names) {
+    assert.equal(
+      textOf(await call(scene.pml, `${name}:go`)),
+      `"${name}" answered with the error 7: a\nb\nc\nd\\u{2028}e\\u{202e}\\u{0}`,
+    );
+  }
+});
 
 Deno.test("What PML refuses a server is not told as an error of the server's", async () => {
   const asks = { resultType: "input_required", inputRequests: { a: { method: "odd/thing" } } };

@@ -10,83 +10,78 @@ import { join } from "node:path";
 import { codeOf, eventsOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { call, KINDS } from "./full_scene.ts";
 import { FakeProvider } from "./kit/fake_provider.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { sampledIn, samplingScene } from "./sampling_scene.ts";
 
 const ALLOWED = { allow: KINDS.map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
 
-for (const era of ERAS) {
-  Deno.test(`A model calls tools through the same gates, and the person is asked, on ${era}`, async () => {
-    const asked: string[] = [];
-    const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
-    const lists = {
-      uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
-    };
-    for (const kind of KINDS) {
-      await using provider = new FakeProvider("anthropic", reads, lists, { text: "done" });
-      await using scene = await samplingScene({
-        ...{ era, provider, rules: ALLOWED },
-        settings: { allowed_tool_patterns: ["filesystem:*"] },
-        answer: (_, params) => {
-          asked.push(String(params.message));
-          return YES;
-        },
-      });
-      const { ws, pml } = scene;
-      const args = { _meta: { allowedToolPatterns: ["filesystem:*_file"] } };
-      const answer = await call(pml, `${kind}:sample`, args);
-      const { one } = JSON.parse(textOf(answer));
-      assert.deepEqual(one.content, { type: "text", text: "done" });
-      const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
-      assert.ok(names.includes("filesystem__read_file"));
-      assert.ok(names.every((name: string) => /^filesystem__\w+_file$/.test(name)), names.join());
-      const results = provider.bodies.slice(1).map(({ messages }) => messages.at(-1).content[0]);
-      assert.equal(results[0].content[0].text, "good\n");
-      // Reading is allowed; writing asks.
-      assert.match(asked.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
-      assert.equal(asked.length, 0);
-      assert.equal(await readFile(ws.file("n.txt"), "utf8"), "n");
-      const lines = (await journalOf(ws)).filter(({ kind, via }) =>
-        kind === "start" && via === "sampling"
-      );
-      assert.deepEqual([...new Set(lines.map(({ tool }) => tool))], [
-        "filesystem:read_file",
-        "filesystem:write_file",
-      ]);
-      const runs = new Set(lines.map((line) => Object(line).run));
-      assert.equal(runs.size, 1);
-      assert.deepEqual(
-        (await sampledIn(ws)).map((about) => Object(about).run),
-        Array(3).fill([...runs][0]),
-      );
-      assert.ok((await eventsOf(ws)).includes("sampled"));
-      assert.equal(codeOf(answer), undefined);
-    }
-  });
-}
-
-for (const era of ERAS) {
-  Deno.test(`A model gets only tools of the client's tool set, on ${era}`, async () => {
-    const write = {
-      uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
-    };
-    await using provider = new FakeProvider("anthropic", write, { text: "done" });
+Deno.test("A model calls tools through the same gates, and the person is asked", async () => {
+  const asked: string[] = [];
+  const reads = { uses: [{ name: "filesystem__read_file", input: { path: "good.txt" } }] };
+  const lists = {
+    uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
+  };
+  for (const kind of KINDS) {
+    await using provider = new FakeProvider("anthropic", reads, lists, { text: "done" });
     await using scene = await samplingScene({
-      ...{ era, provider, rules: { allow: [...ALLOWED.allow, "filesystem:*"] } },
+      ...{ era: "2026-07-28", provider, rules: ALLOWED },
       settings: { allowed_tool_patterns: ["filesystem:*"] },
-      prepare: async (ws) => {
-        const sets = { few: ["legacy:*", "filesystem:read_file"] };
-        const text = `toolsets: ${JSON.stringify(sets)}\nclient_toolsets: { pml-test: few }\n`;
-        await writeFile(join(ws.home, "config.yaml"), text, { flag: "a" });
+      answer: (_, params) => {
+        asked.push(String(params.message));
+        return YES;
       },
     });
-    const args = { _meta: { allowedToolPatterns: ["*"] } };
-    await call(scene.pml, "legacy:sample", args);
+    const { ws, pml } = scene;
+    const args = { _meta: { allowedToolPatterns: ["filesystem:*_file"] } };
+    const answer = await call(pml, `${kind}:sample`, args);
+    const { one } = JSON.parse(textOf(answer));
+    assert.deepEqual(one.content, { type: "text", text: "done" });
     const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
-    assert.deepEqual(names, ["filesystem__read_file"]);
-    const [{ content }] = provider.bodies[1].messages.at(-1).content;
-    assert.match(content[0].text, /You have no tool of this name/);
-    await assert.rejects(readFile(scene.ws.file("n.txt")), { code: "ENOENT" });
+    assert.ok(names.includes("filesystem__read_file"));
+    assert.ok(names.every((name: string) => /^filesystem__\w+_file$/.test(name)), names.join());
+    const results = provider.bodies.slice(1).map(({ messages }) => messages.at(-1).content[0]);
+    assert.equal(results[0].content[0].text, "good\n");
+    // Reading is allowed; writing asks.
+    assert.match(asked.pop() ?? "", /Tool: "write_file"[^]*n\.txt/);
+    assert.equal(asked.length, 0);
+    assert.equal(await readFile(ws.file("n.txt"), "utf8"), "n");
+    const lines = (await journalOf(ws)).filter(({ kind, via }) =>
+      kind === "start" && via === "sampling"
+    );
+    assert.deepEqual([...new Set(lines.map(({ tool }) => tool))], [
+      "filesystem:read_file",
+      "filesystem:write_file",
+    ]);
+    const runs = new Set(lines.map((line) => Object(line).run));
+    assert.equal(runs.size, 1);
+    assert.deepEqual(
+      (await sampledIn(ws)).map((about) => Object(about).run),
+      Array(3).fill([...runs][0]),
+    );
+    assert.ok((await eventsOf(ws)).includes("sampled"));
+    assert.equal(codeOf(answer), undefined);
+  }
+});
+
+Deno.test("A model gets only tools of the client's tool set", async () => {
+  const write = {
+    uses: [{ name: "filesystem__write_file", input: { path: "n.txt", content: "n" } }],
+  };
+  await using provider = new FakeProvider("anthropic", write, { text: "done" });
+  await using scene = await samplingScene({
+    ...{ era: "2025-11-25", provider, rules: { allow: [...ALLOWED.allow, "filesystem:*"] } },
+    settings: { allowed_tool_patterns: ["filesystem:*"] },
+    prepare: async (ws) => {
+      const sets = { few: ["legacy:*", "filesystem:read_file"] };
+      const text = `toolsets: ${JSON.stringify(sets)}\nclient_toolsets: { pml-test: few }\n`;
+      await writeFile(join(ws.home, "config.yaml"), text, { flag: "a" });
+    },
   });
-}
+  const args = { _meta: { allowedToolPatterns: ["*"] } };
+  await call(scene.pml, "legacy:sample", args);
+  const names = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
+  assert.deepEqual(names, ["filesystem__read_file"]);
+  const [{ content }] = provider.bodies[1].messages.at(-1).content;
+  assert.match(content[0].text, /You have no tool of this name/);
+  await assert.rejects(readFile(scene.ws.file("n.txt")), { code: "ENOENT" });
+});

@@ -22,81 +22,85 @@ import { KEY, keyed, sampledIn, samplingScene, samplingWorkspace, TEXT } from ".
 const ALLOWED = { allow: [...KINDS, "writer"].map((name) => `${name}:@sampling`) };
 const YES = { action: "accept", content: { answer: "Yes" } };
 
-for (const era of ERAS) {
-  Deno.test(`A provider answers servers whose client cannot, after a yes, on ${era}`, async () => {
-    const questions: string[] = [];
-    await using provider = new FakeProvider("anthropic", { text: "it is" });
-    const prices = { input_per_million: 3, output_per_million: 15 };
-    await using scene = await samplingScene({
-      era,
-      provider,
-      settings: { prices },
-      answer: (method, params) => {
-        assert.equal(method, "elicitation/create");
-        questions.push(String(params.message));
-        return YES;
-      },
+Deno.test("A provider answers servers whose client cannot, after a yes", async () => {
+  const questions: string[] = [];
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
+  const prices = { input_per_million: 3, output_per_million: 15 };
+  await using scene = await samplingScene({
+    era: "2025-11-25",
+    provider,
+    settings: { prices },
+    answer: (method, params) => {
+      assert.equal(method, "elicitation/create");
+      questions.push(String(params.message));
+      return YES;
+    },
+  });
+  const { ws, pml } = scene;
+  for (const kind of KINDS) {
+    const { one } = JSON.parse(textOf(await call(pml, `${kind}:sample`)));
+    assert.deepEqual(one, {
+      role: "assistant",
+      model: "m-1-20260101",
+      content: { type: "text", text: "it is" },
+      stopReason: "endTurn",
     });
-    const { ws, pml } = scene;
-    for (const kind of KINDS) {
-      const { one } = JSON.parse(textOf(await call(pml, `${kind}:sample`)));
-      assert.deepEqual(one, {
-        role: "assistant",
-        model: "m-1-20260101",
-        content: { type: "text", text: "it is" },
-        stopReason: "endTurn",
-      });
-      const question = questions.pop() ?? "";
-      assert.match(question, /Tool: "@sampling"/);
-      assert.ok(question.includes(
-        `It gives this text to m-1 at ${provider.host} (anthropic), with your ANTHROPIC_API_KEY`,
-      ));
-      assert.match(
-        question,
-        /about \d+ tokens of text and at most 10 of answers; about 0\.000\d/,
-      );
-      assert.match(question, /Say it/);
-      assert.equal(questions.length, 0);
-    }
-    assert.deepEqual(provider.received.map(({ headers }) => headers["x-api-key"]), [KEY, KEY]);
-    const told = await sampledIn(ws);
-    assert.deepEqual(
-      told.map((about) => ({ ...Object(about), ms: 0, run: "" })),
-      KINDS.map((server) => ({
-        ...{ server, run: "", host: provider.host, model: "m-1", turn: 1 },
-        ...{ input: 10, output: 5, ms: 0, money: 0.000105 },
-      })),
+    const question = questions.pop() ?? "";
+    assert.match(question, /Tool: "@sampling"/);
+    assert.ok(question.includes(
+      `It gives this text to m-1 at ${provider.host} (anthropic), with your ANTHROPIC_API_KEY`,
+    ));
+    assert.match(
+      question,
+      /about \d+ tokens of text and at most 10 of answers; about 0\.000\d/,
     );
-    const journal = JSON.stringify(await journalOf(ws));
-    for (const text of [TEXT, "it is", KEY]) assert.ok(!journal.includes(text), text);
-    assert.ok(!(pml.stderr + pml.stdout).includes(KEY));
-  });
+    assert.match(question, /Say it/);
+    assert.equal(questions.length, 0);
+  }
+  assert.deepEqual(provider.received.map(({ headers }) => headers["x-api-key"]), [KEY, KEY]);
+  const told = await sampledIn(ws);
+  assert.deepEqual(
+    told.map((about) => ({ ...Object(about), ms: 0, run: "" })),
+    KINDS.map((server) => ({
+      ...{ server, run: "", host: provider.host, model: "m-1", turn: 1 },
+      ...{ input: 10, output: 5, ms: 0, money: 0.000105 },
+    })),
+  );
+  const journal = JSON.stringify(await journalOf(ws));
+  for (const text of [TEXT, "it is", KEY]) assert.ok(!journal.includes(text), text);
+  assert.ok(!(pml.stderr + pml.stdout).includes(KEY));
+});
 
-  Deno.test(`Nothing is sent to a provider after a no, a deny, or without a person, on ${era}`, async () => {
-    await using provider = new FakeProvider("anthropic", { text: "it is" });
-    const no = async () => {
-      await delay(READING_MS);
-      return { action: "accept", content: { answer: "No" } };
-    };
-    await using refused = await samplingScene({ era, provider, answer: no });
-    await using unable = await samplingScene({ era, provider });
-    const deny = KINDS.map((kind) => `${kind}:@sampling`);
-    await using denied = await samplingScene({ era, provider, rules: { deny } });
-    // A bare star allows no sampling.
-    await using starred = await samplingScene({ era, provider, rules: { allow: ["*"] } });
-    for (const kind of KINDS) {
-      assert.match(textOf(await call(refused.pml, `${kind}:sample`)), /the person said no/);
-      assert.match(textOf(await call(denied.pml, `${kind}:sample`)), /a deny rule matches/);
-      for (const { pml } of [unable, starred]) {
-        assert.match(
-          textOf(await call(pml, `${kind}:sample`)),
-          /needs an approval|must approve|approv/,
-        );
-      }
+Deno.test("Nothing is sent to a provider after a no, a deny, or without a person", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
+  const no = async () => {
+    await delay(READING_MS);
+    return { action: "accept", content: { answer: "No" } };
+  };
+  await using refused = await samplingScene({ era: "2026-07-28", provider, answer: no });
+  await using unable = await samplingScene({ era: "2026-07-28", provider });
+  const deny = KINDS.map((kind) => `${kind}:@sampling`);
+  await using denied = await samplingScene({ era: "2026-07-28", provider, rules: { deny } });
+  // A bare star allows no sampling.
+  await using starred = await samplingScene({
+    era: "2026-07-28",
+    provider,
+    rules: { allow: ["*"] },
+  });
+  for (const kind of KINDS) {
+    assert.match(textOf(await call(refused.pml, `${kind}:sample`)), /the person said no/);
+    assert.match(textOf(await call(denied.pml, `${kind}:sample`)), /a deny rule matches/);
+    for (const { pml } of [unable, starred]) {
+      assert.match(
+        textOf(await call(pml, `${kind}:sample`)),
+        /needs an approval|must approve|approv/,
+      );
     }
-    assert.equal(provider.received.length, 0);
-  });
+  }
+  assert.equal(provider.received.length, 0);
+});
 
+for (const era of ERAS) {
   Deno.test(`The client answers where it can, unless the person prefers the provider, on ${era}`, async () => {
     await using provider = new FakeProvider("anthropic", { text: "of the provider" });
     const answer = () => ({
@@ -143,86 +147,86 @@ for (const era of ERAS) {
     }
     assert.equal(provider.received.length, 0);
   });
-
-  Deno.test(`Servers over HTTP are answered by a provider, too, on ${era}`, async () => {
-    await using provider = new FakeProvider("openai", { text: "it is" });
-    await using legacy = new FullHttp("legacy");
-    await using modern = new FullHttp("modern");
-    const servers = {
-      legacy: { type: "http", url: legacy.url },
-      modern: { type: "http", url: modern.url },
-    };
-    await using scene = await samplingScene({ era, provider, rules: ALLOWED, servers });
-    for (const kind of KINDS) {
-      const { one } = JSON.parse(textOf(await call(scene.pml, `${kind}:sample`)));
-      assert.deepEqual(one.content, { type: "text", text: "it is" });
-    }
-    assert.deepEqual(provider.received.map(({ headers }) => headers.authorization), [
-      `Bearer ${KEY}`,
-      `Bearer ${KEY}`,
-    ]);
-  });
-
-  Deno.test(`A module asks a model by host.sample, on ${era}`, async () => {
-    await using provider = new FakeProvider("anthropic", { text: "a poem" });
-    const questions: string[] = [];
-    const answer = (_: string, params: Record<string, unknown>) => {
-      questions.push(String(params.message));
-      return YES;
-    };
-    await using scene = await samplingScene({ era, provider, answer });
-    const { pml } = scene;
-    const { result } = await call(pml, "writer:ask", { systemPrompt: "Rhyme" });
-    assert.deepEqual(result?.structuredContent, { said: "a poem", model: "m-1-20260101" });
-    assert.match(questions[0] ?? "", /Server: "writer"\n *Tool: "@sampling"[^]*Write it/);
-    assert.equal(provider.bodies[0].system, "Rhyme");
-    const bad = await call(pml, "writer:ask", { messages: 5 });
-    assert.equal(Object(bad.result?.structuredContent).code, "BAD_REQUEST");
-    // Without a call of its own a module asks nothing: the one that it kept is over.
-    const late = await call(pml, "writer:later");
-    assert.ok(Object(late.result?.structuredContent).code !== undefined);
-    assert.equal(provider.received.length, 1);
-    // The client's model answers a module as well.
-    const model = () => ({
-      role: "assistant",
-      model: "c",
-      content: { type: "text", text: "of c" },
-    });
-    await using client = await samplingScene({
-      ...{ era, capabilities: ALL_ABLE, rules: ALLOWED, answer: model },
-    });
-    const said = await call(client.pml, "writer:ask");
-    assert.deepEqual(said.result?.structuredContent, { said: "of c", model: "c" });
-    await using none = await samplingScene({ era, rules: ALLOWED });
-    const { code, message } = Object(
-      (await call(none.pml, "writer:ask")).result?.structuredContent,
-    );
-    assert.equal(code, "BAD_REQUEST");
-    assert.match(message, /`sampling` of config\.yaml/);
-  });
-
-  Deno.test(`The client is told how an answer comes along, on ${era}`, async () => {
-    await using provider = new FakeProvider("anthropic", { text: "it is" });
-    await using scene = await samplingScene({ era, provider, rules: ALLOWED });
-    const { pml } = scene;
-    for (const [at, kind] of KINDS.entries()) {
-      await pml.request("tools/call", {
-        ...{ name: "call", arguments: { tool: `${kind}:sample`, arguments: {} } },
-        _meta: { progressToken: `p${at}` },
-      });
-      const told = pml.messages.filter(({ method, params }) =>
-        method === "notifications/progress" && params?.progressToken === `p${at}`
-      ).map(({ params }) => params ?? {});
-      const messages = told.map(({ message }) => String(message)).join("\n");
-      assert.match(
-        messages,
-        new RegExp(`${kind} samples at ${provider.host}: \\d characters, turn 1`),
-      );
-      const counts = told.map(({ progress }) => Number(progress));
-      assert.deepEqual(counts, [...new Set(counts)].sort((one, other) => one - other));
-    }
-  });
 }
+
+Deno.test("Servers over HTTP are answered by a provider, too", async () => {
+  await using provider = new FakeProvider("openai", { text: "it is" });
+  await using legacy = new FullHttp("legacy");
+  await using modern = new FullHttp("modern");
+  const servers = {
+    legacy: { type: "http", url: legacy.url },
+    modern: { type: "http", url: modern.url },
+  };
+  await using scene = await samplingScene({ era: "2025-11-25", provider, rules: ALLOWED, servers });
+  for (const kind of KINDS) {
+    const { one } = JSON.parse(textOf(await call(scene.pml, `${kind}:sample`)));
+    assert.deepEqual(one.content, { type: "text", text: "it is" });
+  }
+  assert.deepEqual(provider.received.map(({ headers }) => headers.authorization), [
+    `Bearer ${KEY}`,
+    `Bearer ${KEY}`,
+  ]);
+});
+
+Deno.test("A module asks a model by host.sample", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "a poem" });
+  const questions: string[] = [];
+  const answer = (_: string, params: Record<string, unknown>) => {
+    questions.push(String(params.message));
+    return YES;
+  };
+  await using scene = await samplingScene({ era: "2026-07-28", provider, answer });
+  const { pml } = scene;
+  const { result } = await call(pml, "writer:ask", { systemPrompt: "Rhyme" });
+  assert.deepEqual(result?.structuredContent, { said: "a poem", model: "m-1-20260101" });
+  assert.match(questions[0] ?? "", /Server: "writer"\n *Tool: "@sampling"[^]*Write it/);
+  assert.equal(provider.bodies[0].system, "Rhyme");
+  const bad = await call(pml, "writer:ask", { messages: 5 });
+  assert.equal(Object(bad.result?.structuredContent).code, "BAD_REQUEST");
+  // Without a call of its own a module asks nothing: the one that it kept is over.
+  const late = await call(pml, "writer:later");
+  assert.ok(Object(late.result?.structuredContent).code !== undefined);
+  assert.equal(provider.received.length, 1);
+  // The client's model answers a module as well.
+  const model = () => ({
+    role: "assistant",
+    model: "c",
+    content: { type: "text", text: "of c" },
+  });
+  await using client = await samplingScene({
+    ...{ era: "2026-07-28", capabilities: ALL_ABLE, rules: ALLOWED, answer: model },
+  });
+  const said = await call(client.pml, "writer:ask");
+  assert.deepEqual(said.result?.structuredContent, { said: "of c", model: "c" });
+  await using none = await samplingScene({ era: "2026-07-28", rules: ALLOWED });
+  const { code, message } = Object(
+    (await call(none.pml, "writer:ask")).result?.structuredContent,
+  );
+  assert.equal(code, "BAD_REQUEST");
+  assert.match(message, /`sampling` of config\.yaml/);
+});
+
+Deno.test("The client is told how an answer comes along", async () => {
+  await using provider = new FakeProvider("anthropic", { text: "it is" });
+  await using scene = await samplingScene({ era: "2025-11-25", provider, rules: ALLOWED });
+  const { pml } = scene;
+  for (const [at, kind] of KINDS.entries()) {
+    await pml.request("tools/call", {
+      ...{ name: "call", arguments: { tool: `${kind}:sample`, arguments: {} } },
+      _meta: { progressToken: `p${at}` },
+    });
+    const told = pml.messages.filter(({ method, params }) =>
+      method === "notifications/progress" && params?.progressToken === `p${at}`
+    ).map(({ params }) => params ?? {});
+    const messages = told.map(({ message }) => String(message)).join("\n");
+    assert.match(
+      messages,
+      new RegExp(`${kind} samples at ${provider.host}: \\d characters, turn 1`),
+    );
+    const counts = told.map(({ progress }) => Number(progress));
+    assert.deepEqual(counts, [...new Set(counts)].sort((one, other) => one - other));
+  }
+});
 
 Deno.test("What is missing for sampling is said, with what to set", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });

@@ -16,7 +16,7 @@ import { browse, type BrowseOptions } from "./kit/browser.ts";
 import { type Era, ERAS, type Message } from "./kit/json_rpc.ts";
 import { connectHttp, servePml } from "./kit/pml_serve.ts";
 import { ProtectedHttp } from "./kit/protected_http.ts";
-import { type Answerer, type RawStdio, WAYS } from "./kit/raw_stdio.ts";
+import { type Answerer, EACH_WAY, type RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { signIn } from "./kit/sign_in.ts";
 import { until } from "./kit/wait.ts";
@@ -72,7 +72,7 @@ function told(pml: RawStdio, method: string): number {
   return pml.messages.filter((message) => message.method === method).length;
 }
 
-for (const { door, era, on } of WAYS) {
+for (const { door, era, on } of EACH_WAY) {
   Deno.test(`A server that wants a sign-in is named, and told of when somebody signed in, on ${on}`, async () => {
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("modern", { server });
@@ -136,26 +136,28 @@ for (const era of ERAS) {
       server.assertClean();
     });
   }
+}
 
-  Deno.test(`A sign-in that is declined, dismissed or refused is LOGIN_REQUIRED, on ${era}`, async () => {
-    await using server = new AuthorizationServer();
-    await using mcp = new ProtectedHttp("modern", { server });
-    for (const action of ["decline", "cancel"]) {
-      await using scene = await sceneOf(era, mcp.url, { answer: () => ({ action }) });
-      const { code, hint } = errorOf(await scene.pml.callTool("far__meta"));
-      assert.deepEqual([code, hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
-    }
-    const { answer } = person({ answer: "deny" });
-    await using scene = await sceneOf(era, mcp.url, { answer });
-    const said = errorOf(await scene.pml.callTool("far__meta"));
-    assert.deepEqual([said.code, said.hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
-    assert.deepEqual(mcp.ledger.filter((line) => line.startsWith("call")), []);
-    const limits = { approval_ms: 1_000 };
-    const late = { limits, answer: () => ({ action: "accept" }) };
-    await using waiting = await sceneOf(era, mcp.url, late);
-    assert.equal(errorOf(await waiting.pml.callTool("far__meta")).code, "LOGIN_REQUIRED");
-  });
+Deno.test("A sign-in that is declined, dismissed or refused is LOGIN_REQUIRED", async () => {
+  await using server = new AuthorizationServer();
+  await using mcp = new ProtectedHttp("modern", { server });
+  for (const action of ["decline", "cancel"]) {
+    await using scene = await sceneOf("2025-11-25", mcp.url, { answer: () => ({ action }) });
+    const { code, hint } = errorOf(await scene.pml.callTool("far__meta"));
+    assert.deepEqual([code, hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
+  }
+  const { answer } = person({ answer: "deny" });
+  await using scene = await sceneOf("2025-11-25", mcp.url, { answer });
+  const said = errorOf(await scene.pml.callTool("far__meta"));
+  assert.deepEqual([said.code, said.hint], ["LOGIN_REQUIRED", "Run: pml login far"]);
+  assert.deepEqual(mcp.ledger.filter((line) => line.startsWith("call")), []);
+  const limits = { approval_ms: 1_000 };
+  const late = { limits, answer: () => ({ action: "accept" }) };
+  await using waiting = await sceneOf("2025-11-25", mcp.url, late);
+  assert.equal(errorOf(await waiting.pml.callTool("far__meta")).code, "LOGIN_REQUIRED");
+});
 
+for (const era of ERAS) {
   Deno.test(`Calls at the same time ask once, and all go on, on ${era}`, async () => {
     await using server = new AuthorizationServer();
     await using mcp = new ProtectedHttp("modern", { server });
@@ -168,30 +170,31 @@ for (const era of ERAS) {
     assert.deepEqual([asked.length, server.to("/authorize").length], [1, 1]);
     server.assertClean();
   });
+}
 
-  Deno.test(`A batch, a plan and code go on after the sign-in, on ${era}`, async () => {
-    const calls = [{ tool: "far:meta" }, { tool: "far:link" }];
-    const tasks = calls.map(({ tool }, at) => ({ id: `t${at}`, tool, arguments: {} }));
-    const requests = {
-      batch: { calls },
-      execute_workflow: { plan: { tasks } },
-      // Its types are checked by a process that takes seconds.
-      ...(era === "2026-07-28" && { execute_code: { code: CODE } }),
-    };
-    for (const [name, args] of Object.entries(requests)) {
-      await using server = new AuthorizationServer();
-      await using mcp = new ProtectedHttp("modern", { server });
-      const { asked, answer } = person();
-      await using scene = await sceneOf(era, mcp.url, { answer });
-      const said = await scene.pml.callTool(name, args);
-      assert.equal(said.result?.isError, undefined, textOf(said));
-      assert.doesNotMatch(textOf(said), /LOGIN_REQUIRED/);
-      assert.equal(asked.length, 1, name);
-      const ran = mcp.ledger.filter((line) => line.startsWith("call"));
-      assert.equal(ran.length, 2, name);
-    }
-  });
+Deno.test("A batch, a plan and code go on after the sign-in", async () => {
+  const calls = [{ tool: "far:meta" }, { tool: "far:link" }];
+  const tasks = calls.map(({ tool }, at) => ({ id: `t${at}`, tool, arguments: {} }));
+  const requests = {
+    batch: { calls },
+    execute_workflow: { plan: { tasks } },
+    execute_code: { code: CODE },
+  };
+  for (const [name, args] of Object.entries(requests)) {
+    await using server = new AuthorizationServer();
+    await using mcp = new ProtectedHttp("modern", { server });
+    const { asked, answer } = person();
+    await using scene = await sceneOf("2026-07-28", mcp.url, { answer });
+    const said = await scene.pml.callTool(name, args);
+    assert.equal(said.result?.isError, undefined, textOf(said));
+    assert.doesNotMatch(textOf(said), /LOGIN_REQUIRED/);
+    assert.equal(asked.length, 1, name);
+    const ran = mcp.ledger.filter((line) => line.startsWith("call"));
+    assert.equal(ran.length, 2, name);
+  }
+});
 
+for (const era of ERAS) {
   Deno.test(`A call that asks for itself is asked about once, whenever its server wants a sign-in, on ${era}`, async () => {
     await using server = new AuthorizationServer({ scopes: ["read", "write"] });
     const toolScopes = { meta: "write" };

@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import { codeOf, journalOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
-import { ERAS, type Json } from "./kit/json_rpc.ts";
+import type { Json } from "./kit/json_rpc.ts";
 import type { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { servedOverHttp, type Table } from "./kit/said_server.ts";
@@ -34,56 +34,54 @@ import {
   world,
 } from "./tool_settings_scene.ts";
 
-for (const era of ERAS) {
-  Deno.test(`Tools are listed, found and called as their definition says, on ${era}`, async () => {
-    await using http = servedOverHttp(TABLE);
-    await using scene = await sceneOf(era, { url: `http://127.0.0.1:${http.addr.port}/mcp` });
-    const { pml, ws } = scene;
-    const tools = await toolsOf(pml);
-    for (const kind of KINDS) {
-      const own = tools.filter(({ name }) => String(name).startsWith(`${kind}__`));
-      assert.deepEqual(own.map(({ name }) => name).toSorted(), [
-        `${kind}__find_code`,
-        `${kind}__star`,
-      ]);
-      const [found] = own;
-      assert.equal(found?.description, SETTINGS.search_code.description);
-      assert.deepEqual(found?.inputSchema, {
-        ...inputSchema,
-        additionalProperties: false,
-      });
-      assert.deepEqual(found?._meta, { "pml/name": "search_code" });
-      // Each way to its name leads there.
-      for (const name of [`${kind}:find_code`, `${kind}__find_code`]) {
-        const sent = sentIn(await call(pml, name, { query: "q" }));
-        assert.deepEqual(sent, { name: "search_code", arguments: MERGED });
-      }
-      const direct = await pml.callTool(`${kind}__find_code`, { query: "q" });
-      assert.deepEqual(sentIn(direct), { name: "search_code", arguments: MERGED });
-      await refused(pml, kind);
-    }
-    const found = textOf(await pml.callTool("search", { query: "zebras" }));
-    assert.match(found, /newest:find_code\(query: string\)/);
-    assert.doesNotMatch(found, /search_code|own words|owner/);
-    const [shown] = JSON.parse(
-      textOf(await pml.callTool("schema", { tools: ["older:find_code"] })),
-    );
-    assert.equal(shown.tool, "older:find_code");
-    assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
-    await batched(pml);
-    // The journal speaks of the server's own names, and of what the server got.
-    const starts = (await journalOf(ws)).filter(({ kind }) =>
-      kind === "start"
-    ) as unknown as Json[];
-    assert.ok(starts.every(({ tool }) => !String(tool).includes("find_code")));
-    const shape = { query: "string(1)", owner: "string(4)", token: `string(${TOKEN.length})` };
-    assert.deepEqual(
-      starts.find(({ tool }) => String(tool) === "http:search_code")?.arguments,
-      shape,
-    );
-    assert.doesNotMatch(pml.stderr + JSON.stringify(starts), new RegExp(TOKEN));
+Deno.test("Tools are listed, found and called as their definition says", async () => {
+  await using http = servedOverHttp(TABLE);
+  await using scene = await sceneOf("2026-07-28", {
+    url: `http://127.0.0.1:${http.addr.port}/mcp`,
   });
-}
+  const { pml, ws } = scene;
+  const tools = await toolsOf(pml);
+  for (const kind of KINDS) {
+    const own = tools.filter(({ name }) => String(name).startsWith(`${kind}__`));
+    assert.deepEqual(own.map(({ name }) => name).toSorted(), [
+      `${kind}__find_code`,
+      `${kind}__star`,
+    ]);
+    const [found] = own;
+    assert.equal(found?.description, SETTINGS.search_code.description);
+    assert.deepEqual(found?.inputSchema, {
+      ...inputSchema,
+      additionalProperties: false,
+    });
+    assert.deepEqual(found?._meta, { "pml/name": "search_code" });
+    // Each way to its name leads there.
+    for (const name of [`${kind}:find_code`, `${kind}__find_code`]) {
+      const sent = sentIn(await call(pml, name, { query: "q" }));
+      assert.deepEqual(sent, { name: "search_code", arguments: MERGED });
+    }
+    const direct = await pml.callTool(`${kind}__find_code`, { query: "q" });
+    assert.deepEqual(sentIn(direct), { name: "search_code", arguments: MERGED });
+    await refused(pml, kind);
+  }
+  const found = textOf(await pml.callTool("search", { query: "zebras" }));
+  assert.match(found, /newest:find_code\(query: string\)/);
+  assert.doesNotMatch(found, /search_code|own words|owner/);
+  const [shown] = JSON.parse(
+    textOf(await pml.callTool("schema", { tools: ["older:find_code"] })),
+  );
+  assert.equal(shown.tool, "older:find_code");
+  assert.deepEqual(Object.keys(shown.inputSchema.properties), ["query"]);
+  await batched(pml);
+  // The journal speaks of the server's own names, and of what the server got.
+  const starts = (await journalOf(ws)).filter(({ kind }) => kind === "start") as unknown as Json[];
+  assert.ok(starts.every(({ tool }) => !String(tool).includes("find_code")));
+  const shape = { query: "string(1)", owner: "string(4)", token: `string(${TOKEN.length})` };
+  assert.deepEqual(
+    starts.find(({ tool }) => String(tool) === "http:search_code")?.arguments,
+    shape,
+  );
+  assert.doesNotMatch(pml.stderr + JSON.stringify(starts), new RegExp(TOKEN));
+});
 
 /** What a client may not do is told, with the file that says so. */
 async function refused(pml: RawStdio, kind: string): Promise<void> {
@@ -110,33 +108,31 @@ async function batched(pml: RawStdio): Promise<void> {
   ]);
 }
 
-for (const era of ERAS) {
-  Deno.test(`Rules hold for the names and the arguments that the server gets, on ${era}`, async () => {
-    await using http = servedOverHttp(TABLE);
-    const url = `http://127.0.0.1:${http.addr.port}/mcp`;
-    const rules = {
-      allow: KINDS.map((kind) => `${kind}:*`),
-      ask: ["module:search_code"],
-      deny: ["older:search_code", "http:find_code", `newest:search_code(token=${TOKEN})`],
-    };
-    await using scene = await sceneOf(era, { url, rules });
-    const { pml } = scene;
-    const namesNow = async () => (await toolsOf(pml)).map(({ name }) => String(name));
-    // A list waits for servers only for a limited time.
-    await until(async () => (await namesNow()).includes("http__find_code"));
-    const names = await namesNow();
-    assert.ok(!names.includes("older__find_code"), "a rule goes with the server's own name");
-    assert.ok(names.includes("http__find_code"), "and names no other one");
-    for (const name of ["older:find_code", "older:search_code", "newest:find_code"]) {
-      assert.equal(codeOf(await call(pml, name, { query: "q" })), "PERMISSION_DENIED", name);
-    }
-    const calls = [{ tool: "newest:find_code", arguments: { query: "q" } }];
-    const [item] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
-    assert.equal(item.error.code, "PERMISSION_DENIED");
-    assert.deepEqual(sentIn(await call(pml, "http:find_code", { query: "q" })).arguments, MERGED);
-    await asks(scene);
-  });
-}
+Deno.test("Rules hold for the names and the arguments that the server gets", async () => {
+  await using http = servedOverHttp(TABLE);
+  const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+  const rules = {
+    allow: KINDS.map((kind) => `${kind}:*`),
+    ask: ["module:search_code"],
+    deny: ["older:search_code", "http:find_code", `newest:search_code(token=${TOKEN})`],
+  };
+  await using scene = await sceneOf("2025-11-25", { url, rules });
+  const { pml } = scene;
+  const namesNow = async () => (await toolsOf(pml)).map(({ name }) => String(name));
+  // A list waits for servers only for a limited time.
+  await until(async () => (await namesNow()).includes("http__find_code"));
+  const names = await namesNow();
+  assert.ok(!names.includes("older__find_code"), "a rule goes with the server's own name");
+  assert.ok(names.includes("http__find_code"), "and names no other one");
+  for (const name of ["older:find_code", "older:search_code", "newest:find_code"]) {
+    assert.equal(codeOf(await call(pml, name, { query: "q" })), "PERMISSION_DENIED", name);
+  }
+  const calls = [{ tool: "newest:find_code", arguments: { query: "q" } }];
+  const [item] = JSON.parse(textOf(await pml.callTool("batch", { calls })));
+  assert.equal(item.error.code, "PERMISSION_DENIED");
+  assert.deepEqual(sentIn(await call(pml, "http:find_code", { query: "q" })).arguments, MERGED);
+  await asks(scene);
+});
 
 /** The question shows all arguments, with the name of the variable in place of its value. */
 async function asks({ pml, ws }: Scene): Promise<void> {
@@ -267,27 +263,25 @@ Deno.test("The command line speaks of tools as their definition does", async () 
   assert.match(missing.stderr, /requires CODE_TOKEN/);
 });
 
-for (const era of ERAS) {
-  Deno.test(`What an untrusted file says of tools counts after the yes, not before, on ${era}`, async () => {
-    await using http = servedOverHttp(TABLE);
-    const url = `http://127.0.0.1:${http.addr.port}/mcp`;
-    await using scene = await sceneOf(era, { url, trusted: false });
-    const { pml } = scene;
-    const wanted = {
-      name: "call",
-      arguments: { tool: "older:find_code", arguments: { query: "q" } },
-    };
-    const asked = await questionOf(pml, wanted);
-    assert.match(asked.text, /the tool "search_code" is called "find_code"/);
-    assert.match(asked.text, /owner="acme", token \(from CODE_TOKEN\)/);
-    assert.match(asked.text, /the tool "create_issue" is left out/);
-    assert.doesNotMatch(asked.text, /"owner": "acme"/);
-    await read();
-    assert.deepEqual(sentIn(await asked.answer(picked("Yes"))).arguments, MERGED);
-    const off = await answerOf(pml, { name: "call", arguments: { tool: "older:create_issue" } });
-    assert.match(textOf(off), /disabled in/);
-  });
-}
+Deno.test("What an untrusted file says of tools counts after the yes, not before", async () => {
+  await using http = servedOverHttp(TABLE);
+  const url = `http://127.0.0.1:${http.addr.port}/mcp`;
+  await using scene = await sceneOf("2026-07-28", { url, trusted: false });
+  const { pml } = scene;
+  const wanted = {
+    name: "call",
+    arguments: { tool: "older:find_code", arguments: { query: "q" } },
+  };
+  const asked = await questionOf(pml, wanted);
+  assert.match(asked.text, /the tool "search_code" is called "find_code"/);
+  assert.match(asked.text, /owner="acme", token \(from CODE_TOKEN\)/);
+  assert.match(asked.text, /the tool "create_issue" is left out/);
+  assert.doesNotMatch(asked.text, /"owner": "acme"/);
+  await read();
+  assert.deepEqual(sentIn(await asked.answer(picked("Yes"))).arguments, MERGED);
+  const off = await answerOf(pml, { name: "call", arguments: { tool: "older:create_issue" } });
+  assert.match(textOf(off), /disabled in/);
+});
 
 Deno.test("a fixed argument that does not match the schema of the server is sent", async () => {
   const settings = { search_code: { arguments: { owner: "${CODE_TOKEN}" } } };

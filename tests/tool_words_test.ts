@@ -10,7 +10,6 @@ import type { JsonObject } from "../src/core/json.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";
 import { FakeRegistry, manifestEntry } from "./kit/fake_registry.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { runPml } from "./kit/run.ts";
 import type { Table } from "./kit/said_server.ts";
 import { makeWorkspace } from "./kit/workspace.ts";
@@ -22,32 +21,30 @@ const ERRORS = {
 };
 const inputSchema = { type: "object" };
 
-for (const era of ERAS) {
-  Deno.test(`schema gives the errors of a tool, of a module and of a server, on ${era}`, async () => {
-    const table: Table = {
-      "tools/list": { result: { tools: [{ name: "tell", inputSchema, errors: ERRORS }] } },
-    };
-    const meta = { name: "oracle", tools: { tell: { errors: ERRORS }, plain: {} } };
-    await using scene = await makeScene({
-      era,
-      files: {
-        ...filesOf({ said: table }),
-        "oracle.js": `export const __meta__ = ${JSON.stringify(meta)};
+Deno.test("schema gives the errors of a tool, of a module and of a server", async () => {
+  const table: Table = {
+    "tools/list": { result: { tools: [{ name: "tell", inputSchema, errors: ERRORS }] } },
+  };
+  const meta = { name: "oracle", tools: { tell: { errors: ERRORS }, plain: {} } };
+  await using scene = await makeScene({
+    era: "2025-11-25",
+    files: {
+      ...filesOf({ said: table }),
+      "oracle.js": `export const __meta__ = ${JSON.stringify(meta)};
           export function tell() {}
           export function plain() {}`,
-      },
-      pml: {
-        mcpServers: definitions({ said: table }),
-        private_mcps: { oracle: { type: "deno", path: "oracle.js" } },
-      },
-    });
-    const tools = ["oracle:tell", "said:tell", "oracle:plain"];
-    const shown = JSON.parse(textOf(await scene.pml.callTool("schema", { tools })));
-    const errors = shown.map((one: { readonly errors?: unknown }) => one.errors);
-    assert.deepEqual(errors, [ERRORS, ERRORS, undefined]);
-    assert.equal((await scene.pml.close()).code, 0);
+    },
+    pml: {
+      mcpServers: definitions({ said: table }),
+      private_mcps: { oracle: { type: "deno", path: "oracle.js" } },
+    },
   });
-}
+  const tools = ["oracle:tell", "said:tell", "oracle:plain"];
+  const shown = JSON.parse(textOf(await scene.pml.callTool("schema", { tools })));
+  const errors = shown.map((one: { readonly errors?: unknown }) => one.errors);
+  assert.deepEqual(errors, [ERRORS, ERRORS, undefined]);
+  assert.equal((await scene.pml.close()).code, 0);
+});
 
 /** Tools by what they claim, and the kind that `search` gives; `says` where only they know. */
 const CLAIMS: Readonly<
@@ -102,39 +99,37 @@ function expected(of: Readonly<Record<string, readonly [unknown, string]>>) {
   return Object.fromEntries(Object.entries(of).map(([name, [, kind]]) => [name, kind]));
 }
 
-for (const era of ERAS) {
-  Deno.test(`search says whether a tool reads, writes or destroys, and who says so, on ${era}`, async () => {
-    const table: Table = { "tools/list": { result: { tools: claiming } } };
-    await using registry = await FakeRegistry.open([
-      manifestEntry("far", { type: "http", url: "https://far.example.com/mcp", tools: claiming }),
-    ]);
-    await using scene = await makeScene({
-      era,
-      env: { PML_REGISTRIES: registry.url },
-      files: { ...filesOf({ said: table }), "stamp.js": STAMP },
-      pml: {
-        permissions: { allow: ["filesystem:*"] },
-        mcpServers: definitions({ said: table }),
-        private_mcps: { stamp: { type: "deno", path: "stamp.js" } },
-      },
-    });
-    const { pml } = scene;
-    const found = async (server: string) =>
-      textOf(await pml.callTool("search", { query: "stamp a letter", server, limit: 20 }));
-    assert.deepEqual(kindsIn(await found("said"), "said"), expected(CLAIMS));
-    assert.deepEqual(kindsIn(await found("far"), "far"), expected(CLAIMS));
-    assert.deepEqual(kindsIn(await found("stamp"), "stamp"), expected(ASKING));
-    const files = textOf(
-      await pml.callTool("search", { queries: ["read a file", "write a file"] }),
-    );
-    assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
-    assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
-    // A claim lets nothing run.
-    const { result } = await pml.callTool("said__looks", {});
-    assert.equal(result?.structuredContent?.error?.code, "APPROVAL_REQUIRED");
-    assert.equal((await pml.close()).code, 0);
+Deno.test("search says whether a tool reads, writes or destroys, and who says so", async () => {
+  const table: Table = { "tools/list": { result: { tools: claiming } } };
+  await using registry = await FakeRegistry.open([
+    manifestEntry("far", { type: "http", url: "https://far.example.com/mcp", tools: claiming }),
+  ]);
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    env: { PML_REGISTRIES: registry.url },
+    files: { ...filesOf({ said: table }), "stamp.js": STAMP },
+    pml: {
+      permissions: { allow: ["filesystem:*"] },
+      mcpServers: definitions({ said: table }),
+      private_mcps: { stamp: { type: "deno", path: "stamp.js" } },
+    },
   });
-}
+  const { pml } = scene;
+  const found = async (server: string) =>
+    textOf(await pml.callTool("search", { query: "stamp a letter", server, limit: 20 }));
+  assert.deepEqual(kindsIn(await found("said"), "said"), expected(CLAIMS));
+  assert.deepEqual(kindsIn(await found("far"), "far"), expected(CLAIMS));
+  assert.deepEqual(kindsIn(await found("stamp"), "stamp"), expected(ASKING));
+  const files = textOf(
+    await pml.callTool("search", { queries: ["read a file", "write a file"] }),
+  );
+  assert.match(files, /^filesystem:read_text_file\(.*\[builtin, read, runs, /m);
+  assert.match(files, /^filesystem:write_file\(.*\[builtin, destructive, runs, /m);
+  // A claim lets nothing run.
+  const { result } = await pml.callTool("said__looks", {});
+  assert.equal(result?.structuredContent?.error?.code, "APPROVAL_REQUIRED");
+  assert.equal((await pml.close()).code, 0);
+});
 
 Deno.test("Errors that are none are told with file, key, found and wanted, and pml check knows the key", async () => {
   const module = (errors: unknown) =>

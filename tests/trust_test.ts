@@ -10,7 +10,6 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, eventsOf, textOf } from "./attacks/oracles.ts";
-import { ERAS } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal, type Typed } from "./kit/run.ts";
 import { tinyServer } from "./kit/tiny_server.ts";
@@ -37,37 +36,35 @@ async function isTrusted(ws: Workspace, cwd = ws.path): Promise<boolean> {
   return JSON.parse((await runPml(ws, ["trust", "--json"], { cwd })).stdout).trusted;
 }
 
-for (const era of ERAS) {
-  Deno.test(`pml approve offers Always, which a client that waits then has, on ${era}`, async () => {
-    await using ws = await makeScene();
-    await trustIt(ws);
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    const write = (content: string) =>
-      pml.callTool("filesystem__write_file", { path: "new.txt", content });
-    assert.equal(codeOf(await write("one")), "APPROVAL_REQUIRED");
-    const file = ws.file(".pml.json");
-    const approved = await runPmlOnTerminal(ws, ["approve"], {
-      typed: [[/Approve exactly this call\? \[y\] once {2}\[a\] always {2}\[N\] no/, "a"]],
-    });
-    assert.equal(approved.code, 0, approved.stdout);
-    assert.ok(
-      approved.stdout.includes(`"always" writes the rule filesystem:write_file in ${file}`),
-      approved.stdout,
-    );
-    assert.equal(textOf(await write("one")).includes("APPROVAL"), false);
-    await until(async () => codeOf(await write("another")) === undefined);
-    assert.equal(await readFile(ws.file("new.txt"), "utf8"), "another");
-    assert.deepEqual(JSON.parse(await readFile(file, "utf8")).permissions.allow, [
-      "filesystem:write_file",
-      "crm:*",
-      "filesystem:read_file",
-    ]);
-    assert.ok(await isTrusted(ws), "what PML wrote stays trusted");
-    assert.equal((await pml.close()).code, 0);
-    assert.ok((await eventsOf(ws)).includes("always"));
+Deno.test("pml approve offers Always, which a client that waits then has", async () => {
+  await using ws = await makeScene();
+  await trustIt(ws);
+  await using pml = new RawStdio(ws, { era: "2026-07-28" });
+  await pml.open();
+  const write = (content: string) =>
+    pml.callTool("filesystem__write_file", { path: "new.txt", content });
+  assert.equal(codeOf(await write("one")), "APPROVAL_REQUIRED");
+  const file = ws.file(".pml.json");
+  const approved = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [[/Approve exactly this call\? \[y\] once {2}\[a\] always {2}\[N\] no/, "a"]],
   });
-}
+  assert.equal(approved.code, 0, approved.stdout);
+  assert.ok(
+    approved.stdout.includes(`"always" writes the rule filesystem:write_file in ${file}`),
+    approved.stdout,
+  );
+  assert.equal(textOf(await write("one")).includes("APPROVAL"), false);
+  await until(async () => codeOf(await write("another")) === undefined);
+  assert.equal(await readFile(ws.file("new.txt"), "utf8"), "another");
+  assert.deepEqual(JSON.parse(await readFile(file, "utf8")).permissions.allow, [
+    "filesystem:write_file",
+    "crm:*",
+    "filesystem:read_file",
+  ]);
+  assert.ok(await isTrusted(ws), "what PML wrote stays trusted");
+  assert.equal((await pml.close()).code, 0);
+  assert.ok((await eventsOf(ws)).includes("always"));
+});
 
 Deno.test("pml approve offers no Always where another workspace or other rules hold", async () => {
   await using ws = await makeScene();

@@ -12,7 +12,7 @@ import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";
 import { makeScene, type Scene } from "./attacks/stage.ts";
 import { FakeCloud } from "./kit/fake_cloud.ts";
 import { FakeRegistry, manifestEntry, moduleEntry } from "./kit/fake_registry.ts";
-import { type Era, ERAS } from "./kit/json_rpc.ts";
+import type { Era } from "./kit/json_rpc.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml } from "./kit/run.ts";
 import { NEWEST, servedOverHttp, type Table } from "./kit/said_server.ts";
@@ -96,60 +96,58 @@ async function assertHidden(pml: RawStdio, servers: readonly string[]): Promise<
   }
 }
 
-for (const era of ERAS) {
-  Deno.test(`An internal tool of a server of any kind is in no list and cannot be called, on ${era}`, async () => {
-    await using http = servedOverHttp(TABLE);
-    await using scene = await sceneOf(era, `http://127.0.0.1:${http.addr.port}/mcp`);
-    const { pml, ws } = scene;
-    await assertHidden(pml, KINDS);
-    const { result } = await pml.request("resources/read", { uri: "pml://servers" });
-    const [{ text }] = result?.contents as unknown as [{ readonly text: string }];
-    for (
-      const state of JSON.parse(text).filter(({ name }: Scene & { name: string }) =>
-        KINDS.includes(name)
-      )
-    ) {
-      assert.deepEqual([state.tools, state.why], [2, undefined], JSON.stringify(state));
-    }
-    for (const kind of KINDS) await assertUnknown(pml, kind);
-    assert.equal(textOf(await pml.callTool("module__seen", {})), "gold from inside");
-    assert.equal(textOf(await pml.callTool("module__stated", {})), "stated");
-    // What it alone links is nobody's.
-    assert.ok((await pml.request("resources/read", { uri: "ui://vault" })).error !== undefined);
-    assert.equal((await pml.close()).code, 0);
-    await assertAftermath(ws, pml);
-  });
+Deno.test("An internal tool of a server of any kind is in no list and cannot be called", async () => {
+  await using http = servedOverHttp(TABLE);
+  await using scene = await sceneOf("2026-07-28", `http://127.0.0.1:${http.addr.port}/mcp`);
+  const { pml, ws } = scene;
+  await assertHidden(pml, KINDS);
+  const { result } = await pml.request("resources/read", { uri: "pml://servers" });
+  const [{ text }] = result?.contents as unknown as [{ readonly text: string }];
+  for (
+    const state of JSON.parse(text).filter(({ name }: Scene & { name: string }) =>
+      KINDS.includes(name)
+    )
+  ) {
+    assert.deepEqual([state.tools, state.why], [2, undefined], JSON.stringify(state));
+  }
+  for (const kind of KINDS) await assertUnknown(pml, kind);
+  assert.equal(textOf(await pml.callTool("module__seen", {})), "gold from inside");
+  assert.equal(textOf(await pml.callTool("module__stated", {})), "stated");
+  // What it alone links is nobody's.
+  assert.ok((await pml.request("resources/read", { uri: "ui://vault" })).error !== undefined);
+  assert.equal((await pml.close()).code, 0);
+  await assertAftermath(ws, pml);
+});
 
-  Deno.test(`An internal tool of a registry's server is neither offered nor called, on ${era}`, async () => {
-    await using hub = new FakeCloud();
-    await using registry = await FakeRegistry.open([
-      await moduleEntry("keeper", moduleOf("keeper")),
-      manifestEntry("sky", { type: "cloud", proxy_to: `${hub.url}/mcp/proxy/sky`, tools: TOOLS }),
-    ]);
-    const env = { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key" };
-    const pml = { version: 1, permissions: { allow: ["*"] }, cloud: { url: hub.url } };
-    await using ws = await makeWorkspace({ env, pml });
-    const treasure = "return [await mcp.keeper.vault(), await mcp.sky.vault()]";
-    await approve(ws, { "my:treasure": treasure });
-    await using client = new RawStdio(ws, { era, capabilities: { elicitation: {} } });
-    await client.open();
-    await assertHidden(client, ["keeper", "sky"]);
-    const offered = await client.callTool("schema", { tools: ["keeper:vault", "sky:vault"] });
-    assert.equal(textOf(offered).match(/UNKNOWN_TOOL/g)?.length, 2, textOf(offered));
-    for (const server of ["keeper", "sky"]) {
-      const asked = await questionOf(client, calling(`${server}:seen`));
-      await read();
-      assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
-      await assertUnknown(client, server);
-    }
-    await assertHidden(client, ["keeper", "sky"]);
-    assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen"]);
-    // What the person saved may use them.
-    assert.equal(await called(client, "my:treasure"), '["gold","vault ran"]');
-    assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen", "vault"]);
-    assert.equal((await client.close()).code, 0);
-  });
-}
+Deno.test("An internal tool of a registry's server is neither offered nor called", async () => {
+  await using hub = new FakeCloud();
+  await using registry = await FakeRegistry.open([
+    await moduleEntry("keeper", moduleOf("keeper")),
+    manifestEntry("sky", { type: "cloud", proxy_to: `${hub.url}/mcp/proxy/sky`, tools: TOOLS }),
+  ]);
+  const env = { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key" };
+  const pml = { version: 1, permissions: { allow: ["*"] }, cloud: { url: hub.url } };
+  await using ws = await makeWorkspace({ env, pml });
+  const treasure = "return [await mcp.keeper.vault(), await mcp.sky.vault()]";
+  await approve(ws, { "my:treasure": treasure });
+  await using client = new RawStdio(ws, { era: "2025-11-25", capabilities: { elicitation: {} } });
+  await client.open();
+  await assertHidden(client, ["keeper", "sky"]);
+  const offered = await client.callTool("schema", { tools: ["keeper:vault", "sky:vault"] });
+  assert.equal(textOf(offered).match(/UNKNOWN_TOOL/g)?.length, 2, textOf(offered));
+  for (const server of ["keeper", "sky"]) {
+    const asked = await questionOf(client, calling(`${server}:seen`));
+    await read();
+    assert.equal(codeOf(await asked.answer(picked("Yes"))), undefined);
+    await assertUnknown(client, server);
+  }
+  await assertHidden(client, ["keeper", "sky"]);
+  assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen"]);
+  // What the person saved may use them.
+  assert.equal(await called(client, "my:treasure"), '["gold","vault ran"]');
+  assert.deepEqual(hub.calls.map(({ tool }) => tool), ["seen", "vault"]);
+  assert.equal((await client.close()).code, 0);
+});
 
 Deno.test("The command line neither shows nor calls an internal tool", async () => {
   await using http = servedOverHttp(TABLE);

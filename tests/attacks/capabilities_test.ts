@@ -10,7 +10,6 @@ import type { ToolId } from "../../src/core/tool_id.ts";
 import type { Capability } from "../../src/workflow/capability.ts";
 import { exportForm } from "../../src/workflow/capability_saving.ts";
 import { approve, called, capabilityScene, savedCode } from "../capability_scene.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
 import type { Workspace } from "../kit/workspace.ts";
@@ -24,99 +23,97 @@ async function startsOf(ws: Workspace, tool: string): Promise<number> {
 const WARN = `return await mcp.weather.warn({ to: "all" })`;
 const SNEAKY = `return await mcp["weat" + "her"]["wa" + "rn"]({ to: "all" })`;
 
-for (const era of ERAS) {
-  Deno.test(`A capability that says nothing of what it calls gains nothing, on ${era}`, async () => {
-    const codes = { "my:plain": WARN, "my:sneaky": SNEAKY };
-    const prepare = (ws: Workspace) => approve(ws, codes);
-    await using asks = await capabilityScene(era, { prepare, canAsk: false });
-    for (const id of Object.keys(codes)) {
-      const said = await called(asks.pml, id);
-      assert.match(said, /APPROVAL_REQUIRED/, said);
-    }
-    const permissions = { allow: ["my:*", "weather:get"], deny: ["weather:warn"] };
-    await using denied = await capabilityScene(era, { prepare, permissions });
-    for (const id of Object.keys(codes)) {
-      assert.match(await called(denied.pml, id), /PERMISSION_DENIED/);
-    }
-    assert.deepEqual(denied.asked, []);
-    for (const { ws, pml } of [asks, denied]) {
-      await pml.close();
-      const ends = (await journalOf(ws)).filter(({ kind, tool }) =>
-        kind === "end" && tool === "weather:warn"
-      );
-      assert.deepEqual(ends.filter(({ outcome }) => outcome === "result"), []);
-      await assertAftermath(ws, pml);
-    }
-  });
-
-  Deno.test(`A capability that calls what is denied is refused before it begins, on ${era}`, async () => {
-    const text = `await mcp.weather.get({ city: "Rome" }); ${WARN}`;
-    const hash = `sha256-${"0".repeat(64)}`;
-    const prepare = (ws: Workspace) =>
-      approve(ws, { "my:both": text }, {
-        toolsUsed: { "weather:get": hash, "weather:warn": hash },
-      });
-    const permissions = { allow: ["my:*", "weather:get"], deny: ["weather:warn"] };
-    await using scene = await capabilityScene(era, { prepare, permissions });
-    const { pml, ws } = scene;
-    for (
-      const message of [
-        await pml.callTool("call", { tool: "my:both" }),
-        await pml.callTool("my__both", {}),
-        await pml.callTool("batch", { calls: [{ tool: "my:both" }] }),
-        await pml.callTool("execute_code", { code: "return await mcp.my.both({})" }),
-      ]
-    ) assert.match(JSON.stringify(message), /PERMISSION_DENIED|UNKNOWN_TOOL/);
-    assert.doesNotMatch(textOf(await pml.callTool("search", { query: "my both" })), /my:both/);
-    assert.equal(await startsOf(ws, "weather:get"), 0);
-  });
-
-  Deno.test(`A stale capability says so where it is found, and asks before it begins, on ${era}`, async () => {
-    const hash = `sha256-${"0".repeat(64)}`;
-    const prepare = (ws: Workspace) =>
-      approve(ws, { "my:rome": `return await mcp.weather.get({ city: "Rome" })` }, {
-        toolsUsed: { "weather:get": hash },
-      });
-    await using scene = await capabilityScene(era, { prepare });
-    const { pml, asked, ws } = scene;
-    const line = /^my:rome\(.*stale: weather:get changed since it was saved\]/m;
-    // A search waits for lists only for a limited time.
-    await until(async () => line.test(textOf(await pml.callTool("search", { query: "my rome" }))));
-    const shown = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
-    assert.match(shown, /"remark":"stale: weather:get changed/);
-    assert.match(await called(pml, "my:rome"), /Rome/);
-    assert.equal(asked.length, 1);
-    assert.match(asked[0] ?? "", /calls tools that changed[\s\S]*"weather:get": was sha256-000/);
-    assert.match(await called(pml, "my:rome"), /Rome/);
-    assert.equal(asked.length, 1, "a yes holds");
-    assert.doesNotMatch(textOf(await pml.callTool("search", { query: "my rome" })), /stale/);
+Deno.test("A capability that says nothing of what it calls gains nothing", async () => {
+  const codes = { "my:plain": WARN, "my:sneaky": SNEAKY };
+  const prepare = (ws: Workspace) => approve(ws, codes);
+  await using asks = await capabilityScene("2026-07-28", { prepare, canAsk: false });
+  for (const id of Object.keys(codes)) {
+    const said = await called(asks.pml, id);
+    assert.match(said, /APPROVAL_REQUIRED/, said);
+  }
+  const permissions = { allow: ["my:*", "weather:get"], deny: ["weather:warn"] };
+  await using denied = await capabilityScene("2026-07-28", { prepare, permissions });
+  for (const id of Object.keys(codes)) {
+    assert.match(await called(denied.pml, id), /PERMISSION_DENIED/);
+  }
+  assert.deepEqual(denied.asked, []);
+  for (const { ws, pml } of [asks, denied]) {
     await pml.close();
+    const ends = (await journalOf(ws)).filter(({ kind, tool }) =>
+      kind === "end" && tool === "weather:warn"
+    );
+    assert.deepEqual(ends.filter(({ outcome }) => outcome === "result"), []);
     await assertAftermath(ws, pml);
-  });
+  }
+});
 
-  Deno.test(`Only a saved capability reaches an internal tool, on ${era}`, async () => {
-    const code = "return await mcp.weather.vault({})";
-    const prepare = (ws: Workspace) => approve(ws, { "my:vault": code });
-    const permissions = { allow: ["my:*", "weather:*"] };
-    await using scene = await capabilityScene(era, { prepare, permissions });
-    const { pml } = scene;
-    assert.match(await called(pml, "my:vault"), /"gold":7/);
-    const answers = async (tool: string) =>
-      [
-        await pml.callTool(`weather__${tool}`, {}),
-        await pml.callTool("call", { tool: `weather:${tool}` }),
-        await pml.callTool("schema", { tools: [`weather:${tool}`] }),
-        await pml.callTool("batch", { calls: [{ tool: `weather:${tool}` }] }),
-        await pml.callTool("execute_code", { code: code.replace("vault", tool) }),
-      ].map(({ result, error }) => {
-        const { _meta, ...rest } = (result ?? error) as { readonly _meta?: unknown };
-        return JSON.stringify(rest).replaceAll(tool, "TOOL");
-      });
-    const [hidden, missing] = [await answers("vault"), await answers("nothing")];
-    for (const text of hidden) assert.match(text, /UNKNOWN_TOOL|Cannot find the tool|has no tool/);
-    assert.deepEqual(hidden, missing);
-  });
-}
+Deno.test("A capability that calls what is denied is refused before it begins", async () => {
+  const text = `await mcp.weather.get({ city: "Rome" }); ${WARN}`;
+  const hash = `sha256-${"0".repeat(64)}`;
+  const prepare = (ws: Workspace) =>
+    approve(ws, { "my:both": text }, {
+      toolsUsed: { "weather:get": hash, "weather:warn": hash },
+    });
+  const permissions = { allow: ["my:*", "weather:get"], deny: ["weather:warn"] };
+  await using scene = await capabilityScene("2025-11-25", { prepare, permissions });
+  const { pml, ws } = scene;
+  for (
+    const message of [
+      await pml.callTool("call", { tool: "my:both" }),
+      await pml.callTool("my__both", {}),
+      await pml.callTool("batch", { calls: [{ tool: "my:both" }] }),
+      await pml.callTool("execute_code", { code: "return await mcp.my.both({})" }),
+    ]
+  ) assert.match(JSON.stringify(message), /PERMISSION_DENIED|UNKNOWN_TOOL/);
+  assert.doesNotMatch(textOf(await pml.callTool("search", { query: "my both" })), /my:both/);
+  assert.equal(await startsOf(ws, "weather:get"), 0);
+});
+
+Deno.test("A stale capability says so where it is found, and asks before it begins", async () => {
+  const hash = `sha256-${"0".repeat(64)}`;
+  const prepare = (ws: Workspace) =>
+    approve(ws, { "my:rome": `return await mcp.weather.get({ city: "Rome" })` }, {
+      toolsUsed: { "weather:get": hash },
+    });
+  await using scene = await capabilityScene("2026-07-28", { prepare });
+  const { pml, asked, ws } = scene;
+  const line = /^my:rome\(.*stale: weather:get changed since it was saved\]/m;
+  // A search waits for lists only for a limited time.
+  await until(async () => line.test(textOf(await pml.callTool("search", { query: "my rome" }))));
+  const shown = textOf(await pml.callTool("schema", { tools: ["my:rome"] }));
+  assert.match(shown, /"remark":"stale: weather:get changed/);
+  assert.match(await called(pml, "my:rome"), /Rome/);
+  assert.equal(asked.length, 1);
+  assert.match(asked[0] ?? "", /calls tools that changed[\s\S]*"weather:get": was sha256-000/);
+  assert.match(await called(pml, "my:rome"), /Rome/);
+  assert.equal(asked.length, 1, "a yes holds");
+  assert.doesNotMatch(textOf(await pml.callTool("search", { query: "my rome" })), /stale/);
+  await pml.close();
+  await assertAftermath(ws, pml);
+});
+
+Deno.test("Only a saved capability reaches an internal tool", async () => {
+  const code = "return await mcp.weather.vault({})";
+  const prepare = (ws: Workspace) => approve(ws, { "my:vault": code });
+  const permissions = { allow: ["my:*", "weather:*"] };
+  await using scene = await capabilityScene("2025-11-25", { prepare, permissions });
+  const { pml } = scene;
+  assert.match(await called(pml, "my:vault"), /"gold":7/);
+  const answers = async (tool: string) =>
+    [
+      await pml.callTool(`weather__${tool}`, {}),
+      await pml.callTool("call", { tool: `weather:${tool}` }),
+      await pml.callTool("schema", { tools: [`weather:${tool}`] }),
+      await pml.callTool("batch", { calls: [{ tool: `weather:${tool}` }] }),
+      await pml.callTool("execute_code", { code: code.replace("vault", tool) }),
+    ].map(({ result, error }) => {
+      const { _meta, ...rest } = (result ?? error) as { readonly _meta?: unknown };
+      return JSON.stringify(rest).replaceAll(tool, "TOOL");
+    });
+  const [hidden, missing] = [await answers("vault"), await answers("nothing")];
+  for (const text of hidden) assert.match(text, /UNKNOWN_TOOL|Cannot find the tool|has no tool/);
+  assert.deepEqual(hidden, missing);
+});
 
 Deno.test("A capability that calls itself ends at the depth, and its calls are counted together", async () => {
   const loop = `const name = "lo" + "op"; return await mcp.my[name]({})`;

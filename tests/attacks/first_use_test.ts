@@ -5,7 +5,6 @@
  */
 
 import assert from "node:assert/strict";
-import { ERAS } from "../kit/json_rpc.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { waitUntil } from "../kit/wait.ts";
 import { countOf, evil } from "./evil_servers.ts";
@@ -82,72 +81,70 @@ function assertShown(text: string): void {
   assert.equal(lines.filter((line) => line.startsWith("Server:")).length, 1);
 }
 
-for (const era of ERAS) {
-  Deno.test(`the first question shows all texts of a tool, until a yes, on ${era} (GX14)`, async () => {
-    await using scene = await makeScene(servingAs(DEFINITION, { era }));
-    const { ws, pml } = scene;
-    const refused = await questionOf(pml, ECHO);
-    assertShown(refused.text);
-    await read();
-    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-    const asked = await questionOf(pml, ECHO);
-    assertShown(asked.text);
-    assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
-    const again = await questionOf(pml, ECHO);
-    assert.doesNotMatch(again.text, /describes it|IMPORTANT/);
-    assert.equal(textOf(await again.answer(picked("Yes"))), '{"a":1}');
-    await endWell(ws, pml);
-  });
+Deno.test("the first question shows all texts of a tool, until a yes (GX14)", async () => {
+  await using scene = await makeScene(servingAs(DEFINITION, { era: "2026-07-28" }));
+  const { ws, pml } = scene;
+  const refused = await questionOf(pml, ECHO);
+  assertShown(refused.text);
+  await read();
+  assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+  const asked = await questionOf(pml, ECHO);
+  assertShown(asked.text);
+  assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
+  const again = await questionOf(pml, ECHO);
+  assert.doesNotMatch(again.text, /describes it|IMPORTANT/);
+  assert.equal(textOf(await again.answer(picked("Yes"))), '{"a":1}');
+  await endWell(ws, pml);
+});
 
-  Deno.test(`trust in a file does not approve texts that it did not show, on ${era} (GX14)`, async () => {
-    await using scene = await makeScene(
-      // It is killed.
-      servingAs(DEFINITION, { era, trusted: false, ownProcess: true }),
-    );
-    const { ws, pml } = scene;
-    const isAsked = () =>
-      pml.messages.some((message) => /describes it to the model/.test(JSON.stringify(message)));
-    const trust = await questionOf(pml, ECHO);
-    assert.match(trust.text, /Yes trusts the workspace file/);
-    void trust.answerOnce(picked("Yes")).catch(() => {});
-    assert.ok(await waitUntil(isAsked), "the second question shows the texts");
-    assert.equal(await countOf(ws, "lists", "call echo"), 0);
-    await pml.kill();
-    await ws.assertCanaries();
-  });
+Deno.test("trust in a file does not approve texts that it did not show (GX14)", async () => {
+  await using scene = await makeScene(
+    // It is killed.
+    servingAs(DEFINITION, { era: "2025-11-25", trusted: false, ownProcess: true }),
+  );
+  const { ws, pml } = scene;
+  const isAsked = () =>
+    pml.messages.some((message) => /describes it to the model/.test(JSON.stringify(message)));
+  const trust = await questionOf(pml, ECHO);
+  assert.match(trust.text, /Yes trusts the workspace file/);
+  void trust.answerOnce(picked("Yes")).catch(() => {});
+  assert.ok(await waitUntil(isAsked), "the second question shows the texts");
+  assert.equal(await countOf(ws, "lists", "call echo"), 0);
+  await pml.kill();
+  await ws.assertCanaries();
+});
 
-  Deno.test(`texts that do not fit a form are shown on the terminal, in full, on ${era} (GX14)`, async () => {
-    const long = { ...DEFINITION, description: `${"word ".repeat(1_000)}THE END` };
-    await using scene = await makeScene(servingAs(long, { era }));
-    const { ws, pml } = scene;
-    assert.equal(codeOf(await answerOf(pml, ECHO)), "APPROVAL_REQUIRED");
-    const { stdout } = await runPml(ws, ["approve", "--json"]);
-    assert.match(stdout, /THE END/);
-    const ran = await runPmlOnTerminal(ws, ["approve"], {
-      typed: [[/THE END[^]*Approve exactly this call\?/, "y"]],
-    });
-    assert.equal(ran.code, 0, ran.stdout);
-    assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
-    // It was read: the next question fits the form.
-    const { text, answer } = await questionOf(pml, ECHO);
-    assert.doesNotMatch(text, /describes it/);
-    await answer(picked("Yes"));
-    await endWell(ws, pml);
+Deno.test("texts that do not fit a form are shown on the terminal, in full (GX14)", async () => {
+  const long = { ...DEFINITION, description: `${"word ".repeat(1_000)}THE END` };
+  await using scene = await makeScene(servingAs(long, { era: "2026-07-28" }));
+  const { ws, pml } = scene;
+  assert.equal(codeOf(await answerOf(pml, ECHO)), "APPROVAL_REQUIRED");
+  const { stdout } = await runPml(ws, ["approve", "--json"]);
+  assert.match(stdout, /THE END/);
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [[/THE END[^]*Approve exactly this call\?/, "y"]],
   });
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
+  // It was read: the next question fits the form.
+  const { text, answer } = await questionOf(pml, ECHO);
+  assert.doesNotMatch(text, /describes it/);
+  await answer(picked("Yes"));
+  await endWell(ws, pml);
+});
 
-  Deno.test(`a batch shows the texts of each tool once, on ${era} (GX14)`, async () => {
-    await using scene = await makeScene(servingAs(DEFINITION, { era }));
-    const { ws, pml } = scene;
-    const calls = [1, 2].map((a) => ({ tool: "lists:echo", arguments: { a } }));
-    const { text, answer } = await questionOf(pml, { name: "batch", arguments: { calls } });
-    assert.equal(text.match(/First read ~/g)?.length, 1);
-    assert.match(text, /as in call 1/);
-    assert.doesNotMatch(textOf(await answer(picked("Yes"))), /error/);
-    const again = await questionOf(pml, ECHO);
-    assert.doesNotMatch(again.text, /describes it/);
-    await answer(picked("Yes")).catch(() => {});
-    await read();
-    await again.answer(picked("No"));
-    await endWell(ws, pml);
-  });
-}
+Deno.test("a batch shows the texts of each tool once (GX14)", async () => {
+  await using scene = await makeScene(servingAs(DEFINITION, { era: "2025-11-25" }));
+  const { ws, pml } = scene;
+  const calls = [1, 2].map((a) => ({ tool: "lists:echo", arguments: { a } }));
+  const { text, answer } = await questionOf(pml, { name: "batch", arguments: { calls } });
+  assert.equal(text.match(/First read ~/g)?.length, 1);
+  assert.match(text, /as in call 1/);
+  assert.doesNotMatch(textOf(await answer(picked("Yes"))), /error/);
+  const again = await questionOf(pml, ECHO);
+  assert.doesNotMatch(again.text, /describes it/);
+  await answer(picked("Yes")).catch(() => {});
+  await read();
+  await again.answer(picked("No"));
+  await endWell(ws, pml);
+});

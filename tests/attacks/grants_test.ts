@@ -9,7 +9,6 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
 import { HttpSink, TcpSink } from "../kit/sinks.ts";
 import { waitUntil } from "../kit/wait.ts";
@@ -82,26 +81,24 @@ function wanted({ ws, sink, tcp }: {
   ];
 }
 
-for (const era of ERAS) {
-  Deno.test(`What a module asks for it does not get without a grant, and the question says so, on ${era} (SE11)`, async () => {
-    await using sink = new HttpSink();
-    await using tcp = new TcpSink();
-    const allow = ["filesystem:*", "greedy:attempt"];
-    await using scene = await greedy(undefined, { era, allow, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    for (const [what, target, code] of wanted({ ws, sink, tcp })) {
-      assert.equal(await attempt(scene, what, target), code, `${what} ${target}`);
-    }
-    const asked = await questionOf(pml, { name: "greedy__count", arguments: {} });
-    for (const line of UNGRANTED) assert.ok(asked.text.includes(line), `${line}: ${asked.text}`);
-    assert.doesNotMatch(asked.text, /connects to|runs .* with your rights|reads the variable/);
-    await asked.answer(picked("Yes"));
-    sink.assertSilent();
-    tcp.assertSilent();
-    await assertNothingMade(ws);
-    await endWell(ws, pml, { secrets: SECRETS });
-  });
-}
+Deno.test("What a module asks for it does not get without a grant, and the question says so (SE11)", async () => {
+  await using sink = new HttpSink();
+  await using tcp = new TcpSink();
+  const allow = ["filesystem:*", "greedy:attempt"];
+  await using scene = await greedy(undefined, { era: "2025-11-25", allow, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  for (const [what, target, code] of wanted({ ws, sink, tcp })) {
+    assert.equal(await attempt(scene, what, target), code, `${what} ${target}`);
+  }
+  const asked = await questionOf(pml, { name: "greedy__count", arguments: {} });
+  for (const line of UNGRANTED) assert.ok(asked.text.includes(line), `${line}: ${asked.text}`);
+  assert.doesNotMatch(asked.text, /connects to|runs .* with your rights|reads the variable/);
+  await asked.answer(picked("Yes"));
+  sink.assertSilent();
+  tcp.assertSilent();
+  await assertNothingMade(ws);
+  await endWell(ws, pml, { secrets: SECRETS });
+});
 
 const UNGRANTED = [
   "asks for read /: not granted",
@@ -277,35 +274,33 @@ Deno.test("Grants of a file that nobody trusts do nothing (SE11, PM1)", async ()
   await endWell(ws, pml, { secrets: SECRETS });
 });
 
-for (const era of ERAS) {
-  Deno.test(`A grant that changes is asked about again, on ${era} (SE11, PM2)`, async () => {
-    const options = { era, trusted: false, capabilities: CAN_ASK };
-    await using scene = await greedy({ read: ["../granted"] }, options);
-    const { ws, pml } = scene;
-    const read = (target: string) => ({
-      name: "call",
-      arguments: { tool: "greedy:attempt", arguments: { what: "read", target } },
-    });
-    const first = await questionOf(pml, read("../granted/in.txt"));
-    assert.match(first.text, /grants: .*greedy.*\.\.\/granted/);
-    assert.equal(textOf(await first.answer(picked("Yes"))), "got inside");
-    const config = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
-    config.grants.greedy.read = ["../outside"];
-    await writeFile(ws.file(".pml.json"), JSON.stringify(config));
-    // Until the change was seen, the old grant holds, and no longer.
-    const seen = async () => {
-      const [{ permission }] = JSON.parse(textOf(await pml.callTool("schema", SCHEMA)));
-      return permission !== "runs";
-    };
-    assert.ok(await waitUntil(seen), "the file is watched");
-    const changed = await questionOf(pml, read("../outside/canary.txt"));
-    assert.match(changed.text, /\.\.\/outside/);
-    const answer = await changed.answer({ action: "cancel" });
-    assert.ok(codeOf(answer) !== undefined, textOf(answer));
-    assert.equal((await pml.close()).code, 0);
-    await assertAftermath(ws, pml, { secrets: SECRETS });
+Deno.test("A grant that changes is asked about again (SE11, PM2)", async () => {
+  const options = { era: "2026-07-28", trusted: false, capabilities: CAN_ASK } as const;
+  await using scene = await greedy({ read: ["../granted"] }, options);
+  const { ws, pml } = scene;
+  const read = (target: string) => ({
+    name: "call",
+    arguments: { tool: "greedy:attempt", arguments: { what: "read", target } },
   });
-}
+  const first = await questionOf(pml, read("../granted/in.txt"));
+  assert.match(first.text, /grants: .*greedy.*\.\.\/granted/);
+  assert.equal(textOf(await first.answer(picked("Yes"))), "got inside");
+  const config = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+  config.grants.greedy.read = ["../outside"];
+  await writeFile(ws.file(".pml.json"), JSON.stringify(config));
+  // Until the change was seen, the old grant holds, and no longer.
+  const seen = async () => {
+    const [{ permission }] = JSON.parse(textOf(await pml.callTool("schema", SCHEMA)));
+    return permission !== "runs";
+  };
+  assert.ok(await waitUntil(seen), "the file is watched");
+  const changed = await questionOf(pml, read("../outside/canary.txt"));
+  assert.match(changed.text, /\.\.\/outside/);
+  const answer = await changed.answer({ action: "cancel" });
+  assert.ok(codeOf(answer) !== undefined, textOf(answer));
+  assert.equal((await pml.close()).code, 0);
+  await assertAftermath(ws, pml, { secrets: SECRETS });
+});
 
 const SCHEMA = { tools: ["greedy:attempt"] };
 

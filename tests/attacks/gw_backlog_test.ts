@@ -6,29 +6,26 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { ERAS } from "../kit/json_rpc.ts";
 import { until, waitUntil } from "../kit/wait.ts";
 import { flood, floodScene } from "./floods.ts";
 import { assertPaired, endWell, type JournalLine, journalOf, ofKind, textOf } from "./oracles.ts";
 
 const MB = 1_000_000;
 
-for (const era of ERAS) {
-  Deno.test(`Results at their limit all come to a client that reads, on ${era} (GW2)`, async () => {
-    const names = ["a", "b", "c"];
-    await using scene = await floodScene(names, { era });
-    const { ws, pml } = scene;
-    const answers = await Promise.all(names.map((name) => flood(pml, `${name}:text`, 31 * MB)));
-    for (const answer of answers) assert.equal(textOf(answer).length, 31 * MB);
-    // Of one server, too, and more than may wait.
-    const more = await Promise.all(names.map((_, at) => flood(pml, "a:text", 31 * MB + at)));
-    assert.deepEqual(
-      more.map((answer) => textOf(answer).length),
-      names.map((_, at) => 31 * MB + at),
-    );
-    await endWell(ws, pml);
-  });
-}
+Deno.test("Results at their limit all come to a client that reads (GW2)", async () => {
+  const names = ["a", "b", "c"];
+  await using scene = await floodScene(names, { era: "2026-07-28" });
+  const { ws, pml } = scene;
+  const answers = await Promise.all(names.map((name) => flood(pml, `${name}:text`, 31 * MB)));
+  for (const answer of answers) assert.equal(textOf(answer).length, 31 * MB);
+  // Of one server, too, and more than may wait.
+  const more = await Promise.all(names.map((_, at) => flood(pml, "a:text", 31 * MB + at)));
+  assert.deepEqual(
+    more.map((answer) => textOf(answer).length),
+    names.map((_, at) => 31 * MB + at),
+  );
+  await endWell(ws, pml);
+});
 
 Deno.test("A client that reads late gets all, and servers wait with the rest meanwhile (GW2)", async () => {
   const reader = new Reader();

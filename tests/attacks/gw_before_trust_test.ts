@@ -8,7 +8,6 @@ import assert from "node:assert/strict";
 import { mkdir, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HAS_ACCOUNTS, pmlOfAccount } from "../kit/account.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import type { Command } from "../kit/pml_command.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPmlOnTerminal } from "../kit/run.ts";
@@ -138,39 +137,43 @@ const WAYS: Readonly<Record<string, (ws: Workspace) => Promise<string>>> = {
   },
 };
 
-for (const era of ERAS) {
-  for (const [name, make] of Object.entries(WAYS)) {
-    Deno.test(`A module outside is not touched before trust, and runs after it: ${name}, on ${era} (GW7)`, async () => {
-      await using ws = await makeScenery({ trusted: false });
-      const outside = join(ws.root, "beside", "mine.js");
-      await mkdir(join(ws.root, "beside"));
-      await writeFile(outside, MODULE);
-      const path = await make(ws);
-      await writeFile(ws.file(".pml.json"), JSON.stringify(naming(path)));
-      // A first look since then shows in the time of the last access.
-      await utimes(outside, LONG_AGO, LONG_AGO);
-      await using pml = new RawStdio(ws, { era, capabilities: { elicitation: { form: {} } } });
-      await pml.open();
-      await pml.callTool("search", { query: "mine" });
-      const call = { name: "call", arguments: { tool: "mine:run", arguments: {} } };
-      const first = await questionOf(pml, call);
-      assert.match(first.text, /code of "mine": outside the workspace/);
-      assert.equal((await Deno.stat(outside)).atime?.getTime(), LONG_AGO.getTime(), "it was read");
-      await first.answer(picked("No"));
-      assert.equal((await Deno.stat(outside)).atime?.getTime(), LONG_AGO.getTime(), "it was read");
-      assert.equal((await pml.close()).code, 0);
-
-      const trusted = await runPmlOnTerminal(ws, ["trust"], {
-        typed: [["Trust exactly this?", "y"]],
-      });
-      assert.equal(trusted.code, 0, trusted.stdout);
-      await using again = new RawStdio(ws, { era, capabilities: { elicitation: { form: {} } } });
-      await again.open();
-      const code = await questionOf(again, call);
-      assert.match(code.text, /the code of "mine" .* never approved/);
-      const ran = await code.answer(picked("Yes"));
-      assert.equal(textOf(ran), "ran");
-      await endWell(ws, again);
+for (const [name, make] of Object.entries(WAYS)) {
+  Deno.test(`A module outside is not touched before trust, and runs after it: ${name} (GW7)`, async () => {
+    await using ws = await makeScenery({ trusted: false });
+    const outside = join(ws.root, "beside", "mine.js");
+    await mkdir(join(ws.root, "beside"));
+    await writeFile(outside, MODULE);
+    const path = await make(ws);
+    await writeFile(ws.file(".pml.json"), JSON.stringify(naming(path)));
+    // A first look since then shows in the time of the last access.
+    await utimes(outside, LONG_AGO, LONG_AGO);
+    await using pml = new RawStdio(ws, {
+      era: "2026-07-28",
+      capabilities: { elicitation: { form: {} } },
     });
-  }
+    await pml.open();
+    await pml.callTool("search", { query: "mine" });
+    const call = { name: "call", arguments: { tool: "mine:run", arguments: {} } };
+    const first = await questionOf(pml, call);
+    assert.match(first.text, /code of "mine": outside the workspace/);
+    assert.equal((await Deno.stat(outside)).atime?.getTime(), LONG_AGO.getTime(), "it was read");
+    await first.answer(picked("No"));
+    assert.equal((await Deno.stat(outside)).atime?.getTime(), LONG_AGO.getTime(), "it was read");
+    assert.equal((await pml.close()).code, 0);
+
+    const trusted = await runPmlOnTerminal(ws, ["trust"], {
+      typed: [["Trust exactly this?", "y"]],
+    });
+    assert.equal(trusted.code, 0, trusted.stdout);
+    await using again = new RawStdio(ws, {
+      era: "2026-07-28",
+      capabilities: { elicitation: { form: {} } },
+    });
+    await again.open();
+    const code = await questionOf(again, call);
+    assert.match(code.text, /the code of "mine" .* never approved/);
+    const ran = await code.answer(picked("Yes"));
+    assert.equal(textOf(ran), "ran");
+    await endWell(ws, again);
+  });
 }

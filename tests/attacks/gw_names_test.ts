@@ -3,7 +3,6 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { FakeCloud } from "../kit/fake_cloud.ts";
 import { FakeRegistry, moduleEntry } from "../kit/fake_registry.ts";
-import type { Era } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
@@ -11,7 +10,6 @@ import { makeWorkspace } from "../kit/workspace.ts";
 import { textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read } from "./questions.ts";
 
-const ERAS: readonly Era[] = ["2025-11-25", "2026-07-28"];
 const ASKS = { capabilities: { elicitation: {} } };
 /** A name as a model makes it up: what it knows is in it. */
 const MADE_UP = "aws-key-akiaiosfodnn7example.leak";
@@ -32,70 +30,68 @@ function called(tool: string) {
   return { name: "call", arguments: { tool, arguments: {} } };
 }
 
-for (const era of ERAS) {
-  Deno.test(`A name that nobody offered is told to no registry before a question that shows it, on ${era} (GW19)`, async () => {
-    await using hub = new FakeCloud();
-    await using registry = await FakeRegistry.open([await entry("listed")]);
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key-canary" },
-      pml: { version: 1, permissions: { ask: ["*"] }, cloud: { url: hub.url } },
-    });
-    await using pml = new RawStdio(ws, { era, ...ASKS });
-    await pml.open();
-    const named = () => registry.paths.filter((path) => SECRET.test(path));
-    for (const call of [called(`${MADE_UP}:x`), called(`${MADE_UP}:@tools`)]) {
-      const { text, answer } = await questionOf(pml, call);
-      assert.ok(text.includes(`names a server "${MADE_UP}"`), text);
-      assert.ok(text.includes(`tells this name to the registry "${registry.url}"`), text);
-      await read();
-      assert.match(textOf(await answer(picked("No"))), /said no/);
-      assert.deepEqual(named(), []);
-    }
-    const direct = await questionOf(pml, { name: `${MADE_UP}__x`, arguments: {} });
-    assert.deepEqual(named(), []);
+Deno.test("A name that nobody offered is told to no registry before a question that shows it (GW19)", async () => {
+  await using hub = new FakeCloud();
+  await using registry = await FakeRegistry.open([await entry("listed")]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url, PML_API_KEY: "account-key-canary" },
+    pml: { version: 1, permissions: { ask: ["*"] }, cloud: { url: hub.url } },
+  });
+  await using pml = new RawStdio(ws, { era: "2026-07-28", ...ASKS });
+  await pml.open();
+  const named = () => registry.paths.filter((path) => SECRET.test(path));
+  for (const call of [called(`${MADE_UP}:x`), called(`${MADE_UP}:@tools`)]) {
+    const { text, answer } = await questionOf(pml, call);
+    assert.ok(text.includes(`names a server "${MADE_UP}"`), text);
+    assert.ok(text.includes(`tells this name to the registry "${registry.url}"`), text);
     await read();
-    const said = await direct.answer(picked("Yes"));
-    assert.match(JSON.stringify(said), /Cannot find the tool/);
-    assert.equal(named().length, 1, "what the person let be told is told");
-    // What a catalog names is looked up at once: the one question is about the server itself.
-    const listed = await questionOf(pml, called("listed:go"));
-    assert.match(listed.text, /Yes lets PML use "listed"/);
-    assert.equal(hub.received.length, 0, hub.text);
-    assert.equal((await pml.close()).code, 0);
-  });
+    assert.match(textOf(await answer(picked("No"))), /said no/);
+    assert.deepEqual(named(), []);
+  }
+  const direct = await questionOf(pml, { name: `${MADE_UP}__x`, arguments: {} });
+  assert.deepEqual(named(), []);
+  await read();
+  const said = await direct.answer(picked("Yes"));
+  assert.match(JSON.stringify(said), /Cannot find the tool/);
+  assert.equal(named().length, 1, "what the person let be told is told");
+  // What a catalog names is looked up at once: the one question is about the server itself.
+  const listed = await questionOf(pml, called("listed:go"));
+  assert.match(listed.text, /Yes lets PML use "listed"/);
+  assert.equal(hub.received.length, 0, hub.text);
+  assert.equal((await pml.close()).code, 0);
+});
 
-  Deno.test(`No other request tells a registry a name that nobody offered, on ${era} (GW19)`, async () => {
-    await using registry = await FakeRegistry.open([await entry("listed")]);
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: registry.url },
-      pml: { version: 1, permissions: { allow: ["*"], deny: ["akia-denied:*"] } },
-    });
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    assert.match(textOf(await answerOf(pml, called("akia-denied:x"))), /^PERMISSION_DENIED: /);
-    assert.deepEqual(registry.paths, [], "a denied call asked a registry");
-    // This client can ask nobody.
-    const alone = textOf(await answerOf(pml, called(`${MADE_UP}:x`)));
-    assert.match(alone, /^APPROVAL_REQUIRED: /);
-    const calls = [{ tool: `${MADE_UP}:x` }, { tool: `${MADE_UP}.b:x` }];
-    // One question is about both.
-    const batch = textOf(await pml.callTool("batch", { calls }));
-    assert.match(batch, /^APPROVAL_REQUIRED: .*:x, .*\.b:x/);
-    await pml.callTool("schema", { tools: [`${MADE_UP}:x`] });
-    await pml.callTool("search", { query: MADE_UP, server: MADE_UP });
-    await pml.request("prompts/get", { name: `${MADE_UP}__x` });
-    await pml.request("resources/read", { uri: `pml://${MADE_UP}/file:///x` });
-    const ref = { type: "ref/prompt", name: `${MADE_UP}__x` };
-    await pml.request("completion/complete", { ref, argument: { name: "a", value: "b" } });
-    assert.equal((await pml.close()).code, 0);
-    for (const words of [["tools", MADE_UP], ["why", `${MADE_UP}:x`]]) await runPml(ws, words);
-    const script = await runPml(ws, ["call", `${MADE_UP}:x`, "--json"]);
-    assert.match(script.stdout + script.stderr, /APPROVAL_REQUIRED/);
-    assert.deepEqual(registry.paths.filter((path) => SECRET.test(path)), []);
-    const waiting = await runPml(ws, ["approve", "--json"]);
-    assert.ok(waiting.stdout.includes(`names a server \\"${MADE_UP}\\"`), waiting.stdout);
+Deno.test("No other request tells a registry a name that nobody offered (GW19)", async () => {
+  await using registry = await FakeRegistry.open([await entry("listed")]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow: ["*"], deny: ["akia-denied:*"] } },
   });
-}
+  await using pml = new RawStdio(ws, { era: "2025-11-25" });
+  await pml.open();
+  assert.match(textOf(await answerOf(pml, called("akia-denied:x"))), /^PERMISSION_DENIED: /);
+  assert.deepEqual(registry.paths, [], "a denied call asked a registry");
+  // This client can ask nobody.
+  const alone = textOf(await answerOf(pml, called(`${MADE_UP}:x`)));
+  assert.match(alone, /^APPROVAL_REQUIRED: /);
+  const calls = [{ tool: `${MADE_UP}:x` }, { tool: `${MADE_UP}.b:x` }];
+  // One question is about both.
+  const batch = textOf(await pml.callTool("batch", { calls }));
+  assert.match(batch, /^APPROVAL_REQUIRED: .*:x, .*\.b:x/);
+  await pml.callTool("schema", { tools: [`${MADE_UP}:x`] });
+  await pml.callTool("search", { query: MADE_UP, server: MADE_UP });
+  await pml.request("prompts/get", { name: `${MADE_UP}__x` });
+  await pml.request("resources/read", { uri: `pml://${MADE_UP}/file:///x` });
+  const ref = { type: "ref/prompt", name: `${MADE_UP}__x` };
+  await pml.request("completion/complete", { ref, argument: { name: "a", value: "b" } });
+  assert.equal((await pml.close()).code, 0);
+  for (const words of [["tools", MADE_UP], ["why", `${MADE_UP}:x`]]) await runPml(ws, words);
+  const script = await runPml(ws, ["call", `${MADE_UP}:x`, "--json"]);
+  assert.match(script.stdout + script.stderr, /APPROVAL_REQUIRED/);
+  assert.deepEqual(registry.paths.filter((path) => SECRET.test(path)), []);
+  const waiting = await runPml(ws, ["approve", "--json"]);
+  assert.ok(waiting.stdout.includes(`names a server \\"${MADE_UP}\\"`), waiting.stdout);
+});
 
 Deno.test("A yes to a name is none to what is found under it (GW19)", async () => {
   await using registry = await FakeRegistry.open([await entry("unlisted")]);

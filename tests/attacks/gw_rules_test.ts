@@ -7,7 +7,6 @@
 import assert from "node:assert/strict";
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { HttpSink } from "../kit/sinks.ts";
@@ -90,34 +89,37 @@ Deno.test("No glob and no path within the bounds holds up a call, and no deny is
   await endWell(scene.ws, scene.pml);
 });
 
-for (const era of ERAS) {
-  Deno.test(`An allowed program is not allowed with variables that make it another, on ${era} (GW11)`, async () => {
-    const allow = ["shell:exec(command=bash)", "shell:exec(command=printenv, env=MODE, env=CI)"];
-    const capabilities = {};
-    await using scene = await makeScene({ era, files: EVIL, pml: rules({ allow }), capabilities });
-    const { ws, pml } = scene;
-    const run = (args: object) => pml.callTool("shell__exec", { ...args });
-    const bash = { command: "bash", args: ["-c", ":"] };
-    assert.equal(codeOf(await run(bash)), undefined);
-    assert.equal(codeOf(await run({ ...bash, env: {} })), undefined);
-    assert.equal(codeOf(await run({ ...bash, env: { MODE: "x" } })), "APPROVAL_REQUIRED");
-    for (const name of ["BASH_ENV", "bash_env", "LOCPATH", "LESSOPEN", "NODE_OPTIONS"]) {
-      const answer = await run({ ...bash, env: { [name]: "./evil.sh" } });
-      assert.equal(codeOf(answer), "PERMISSION_DENIED", name);
-      assert.match(
-        textOf(answer),
-        new RegExp(`"${name}" in env .*shell:exec\\(env=${name}\\)`, "s"),
-      );
-    }
-    const print = { command: "printenv", args: ["MODE"] };
-    assert.equal(textOf(await run({ ...print, env: { MODE: "x", CI: "1" } })), "x\n");
-    for (const env of [{ MODE: "x", MORE: "y" }, { "A B": "x" }, { MORE: "y" }]) {
-      assert.equal(codeOf(await run({ ...print, env })), "APPROVAL_REQUIRED", JSON.stringify(env));
-    }
-    assert.deepEqual(await planted(ws), []);
-    await endWell(ws, pml);
+Deno.test("An allowed program is not allowed with variables that make it another (GW11)", async () => {
+  const allow = ["shell:exec(command=bash)", "shell:exec(command=printenv, env=MODE, env=CI)"];
+  const capabilities = {};
+  await using scene = await makeScene({
+    era: "2025-11-25",
+    files: EVIL,
+    pml: rules({ allow }),
+    capabilities,
   });
-}
+  const { ws, pml } = scene;
+  const run = (args: object) => pml.callTool("shell__exec", { ...args });
+  const bash = { command: "bash", args: ["-c", ":"] };
+  assert.equal(codeOf(await run(bash)), undefined);
+  assert.equal(codeOf(await run({ ...bash, env: {} })), undefined);
+  assert.equal(codeOf(await run({ ...bash, env: { MODE: "x" } })), "APPROVAL_REQUIRED");
+  for (const name of ["BASH_ENV", "bash_env", "LOCPATH", "LESSOPEN", "NODE_OPTIONS"]) {
+    const answer = await run({ ...bash, env: { [name]: "./evil.sh" } });
+    assert.equal(codeOf(answer), "PERMISSION_DENIED", name);
+    assert.match(
+      textOf(answer),
+      new RegExp(`"${name}" in env .*shell:exec\\(env=${name}\\)`, "s"),
+    );
+  }
+  const print = { command: "printenv", args: ["MODE"] };
+  assert.equal(textOf(await run({ ...print, env: { MODE: "x", CI: "1" } })), "x\n");
+  for (const env of [{ MODE: "x", MORE: "y" }, { "A B": "x" }, { MORE: "y" }]) {
+    assert.equal(codeOf(await run({ ...print, env })), "APPROVAL_REQUIRED", JSON.stringify(env));
+  }
+  assert.deepEqual(await planted(ws), []);
+  await endWell(ws, pml);
+});
 
 Deno.test("A whole server and a star allow no variable that steers, a rule that names it does (GW11)", async () => {
   const bash = { command: "bash", args: ["-c", ":"], env: { BASH_ENV: "./evil.sh" } };
@@ -248,37 +250,41 @@ const OF_CLONE = {
   },
 };
 
-for (const era of ERAS) {
-  Deno.test(`the trust question shows each value of a clone's file in full, on ${era} (GW10, GX3)`, async () => {
-    const pml = { ...rules({}), mcpServers: OF_CLONE };
-    const env = { FILLED_FROM: "value-of-the-environment", GITHUB_TOKEN: "token-of-the-user" };
-    await using scene = await makeScene({ era, pml, env, trusted: false, capabilities: CAN_ASK });
-    const { text, answer } = await questionOf(scene.pml, {
-      name: "call",
-      arguments: { tool: "steered:run", arguments: {} },
-    });
-    const { FILLED: _, ...written } = OF_CLONE.steered.env;
-    const { far } = OF_CLONE;
-    const values = [
-      ...Object.values(written),
-      ...Object.values(far.headers),
-      far.oauth.client_secret,
-      far.tools.send.arguments.token,
-      "FILLED (from FILLED_FROM)",
-      STEERED.cwd,
-    ];
-    for (const value of values) assert.ok(text.includes(value), `${value} is not in ${text}`);
-    assert.doesNotMatch(text, /value-of-the-environment|token-of-the-user|redacted/);
-    // The server has no file and does not start. The journal records what the yes covered.
-    await answer(picked("Yes"));
-    await endWell(scene.ws, scene.pml);
-    const kept = JSON.stringify(await journalOf(scene.ws)) + scene.pml.stderr;
-    assert.match(kept, /Yes trusts the workspace file/);
-    for (const value of [SECRET, "Zk8mQ2vX7pL4nR9tW3yB6cD1.evil", "Qw7eR5tY2uI9oP1aS4dF8gH3"]) {
-      assert.ok(!kept.includes(value), `${value} is in the journal or the log`);
-    }
+Deno.test("the trust question shows each value of a clone's file in full (GW10, GX3)", async () => {
+  const pml = { ...rules({}), mcpServers: OF_CLONE };
+  const env = { FILLED_FROM: "value-of-the-environment", GITHUB_TOKEN: "token-of-the-user" };
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    pml,
+    env,
+    trusted: false,
+    capabilities: CAN_ASK,
   });
-}
+  const { text, answer } = await questionOf(scene.pml, {
+    name: "call",
+    arguments: { tool: "steered:run", arguments: {} },
+  });
+  const { FILLED: _, ...written } = OF_CLONE.steered.env;
+  const { far } = OF_CLONE;
+  const values = [
+    ...Object.values(written),
+    ...Object.values(far.headers),
+    far.oauth.client_secret,
+    far.tools.send.arguments.token,
+    "FILLED (from FILLED_FROM)",
+    STEERED.cwd,
+  ];
+  for (const value of values) assert.ok(text.includes(value), `${value} is not in ${text}`);
+  assert.doesNotMatch(text, /value-of-the-environment|token-of-the-user|redacted/);
+  // The server has no file and does not start. The journal records what the yes covered.
+  await answer(picked("Yes"));
+  await endWell(scene.ws, scene.pml);
+  const kept = JSON.stringify(await journalOf(scene.ws)) + scene.pml.stderr;
+  assert.match(kept, /Yes trusts the workspace file/);
+  for (const value of [SECRET, "Zk8mQ2vX7pL4nR9tW3yB6cD1.evil", "Qw7eR5tY2uI9oP1aS4dF8gH3"]) {
+    assert.ok(!kept.includes(value), `${value} is in the journal or the log`);
+  }
+});
 
 Deno.test("pml import shows values that are code, and leaves a server with a key in them (GW10)", async () => {
   const { NODE_OPTIONS: _, ...env } = STEERED.env;

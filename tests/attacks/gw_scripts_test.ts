@@ -8,7 +8,6 @@ import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { FakeNpm, type Packages } from "../kit/fake_npm.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { npmServer } from "../kit/npm_server.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
@@ -171,13 +170,11 @@ Deno.test("Install scripts run on a person's word alone, once, and are pinned, w
   assert.equal(at.ran(), "own undefined\nnative undefined\n");
   const told = (await journalOf(ws)).filter(({ event }) => event === "install scripts");
   assert.deepEqual(told.map(({ about }) => about?.scripts), [["own@1.0.0"], ["native@1.0.0"]]);
-  for (const era of ERAS) {
-    await using again = new RawStdio(ws, { era, env: at.env });
-    await again.open();
-    assert.equal(await at.tell("own", again), '"built"');
-    assert.equal(await at.tell("through", again), '"built"');
-    assert.equal((await again.close()).code, 0);
-  }
+  await using again = new RawStdio(ws, { era: "2026-07-28", env: at.env });
+  await again.open();
+  assert.equal(await at.tell("own", again), '"built"');
+  assert.equal(await at.tell("through", again), '"built"');
+  assert.equal((await again.close()).code, 0);
   const lock = JSON.parse(await Deno.readTextFile(ws.file("pml.lock")));
   assert.ok(shown.includes(lock.servers.own.integrity), "what is pinned is what was installed");
 

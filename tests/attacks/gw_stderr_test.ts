@@ -5,7 +5,6 @@
  */
 
 import assert from "node:assert/strict";
-import { ERAS } from "../kit/json_rpc.ts";
 import { until } from "../kit/wait.ts";
 import { flood, floodScene } from "./floods.ts";
 import { assertServes, endWell, textOf } from "./oracles.ts";
@@ -13,22 +12,20 @@ import { assertServes, endWell, textOf } from "./oracles.ts";
 const LINE = /^\d\d:\d\d:\d\d\.\d{3} (debug|info|warn|error) +/;
 const LEVEL = { PML_LOG_LEVEL: "debug" };
 
-for (const era of ERAS) {
-  Deno.test(`Calls go on while nobody reads stderr, on ${era} (GW4)`, async () => {
-    const never = Promise.withResolvers<void>();
-    const hears = () => never.promise;
-    await using scene = await floodScene(["a"], { era, hears, env: LEVEL });
-    const { ws, pml } = scene;
-    // Each line of the server is one of the log; a pipe holds some 250 of them.
-    for (let round = 0; round < 5; round++) {
-      assert.equal(textOf(await flood(pml, "a:log", 4_000)), "done");
-      await assertServes(pml);
-    }
-    await endWell(ws, pml);
-    // What was read of it at last is whole lines, and tells how many are missing.
-    assert.match(pml.stderr, /info {2}Serving on stdio/);
-  });
-}
+Deno.test("Calls go on while nobody reads stderr (GW4)", async () => {
+  const never = Promise.withResolvers<void>();
+  const hears = () => never.promise;
+  await using scene = await floodScene(["a"], { era: "2025-11-25", hears, env: LEVEL });
+  const { ws, pml } = scene;
+  // Each line of the server is one of the log; a pipe holds some 250 of them.
+  for (let round = 0; round < 3; round++) {
+    assert.equal(textOf(await flood(pml, "a:log", 1_000)), "done");
+    await assertServes(pml);
+  }
+  await endWell(ws, pml);
+  // What was read of it at last is whole lines, and tells how many are missing.
+  assert.match(pml.stderr, /info {2}Serving on stdio/);
+});
 
 Deno.test("Who reads stderr late is told of the gap, and hears of what comes then (GW4)", async () => {
   const late = Promise.withResolvers<void>();

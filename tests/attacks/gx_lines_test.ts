@@ -9,7 +9,7 @@ import process from "node:process";
 import { Scripted, stream } from "../../src/remote/_stage_test.ts";
 import type { Message } from "../kit/json_rpc.ts";
 import { servePml } from "../kit/pml_serve.ts";
-import { RawStdio, WAYS } from "../kit/raw_stdio.ts";
+import { EACH_WAY, RawStdio } from "../kit/raw_stdio.ts";
 import { type SseScript, SseServer } from "../kit/sse_server.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { call } from "./evil_servers.ts";
@@ -81,7 +81,7 @@ async function assertOneMessage(pml: RawStdio, door = "stdio"): Promise<void> {
   pml.assertAnswered();
 }
 
-for (const { on, ...way } of WAYS) {
+for (const { on, ...way } of EACH_WAY) {
   for (const [kind, serverOf] of Object.entries(SERVERS)) {
     Deno.test(`a result with line ends is one message, from ${kind} to ${on} (GX2)`, async () => {
       await using server = serverOf();

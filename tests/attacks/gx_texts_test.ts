@@ -40,20 +40,18 @@ Deno.test("lists and schema escape hidden characters in texts of servers, and in
     permissions: { allow: ["far:*"] },
     mcpServers: { far: { type: "http", url: server.url } },
   };
-  for (const era of ERAS) {
-    await using scene = await makeScene({ era, pml });
-    const { result } = await scene.pml.request("tools/list", {});
-    const tools = result?.tools as unknown as readonly { readonly name: string }[];
-    const listed = tools.find(({ name }) => name === "far__t");
-    assert.deepEqual(listed, { ...toolOf(SAFE), name: "far__t" });
-    const [shown] = JSON.parse(textOf(await scene.pml.callTool("schema", { tools: ["far:t"] })));
-    assert.equal(shown.description, toolOf(SAFE).description);
-    assert.deepEqual(shown.inputSchema, toolOf(SAFE).inputSchema);
-    const typed = { tools: ["far:t"], as: "typescript" };
-    const text = textOf(await scene.pml.callTool("schema", typed));
-    assert.ok(text.includes("\\u{202e}"), text);
-    assert.equal(textOf(await call(scene.pml, "far:t", { one: RAW })), "done");
-  }
+  await using scene = await makeScene({ era: "2026-07-28", pml });
+  const { result } = await scene.pml.request("tools/list", {});
+  const tools = result?.tools as unknown as readonly { readonly name: string }[];
+  const listed = tools.find(({ name }) => name === "far__t");
+  assert.deepEqual(listed, { ...toolOf(SAFE), name: "far__t" });
+  const [shown] = JSON.parse(textOf(await scene.pml.callTool("schema", { tools: ["far:t"] })));
+  assert.equal(shown.description, toolOf(SAFE).description);
+  assert.deepEqual(shown.inputSchema, toolOf(SAFE).inputSchema);
+  const typed = { tools: ["far:t"], as: "typescript" };
+  const text = textOf(await scene.pml.callTool("schema", typed));
+  assert.ok(text.includes("\\u{202e}"), text);
+  assert.equal(textOf(await call(scene.pml, "far:t", { one: RAW })), "done");
 });
 
 const RESULT = { content: [{ type: "text", text: RAW }] };
@@ -67,14 +65,12 @@ Deno.test("a result with tag characters is passed on with a remark that counts t
     permissions: { allow: ["far:*"] },
     mcpServers: { far: { type: "http", url: server.url } },
   };
-  for (const era of ERAS) {
-    await using scene = await makeScene({ era, pml });
-    for (let time = 0; time < 2; time++) {
-      const { result } = await call(scene.pml, "far:t");
-      const [block, remark] = result?.content as unknown as readonly { readonly text: string }[];
-      assert.equal(block?.text, RAW);
-      assert.match(remark?.text ?? "", /^PML notes: this result has 1 invisible tag character /);
-    }
+  await using scene = await makeScene({ era: "2025-11-25", pml });
+  for (let time = 0; time < 2; time++) {
+    const { result } = await call(scene.pml, "far:t");
+    const [block, remark] = result?.content as unknown as readonly { readonly text: string }[];
+    assert.equal(block?.text, RAW);
+    assert.match(remark?.text ?? "", /^PML notes: this result has 1 invisible tag character /);
   }
 });
 
@@ -137,26 +133,26 @@ for (const era of ERAS) {
     assert.ok(told.length > 0);
     for (const one of told) assert.doesNotMatch(JSON.stringify(one), HIDDEN);
   });
-
-  Deno.test(`only https: addresses and http: ones of this machine are offered, on ${era} (GX12)`, async () => {
-    const offered: unknown[] = [];
-    await using scene = await makeScene({
-      era,
-      pml: scripted(),
-      capabilities: { elicitation: { form: {}, url: {} } },
-      answer: (_, { url }) => {
-        offered.push(url);
-        return { action: "decline" };
-      },
-    });
-    const good = ["https://example.com/a", "http://localhost:1/a", "http://[::1]/a"];
-    const bad = [
-      ...["http://example.com/", "file:///etc/passwd", "javascript:alert(1)", "vscode://x/y"],
-      ...["http://localhost.example.com/", "http://127.0.0.1@example.com/", "data:text/html,x", ""],
-    ];
-    for (const url of [...good, ...bad]) {
-      await call(scene.pml, "s:run", { steps: [elicit({ mode: "url", elicitationId: "1", url })] });
-    }
-    assert.deepEqual(offered, good);
-  });
 }
+
+Deno.test("only https: addresses and http: ones of this machine are offered (GX12)", async () => {
+  const offered: unknown[] = [];
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    pml: scripted(),
+    capabilities: { elicitation: { form: {}, url: {} } },
+    answer: (_, { url }) => {
+      offered.push(url);
+      return { action: "decline" };
+    },
+  });
+  const good = ["https://example.com/a", "http://localhost:1/a", "http://[::1]/a"];
+  const bad = [
+    ...["http://example.com/", "file:///etc/passwd", "javascript:alert(1)", "vscode://x/y"],
+    ...["http://localhost.example.com/", "http://127.0.0.1@example.com/", "data:text/html,x", ""],
+  ];
+  for (const url of [...good, ...bad]) {
+    await call(scene.pml, "s:run", { steps: [elicit({ mode: "url", elicitationId: "1", url })] });
+  }
+  assert.deepEqual(offered, good);
+});

@@ -8,7 +8,6 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { definitionLines } from "../../src/permissions/definition_texts.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
@@ -62,49 +61,51 @@ function servingAs(definition: object, more: SceneOptions = {}): SceneOptions {
   };
 }
 
-for (const era of ERAS) {
-  Deno.test(`the first question shows texts in names and in values of any type, on ${era} (GX14)`, async () => {
-    await using scene = await makeScene(servingAs(HIDING, { era }));
-    const { ws, pml } = scene;
-    const { text, answer } = await questionOf(pml, ECHO);
-    const listed = await pml.callTool("schema", { tools: ["lists:echo"] });
-    for (const hidden of TEXTS) {
-      assert.match(text, new RegExp(`^ {4}\\| .*${hidden}`, "m"), hidden);
-    }
-    assert.match(textOf(listed), /hidden-12/, "a model reads the names of members");
-    await read();
-    assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
-    await endWell(ws, pml);
-  });
+Deno.test("the first question shows texts in names and in values of any type (GX14)", async () => {
+  await using scene = await makeScene(servingAs(HIDING, { era: "2025-11-25" }));
+  const { ws, pml } = scene;
+  const { text, answer } = await questionOf(pml, ECHO);
+  const listed = await pml.callTool("schema", { tools: ["lists:echo"] });
+  for (const hidden of TEXTS) {
+    assert.match(text, new RegExp(`^ {4}\\| .*${hidden}`, "m"), hidden);
+  }
+  assert.match(textOf(listed), /hidden-12/, "a model reads the names of members");
+  await read();
+  assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
+  await endWell(ws, pml);
+});
 
-  Deno.test(`a yes to a change does not approve texts that did not change and were not read, on ${era} (GX14)`, async () => {
-    const first = { name: "echo", title: "one", description: "Reads keys", inputSchema: OBJECT };
-    const others = [{ name: "args", inputSchema: OBJECT }];
-    const { pml: file, ...options } = servingAs(first, { era });
-    await using ws = await makeScenery({
-      ...options,
-      pml: { ...Object(file), permissions: { allow: ["filesystem:*", "lists:args"] } },
-      files: { "tools.json": JSON.stringify([first, ...others]) },
-    });
-    assert.match((await runPml(ws, ["call", "lists:args"])).stdout, /tools\.json/);
-    await writeFile(ws.file("tools.json"), JSON.stringify([{ ...first, title: "two" }, ...others]));
-    // It is killed.
-    await using pml = new RawStdio(ws, { ownProcess: true, era, capabilities: CAN_ASK });
-    await pml.open();
-    // It starts the server, so that the new list is known.
-    await pml.callTool("call", { tool: "lists:args" });
-    const change = await questionOf(pml, ECHO);
-    assert.match(change.text, /has changed since it was first listed/);
-    assert.doesNotMatch(change.text, /Reads keys/);
-    const isAsked = () =>
-      pml.messages.some((message) => /\| description: Reads keys/.test(JSON.stringify(message)));
-    await read();
-    void change.answerOnce(picked("Yes")).catch(() => {});
-    await until(isAsked);
-    assert.equal(await countOf(ws, "lists", "call echo"), 0);
-    await pml.kill();
+Deno.test("a yes to a change does not approve texts that did not change and were not read (GX14)", async () => {
+  const first = { name: "echo", title: "one", description: "Reads keys", inputSchema: OBJECT };
+  const others = [{ name: "args", inputSchema: OBJECT }];
+  const { pml: file, ...options } = servingAs(first, { era: "2026-07-28" });
+  await using ws = await makeScenery({
+    ...options,
+    pml: { ...Object(file), permissions: { allow: ["filesystem:*", "lists:args"] } },
+    files: { "tools.json": JSON.stringify([first, ...others]) },
   });
-}
+  assert.match((await runPml(ws, ["call", "lists:args"])).stdout, /tools\.json/);
+  await writeFile(ws.file("tools.json"), JSON.stringify([{ ...first, title: "two" }, ...others]));
+  // It is killed.
+  await using pml = new RawStdio(ws, {
+    ownProcess: true,
+    era: "2026-07-28",
+    capabilities: CAN_ASK,
+  });
+  await pml.open();
+  // It starts the server, so that the new list is known.
+  await pml.callTool("call", { tool: "lists:args" });
+  const change = await questionOf(pml, ECHO);
+  assert.match(change.text, /has changed since it was first listed/);
+  assert.doesNotMatch(change.text, /Reads keys/);
+  const isAsked = () =>
+    pml.messages.some((message) => /\| description: Reads keys/.test(JSON.stringify(message)));
+  await read();
+  void change.answerOnce(picked("Yes")).catch(() => {});
+  await until(isAsked);
+  assert.equal(await countOf(ws, "lists", "call echo"), 0);
+  await pml.kill();
+});
 
 Deno.test("a small definition has no lines that repeat its names without end (GX14)", async () => {
   const properties = Object.fromEntries(

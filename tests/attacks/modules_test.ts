@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import { ERAS, type Message, paramsFor } from "../kit/json_rpc.ts";
+import { type Message, paramsFor } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until, waitUntil } from "../kit/wait.ts";
 import { makeWorkspace } from "../kit/workspace.ts";
@@ -21,7 +21,7 @@ export function twice({ what }: { what: string }): { said: string[] } {
 }
 `;
 
-/** What `give` is told to give, the text of it, and its structured content in each era. */
+/** What `give` is told to give, the text of it, and its structured content. */
 const GIVEN: readonly (readonly [value: unknown, text: string])[] = [
   ["plain", "plain"],
   ["", ""],
@@ -35,10 +35,11 @@ const GIVEN: readonly (readonly [value: unknown, text: string])[] = [
   [{ content: [], structuredContent: { a: 1 }, _meta: { "x.test/k": 1 } }, ""],
 ];
 
-for (const era of ERAS) {
-  Deno.test(`an honest module works as its author means it, on ${era}`, async () => {
-    const modules = { good: "good.ts", commented: COMMENTED };
-    await attack({ modules, era, stdio: { era } }, async ({ call, ws, pml }) => {
+Deno.test("an honest module works as its author means it", async () => {
+  const modules = { good: "good.ts", commented: COMMENTED };
+  await attack(
+    { modules, era: "2026-07-28", stdio: { era: "2026-07-28" } },
+    async ({ call, ws, pml }) => {
       assert.equal((await call("good:greet", { name: "Ada" })).text, "Hello, Ada");
       const measured = await call("good:measure", { path: "good.txt" });
       assert.deepEqual(measured.structured, { size: "small", bytes: 5 });
@@ -51,7 +52,7 @@ for (const era of ERAS) {
         const isPlainObject = typeof value === "object" && !Array.isArray(value) &&
           value !== null && !("content" in value);
         if (isPlainObject) assert.deepEqual(told.structured, value);
-        if (Array.isArray(value) && era === "2026-07-28") assert.deepEqual(told.structured, value);
+        if (Array.isArray(value)) assert.deepEqual(told.structured, value);
       }
       const failed = await call("good:fail");
       assert.deepEqual([failed.isError, failed.text], [true, "Only 3 are left"]);
@@ -73,12 +74,15 @@ for (const era of ERAS) {
       assert.equal((await call("good:tell", { text: "said-loudly-" })).text, "told");
       assert.ok(await waitUntil(() => pml.stderr.includes("said-loudly-error")));
       assert.match(pml.stderr, /warn.*said-loudly-warn.*server=good/);
-    });
-  });
+    },
+  );
+});
 
-  Deno.test(`progress reaches the client, on ${era}`, async () => {
-    const modules = { good: "good.ts" };
-    await attack({ modules, era, limits: { call_ms: 1_000 } }, async ({ call, pml }) => {
+Deno.test("progress reaches the client", async () => {
+  const modules = { good: "good.ts" };
+  await attack(
+    { modules, era: "2025-11-25", limits: { call_ms: 1_000 } },
+    async ({ call, pml }) => {
       // Starting the child may take longer than this deadline where others use the machine.
       await until(async () => (await call("good:ping")).text === "pong");
       const params = { name: "call", _meta: { progressToken: "tok" } };
@@ -96,24 +100,24 @@ for (const era of ERAS) {
       const before = pml.messages.length;
       await pml.request("tools/call", quiet);
       assert.equal(progressIn(pml.messages.slice(before)).length, 0);
-    });
-  });
+    },
+  );
+});
 
-  Deno.test(`a cancelled call is told to the module, on ${era}`, async () => {
-    const modules = { good: "good.ts" };
-    await attack({ modules, era }, async ({ call, pml, ws }) => {
-      const asked = { name: "call", arguments: { tool: "good:wait", arguments: { note: "n" } } };
-      const params = paramsFor(era, asked, {});
-      // Sent by hand, because it must never be answered.
-      await pml.sendJson({ jsonrpc: "2.0", id: "given up", method: "tools/call", params });
-      assert.ok(await waitUntil(() => exists(ws.file("n-begun"))));
-      await pml.notify("notifications/cancelled", { requestId: "given up", reason: "enough" });
-      assert.ok(await waitUntil(() => exists(ws.file("n-stopped"))), "it was not told");
-      assert.equal((await call("good:ping")).text, "pong");
-      assert.ok(!pml.messages.some(({ id }) => id === "given up"));
-    });
+Deno.test("a cancelled call is told to the module", async () => {
+  const modules = { good: "good.ts" };
+  await attack({ modules, era: "2026-07-28" }, async ({ call, pml, ws }) => {
+    const asked = { name: "call", arguments: { tool: "good:wait", arguments: { note: "n" } } };
+    const params = paramsFor("2026-07-28", asked, {});
+    // Sent by hand, because it must never be answered.
+    await pml.sendJson({ jsonrpc: "2.0", id: "given up", method: "tools/call", params });
+    assert.ok(await waitUntil(() => exists(ws.file("n-begun"))));
+    await pml.notify("notifications/cancelled", { requestId: "given up", reason: "enough" });
+    assert.ok(await waitUntil(() => exists(ws.file("n-stopped"))), "it was not told");
+    assert.equal((await call("good:ping")).text, "pong");
+    assert.ok(!pml.messages.some(({ id }) => id === "given up"));
   });
-}
+});
 
 /** A module with a fault, the code of the refusal and what it must say. */
 type Fault = readonly [text: string, code: string, like: RegExp];
@@ -220,63 +224,62 @@ export const read_file = () => "mine";\n`;
   await here.close();
 });
 
-for (const era of ERAS) {
-  Deno.test(`an edited module runs nothing before the person has seen it, on ${era}`, async () => {
-    const text = (mark: string) =>
-      `console.error("${mark}-ran");
+Deno.test("an edited module runs nothing before the person has seen it", async () => {
+  const text = (mark: string) =>
+    `console.error("${mark}-ran");
 export const __meta__ = { name: "evil", permissions: { write: ["."] }, tools: { ping: {} } };
 export function ping() { Deno.writeTextFileSync("${mark}.txt", ""); return "${mark}"; }\n`;
-    const options = { modules: { evil: text("first"), good: "good.ts" }, era };
-    await attack(options, async ({ call, pml, ws }) => {
-      assert.equal((await call("evil:ping")).text, "first");
-      assert.ok(await waitUntil(() => pml.stderr.includes("first-ran")));
-      await writeFile(ws.file("evil.ts"), text("second"));
-      assertRefused(await call("evil:ping"), { code: "APPROVAL_STALE" });
-      assertRefused(said(await pml.callTool("evil__ping")), { code: "APPROVAL_STALE" });
-      await pml.callTool("schema", { tools: ["evil:ping", "evil:pong"] });
-      await pml.callTool("search", { query: "ping" });
-      await pml.callTool("batch", { calls: [{ tool: "evil:ping" }] });
-      await pml.request("tools/list", {});
-      assert.equal((await call("good:ping")).text, "pong");
-      assert.ok(!pml.stderr.includes("second-ran"), pml.stderr);
-      assert.ok(!await exists(ws.file("second.txt")));
-      // As it was, it is approved still.
-      await writeFile(ws.file("evil.ts"), text("first"));
-      assert.equal((await call("evil:ping")).text, "first");
-    });
+  const options = { modules: { evil: text("first"), good: "good.ts" }, era: "2025-11-25" } as const;
+  await attack(options, async ({ call, pml, ws }) => {
+    assert.equal((await call("evil:ping")).text, "first");
+    assert.ok(await waitUntil(() => pml.stderr.includes("first-ran")));
+    await writeFile(ws.file("evil.ts"), text("second"));
+    assertRefused(await call("evil:ping"), { code: "APPROVAL_STALE" });
+    assertRefused(said(await pml.callTool("evil__ping")), { code: "APPROVAL_STALE" });
+    await pml.callTool("schema", { tools: ["evil:ping", "evil:pong"] });
+    await pml.callTool("search", { query: "ping" });
+    await pml.callTool("batch", { calls: [{ tool: "evil:ping" }] });
+    await pml.request("tools/list", {});
+    assert.equal((await call("good:ping")).text, "pong");
+    assert.ok(!pml.stderr.includes("second-ran"), pml.stderr);
+    assert.ok(!await exists(ws.file("second.txt")));
+    // As it was, it is approved still.
+    await writeFile(ws.file("evil.ts"), text("first"));
+    assert.equal((await call("evil:ping")).text, "first");
   });
-}
+});
 
 Deno.test("an edited module is asked about, and runs after a yes alone", async () => {
   const text = (mark: string) =>
     `export const __meta__ = { name: "evil", permissions: { write: ["."] }, tools: { ping: {} } };
 export function ping() { Deno.writeTextFileSync("${mark}.txt", ""); return "${mark}"; }\n`;
-  for (const era of ERAS) {
-    await using ws = await makeWorkspace({
-      files: { ...GOOD, "evil.ts": text("first") },
-      pml: {
-        version: 1,
-        permissions: { allow: ["evil:*", "filesystem:*"] },
-        private_mcps: { evil: { type: "deno", path: "./evil.ts" } },
-      },
-    });
-    await using pml = new RawStdio(ws, { era, capabilities: { elicitation: { form: {} } } });
-    await pml.open();
-    const ping = { name: "evil__ping", arguments: {} };
-    assert.equal(textOf(await answerOf(pml, ping)), "first");
-    await writeFile(ws.file("evil.ts"), text("second"));
-    const refused = await questionOf(pml, ping);
-    assert.match(refused.text, /the code of "evil" .* has changed/);
-    // A refusal at once is taken for a client that answers by itself.
-    await read();
-    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-    assert.ok(!await exists(ws.file("second.txt")));
-    const asked = await questionOf(pml, ping);
-    assert.equal(textOf(await asked.answer(picked("Yes"))), "second");
-    assert.ok(await exists(ws.file("second.txt")));
-    assert.ok((await eventsOf(ws)).includes("approved"));
-    await endWell(ws, pml);
-  }
+  await using ws = await makeWorkspace({
+    files: { ...GOOD, "evil.ts": text("first") },
+    pml: {
+      version: 1,
+      permissions: { allow: ["evil:*", "filesystem:*"] },
+      private_mcps: { evil: { type: "deno", path: "./evil.ts" } },
+    },
+  });
+  await using pml = new RawStdio(ws, {
+    era: "2026-07-28",
+    capabilities: { elicitation: { form: {} } },
+  });
+  await pml.open();
+  const ping = { name: "evil__ping", arguments: {} };
+  assert.equal(textOf(await answerOf(pml, ping)), "first");
+  await writeFile(ws.file("evil.ts"), text("second"));
+  const refused = await questionOf(pml, ping);
+  assert.match(refused.text, /the code of "evil" .* has changed/);
+  // A refusal at once is taken for a client that answers by itself.
+  await read();
+  assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.ok(!await exists(ws.file("second.txt")));
+  const asked = await questionOf(pml, ping);
+  assert.equal(textOf(await asked.answer(picked("Yes"))), "second");
+  assert.ok(await exists(ws.file("second.txt")));
+  assert.ok((await eventsOf(ws)).includes("approved"));
+  await endWell(ws, pml);
 });
 
 Deno.test("an untrusted workspace's module runs nothing, whatever is asked of it", async () => {

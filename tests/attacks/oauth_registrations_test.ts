@@ -12,7 +12,6 @@ import { AuthorizationServer } from "../kit/authorization_server.ts";
 import type { AuthorizationServerOptions } from "../kit/oauth_endpoints.ts";
 import { browse } from "../kit/browser.ts";
 import { ProtectedHttp } from "../kit/protected_http.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { beginLogin, signIn } from "../kit/sign_in.ts";
@@ -189,26 +188,24 @@ Deno.test("a configured client asks for consent also after the other sign-in has
   assert.deepEqual(prompts, [null, "consent", "consent"]);
 });
 
-for (const era of ERAS) {
-  Deno.test(`the question of a sign-in names issuer and receivers, on ${era} (GX4, GX5)`, async () => {
-    await using scene = await TwoServers.make({ path: "/tenant" });
-    const { server, ws, hosts } = scene;
-    const seen: string[] = [];
-    await using pml = new RawStdio(ws, {
-      ...{ era, capabilities: { elicitation: { form: {}, url: {} } } },
-      answer: (_, { message }) => {
-        seen.push(String(message));
-        return { action: "decline" };
-      },
-    });
-    await pml.open();
-    await pml.callTool("call", { tool: "evil:meta", arguments: {} });
-    await pml.close();
-    const receivers = `Issuer "${server.issuer}"; ${hosts.issuer} receives the code, ` +
-      `${hosts.evil} the token`;
-    assert.ok(seen[0]?.includes(receivers), seen[0]);
-    await using login = await beginLogin(ws, "evil");
-    await browse(login.address, { answer: "deny" });
-    assert.ok((await login.ended()).stderr.includes(receivers));
+Deno.test("the question of a sign-in names issuer and receivers (GX4, GX5)", async () => {
+  await using scene = await TwoServers.make({ path: "/tenant" });
+  const { server, ws, hosts } = scene;
+  const seen: string[] = [];
+  await using pml = new RawStdio(ws, {
+    ...{ era: "2025-11-25", capabilities: { elicitation: { form: {}, url: {} } } },
+    answer: (_, { message }) => {
+      seen.push(String(message));
+      return { action: "decline" };
+    },
   });
-}
+  await pml.open();
+  await pml.callTool("call", { tool: "evil:meta", arguments: {} });
+  await pml.close();
+  const receivers = `Issuer "${server.issuer}"; ${hosts.issuer} receives the code, ` +
+    `${hosts.evil} the token`;
+  assert.ok(seen[0]?.includes(receivers), seen[0]);
+  await using login = await beginLogin(ws, "evil");
+  await browse(login.address, { answer: "deny" });
+  assert.ok((await login.ended()).stderr.includes(receivers));
+});

@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AuthorizationServer } from "../kit/authorization_server.ts";
-import { RawStdio, WAYS } from "../kit/raw_stdio.ts";
+import { EACH_WAY, RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { beginLogin, signIn } from "../kit/sign_in.ts";
 import { HttpSink } from "../kit/sinks.ts";
@@ -94,7 +94,7 @@ Deno.test("an authorization server that changes its token endpoint gets no furth
   await scene.signIn();
   server.options.amend = amended("token", sink.url);
   mcp.options.toolScopes = { meta: "more" };
-  for (const { door, era } of WAYS) {
+  for (const { door, era } of EACH_WAY) {
     await using pml = new RawStdio(ws, {
       ...{ door, era, capabilities: { elicitation: { form: {}, url: {} } } },
       answer: () => assert.fail("it opens a page"),

@@ -10,7 +10,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { AuthorizationServer } from "../kit/authorization_server.ts";
 import { ProtectedHttp } from "../kit/protected_http.ts";
-import { DOORS, RawStdio, WAYS } from "../kit/raw_stdio.ts";
+import { EACH_WAY, RawStdio } from "../kit/raw_stdio.ts";
 import { signIn } from "../kit/sign_in.ts";
 import { assertNoLeak, HttpSink } from "../kit/sinks.ts";
 import { until } from "../kit/wait.ts";
@@ -33,7 +33,7 @@ Deno.test("Tokens of two servers never meet: calls in turn, refusals, new sessio
   });
   await using ws = await makeScenery({ pml });
   for (const name of ["first", "second"]) assert.equal((await signIn(ws, name)).code, 0);
-  for (const { door, era } of WAYS) {
+  for (const { door, era } of EACH_WAY) {
     await using started = new RawStdio(ws, { door, era });
     await started.open();
     for (let round = 0; round < 10; round++) {
@@ -62,59 +62,55 @@ Deno.test("Tokens of two servers never meet: calls in turn, refusals, new sessio
   for (const server of [one, two]) server.assertClean();
 });
 
-for (const door of DOORS) {
-  Deno.test(`No token follows a redirect of its server, over ${door} (SX2)`, async () => {
-    await using sink = new HttpSink();
-    await using scene = await Signing.make();
-    const { mcp, server, ws } = scene;
-    await scene.signIn();
-    await using pml = new RawStdio(ws, { door });
-    await pml.open();
-    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-    for (const status of [301, 302, 303, 307, 308]) {
-      mcp.options.script = ({ headers }) =>
-        headers.has("authorization")
-          ? new Response(null, { status, headers: { location: `${sink.url}/stolen` } })
-          : undefined;
-      assert.equal(toldCode(await call(pml, "far:meta")), "UPSTREAM_PROTOCOL", `${status}`);
-    }
-    delete mcp.options.script;
-    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-    sink.assertSilent();
-    server.assertClean();
-    await endWell(ws, pml);
-  });
-}
+Deno.test("No token follows a redirect of its server (SX2)", async () => {
+  await using sink = new HttpSink();
+  await using scene = await Signing.make();
+  const { mcp, server, ws } = scene;
+  await scene.signIn();
+  await using pml = new RawStdio(ws, { door: "stdio" });
+  await pml.open();
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  for (const status of [301, 302, 303, 307, 308]) {
+    mcp.options.script = ({ headers }) =>
+      headers.has("authorization")
+        ? new Response(null, { status, headers: { location: `${sink.url}/stolen` } })
+        : undefined;
+    assert.equal(toldCode(await call(pml, "far:meta")), "UPSTREAM_PROTOCOL", `${status}`);
+  }
+  delete mcp.options.script;
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  sink.assertSilent();
+  server.assertClean();
+  await endWell(ws, pml);
+});
 
-for (const door of DOORS) {
-  Deno.test(`A token that its server says back shows in results only, over ${door} (SX5)`, async () => {
-    await using scene = await Signing.make();
-    const { mcp, server, ws } = scene;
-    await scene.signIn();
-    const env = { PML_LOG_LEVEL: "debug" };
-    await using pml = new RawStdio(ws, { door, env });
-    await pml.open();
-    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-    const told: string[] = [];
-    const codes: (string | undefined)[] = [];
-    for (const status of [400, 401, 403, 404, 418, 500, 503]) {
-      mcp.options.script = (request) => echo(request, status);
-      const said = await call(pml, "far:meta");
-      told.push(JSON.stringify(said));
-      codes.push(toldCode(said));
-    }
-    assert.ok(codes.every((code) => code !== undefined), `${codes}`);
-    delete mcp.options.script;
-    const secrets = server.tokens.secrets;
-    assert.ok(secrets.length >= 2);
-    await pml.close();
-    const files = await textsOf(ws);
-    for (const secret of secrets) {
-      assertNoLeak(secret, { errors: told.join("\n"), stderr: pml.stderr, ...files });
-    }
-    await assertPrivate(ws, secrets);
-  });
-}
+Deno.test("A token that its server says back shows in results only (SX5)", async () => {
+  await using scene = await Signing.make();
+  const { mcp, server, ws } = scene;
+  await scene.signIn();
+  const env = { PML_LOG_LEVEL: "debug" };
+  await using pml = new RawStdio(ws, { door: "http", env });
+  await pml.open();
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  const told: string[] = [];
+  const codes: (string | undefined)[] = [];
+  for (const status of [400, 401, 403, 404, 418, 500, 503]) {
+    mcp.options.script = (request) => echo(request, status);
+    const said = await call(pml, "far:meta");
+    told.push(JSON.stringify(said));
+    codes.push(toldCode(said));
+  }
+  assert.ok(codes.every((code) => code !== undefined), `${codes}`);
+  delete mcp.options.script;
+  const secrets = server.tokens.secrets;
+  assert.ok(secrets.length >= 2);
+  await pml.close();
+  const files = await textsOf(ws);
+  for (const secret of secrets) {
+    assertNoLeak(secret, { errors: told.join("\n"), stderr: pml.stderr, ...files });
+  }
+  await assertPrivate(ws, secrets);
+});
 
 Deno.test("A server that wants ever more scopes is refused after two, with plain words", async () => {
   await using scene = await Signing.make({ mcp: { scope: "base" } });
@@ -153,7 +149,7 @@ Deno.test("A server that wants ever more scopes is refused after two, with plain
   server.assertClean();
 });
 
-for (const { door, era, on } of WAYS) {
+for (const { door, era, on } of EACH_WAY) {
   Deno.test(`A signed-in server that asks for a secret is shown with its name and a warning, on ${on} (SX13)`, async () => {
     const kind = era === "2025-11-25" ? "legacy" : "modern";
     await using scene = await Signing.make({ era: kind });
@@ -173,37 +169,35 @@ for (const { door, era, on } of WAYS) {
   });
 }
 
-for (const door of DOORS) {
-  Deno.test(`A flood of calls to a signed-in server is refused at once, and makes one refresh, over ${door} (RX5)`, async () => {
-    const limits = { concurrent_calls: 16, queued_calls: 16 };
-    await using scene = await Signing.make({ scene: { limits } });
-    const { mcp, server, ws } = scene;
-    const far = { far: { type: "http", url: mcp.url } };
-    await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify(pmlOf(far)));
-    await scene.signIn();
-    await using pml = new RawStdio(ws, { door });
-    await pml.open();
-    assert.equal(toldCode(await call(pml, "far:meta")), undefined);
-    const held = Promise.withResolvers<void>();
-    server.tokens.expire();
-    server.options.after = async (_, answer) => {
-      await held.promise;
-      return answer;
-    };
-    const ended: (string | undefined)[] = [];
-    const all = Array.from({ length: 1_000 }, async () => {
-      ended.push(toldCode(await call(pml, "far:meta")));
-    });
-    await until(() => ended.length >= 1_000 - 32);
-    assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
-    held.resolve();
-    await Promise.all(all);
-    assert.equal(ended.filter((code) => code === undefined).length, 32);
-    assert.equal(server.tokens.refreshes, 1);
-    server.assertClean();
-    await endWell(ws, pml);
+Deno.test("A flood of calls to a signed-in server is refused at once, and makes one refresh (RX5)", async () => {
+  const limits = { concurrent_calls: 16, queued_calls: 16 };
+  await using scene = await Signing.make({ scene: { limits } });
+  const { mcp, server, ws } = scene;
+  const far = { far: { type: "http", url: mcp.url } };
+  await Deno.writeTextFile(ws.file(".pml.json"), JSON.stringify(pmlOf(far)));
+  await scene.signIn();
+  await using pml = new RawStdio(ws, { door: "http" });
+  await pml.open();
+  assert.equal(toldCode(await call(pml, "far:meta")), undefined);
+  const held = Promise.withResolvers<void>();
+  server.tokens.expire();
+  server.options.after = async (_, answer) => {
+    await held.promise;
+    return answer;
+  };
+  const ended: (string | undefined)[] = [];
+  const all = Array.from({ length: 1_000 }, async () => {
+    ended.push(toldCode(await call(pml, "far:meta")));
   });
-}
+  await until(() => ended.length >= 1_000 - 32);
+  assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
+  held.resolve();
+  await Promise.all(all);
+  assert.equal(ended.filter((code) => code === undefined).length, 32);
+  assert.equal(server.tokens.refreshes, 1);
+  server.assertClean();
+  await endWell(ws, pml);
+});
 
 Deno.test("A token endpoint that fails for a while loses nothing, and one that refuses ends the sign-in", async () => {
   await using scene = await Signing.make();

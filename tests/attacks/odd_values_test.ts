@@ -69,34 +69,34 @@ for (const era of ERAS) {
       await endWell(ws, pml);
     }
   });
-
-  Deno.test(`A question about a request with half a character is answered like any other, on ${era} (PM16)`, async () => {
-    await using scene = await ledgerScene({ era, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const code = untyped('const half = "\ud800"; return (await mcp.led.gated({ text: "x" })).line');
-    // More of them than may wait at once.
-    for (let round = 0; round < 5; round++) {
-      const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
-      await read();
-      assert.equal(textsOf(await asked.answer(picked("Yes")))[0], "gated x");
-    }
-    for (
-      const save_as of [{ name: "my:x", parameters: { a: "\ud800" } }, {
-        name: "my:x",
-        description: "\ud800",
-      }]
-    ) {
-      const outcome = await outcomeOf(pml, {
-        name: "execute_code",
-        arguments: { code: "return 1", save_as },
-      });
-      assert.equal(outcome.kind, "answered");
-      assert.doesNotMatch(JSON.stringify(outcome), OURS);
-      assert.match(JSON.stringify(outcome), /BAD_ARGUMENTS/);
-    }
-    await endWell(ws, pml);
-  });
 }
+
+Deno.test("A question about a request with half a character is answered like any other (PM16)", async () => {
+  await using scene = await ledgerScene({ era: "2026-07-28", capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const code = untyped('const half = "\ud800"; return (await mcp.led.gated({ text: "x" })).line');
+  // More of them than may wait at once.
+  for (let round = 0; round < 5; round++) {
+    const asked = await questionOf(pml, { name: "execute_code", arguments: { code } });
+    await read();
+    assert.equal(textsOf(await asked.answer(picked("Yes")))[0], "gated x");
+  }
+  for (
+    const save_as of [{ name: "my:x", parameters: { a: "\ud800" } }, {
+      name: "my:x",
+      description: "\ud800",
+    }]
+  ) {
+    const outcome = await outcomeOf(pml, {
+      name: "execute_code",
+      arguments: { code: "return 1", save_as },
+    });
+    assert.equal(outcome.kind, "answered");
+    assert.doesNotMatch(JSON.stringify(outcome), OURS);
+    assert.match(JSON.stringify(outcome), /BAD_ARGUMENTS/);
+  }
+  await endWell(ws, pml);
+});
 
 Deno.test("A tool whose server cut a text within a character is called, and asks when it changes", async () => {
   const tool = (description: string) => ({ result: { tools: [{ ...TOOL, description }] } });

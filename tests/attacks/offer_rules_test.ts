@@ -96,48 +96,48 @@ async function completed(pml: RawStdio): Promise<readonly unknown[]> {
   );
 }
 
-for (const era of ERAS) {
-  Deno.test(`ask * asks before a resource or a prompt is read, on ${era} (GX16)`, async () => {
-    await using scene = await sceneOf(era, { allow: ["filesystem:*"], ask: ["*"] });
-    const { ws, pml } = scene;
-    // Lists never ask, and PML's own resources do not.
-    await until(async () =>
-      JSON.stringify(await pml.request("resources/list", {})).includes("pml://s/s://a")
-    );
-    assert.match(await readNow(pml, "pml://servers"), /"name": "s"/);
-    const listed = await asked(pml, "pml://s/s://a");
-    assert.match(listed.text, /Server: "s"\n.*Tool: "@resources"/);
-    assert.match(listed.text, /Yes covers all listed resources/);
-    assert.deepEqual(listed.replies, ["Yes", "Always", "No"]);
-    await read();
-    assert.match(textIn(await listed.answer(picked("No"))), /the person said no/);
-    const again = await asked(pml, "s://b");
-    assert.equal(textIn(await again.answer(picked("Yes"))), "1", "no read came before");
-    const prompt = await outcomeOfRequest(pml, "prompts/get", { name: "s__greet" });
-    assert.match(prompt.kind === "asked" ? prompt.asked.text : "", /Tool: "@prompts"/);
-    const item = await asked(pml, "pml://s/s://item/7");
-    await read();
-    assert.equal(textIn(await item.answer(picked("Always"))), "2");
-    assert.equal(await readNow(pml, "pml://s/s://item/8"), "3");
-    // "Always" does not cover what the server did not list.
-    const madeUp = await asked(pml, MADE_UP);
-    assert.match(madeUp.text, /"uri": "s:\/\/made-up\?token=1"/);
-    assert.deepEqual(madeUp.replies, ["Yes", "No"]);
-    assert.equal(textIn(await madeUp.answer(picked("Yes"))), "4");
-    await asked(pml, MADE_UP);
-    const starts = (await journalOf(ws)).filter(({ tool }) =>
-      tool === "s:@resources"
-    ) as unknown as readonly { readonly rule?: string; readonly source?: string }[];
-    assert.deepEqual(
-      new Set(starts.flatMap(({ rule }) => rule ?? [])),
-      new Set([
-        "*",
-        "s:@resources",
-        "an address that its server did not list",
-      ]),
-    );
-  });
+Deno.test("ask * asks before a resource or a prompt is read (GX16)", async () => {
+  await using scene = await sceneOf("2026-07-28", { allow: ["filesystem:*"], ask: ["*"] });
+  const { ws, pml } = scene;
+  // Lists never ask, and PML's own resources do not.
+  await until(async () =>
+    JSON.stringify(await pml.request("resources/list", {})).includes("pml://s/s://a")
+  );
+  assert.match(await readNow(pml, "pml://servers"), /"name": "s"/);
+  const listed = await asked(pml, "pml://s/s://a");
+  assert.match(listed.text, /Server: "s"\n.*Tool: "@resources"/);
+  assert.match(listed.text, /Yes covers all listed resources/);
+  assert.deepEqual(listed.replies, ["Yes", "Always", "No"]);
+  await read();
+  assert.match(textIn(await listed.answer(picked("No"))), /the person said no/);
+  const again = await asked(pml, "s://b");
+  assert.equal(textIn(await again.answer(picked("Yes"))), "1", "no read came before");
+  const prompt = await outcomeOfRequest(pml, "prompts/get", { name: "s__greet" });
+  assert.match(prompt.kind === "asked" ? prompt.asked.text : "", /Tool: "@prompts"/);
+  const item = await asked(pml, "pml://s/s://item/7");
+  await read();
+  assert.equal(textIn(await item.answer(picked("Always"))), "2");
+  assert.equal(await readNow(pml, "pml://s/s://item/8"), "3");
+  // "Always" does not cover what the server did not list.
+  const madeUp = await asked(pml, MADE_UP);
+  assert.match(madeUp.text, /"uri": "s:\/\/made-up\?token=1"/);
+  assert.deepEqual(madeUp.replies, ["Yes", "No"]);
+  assert.equal(textIn(await madeUp.answer(picked("Yes"))), "4");
+  await asked(pml, MADE_UP);
+  const starts = (await journalOf(ws)).filter(({ tool }) =>
+    tool === "s:@resources"
+  ) as unknown as readonly { readonly rule?: string; readonly source?: string }[];
+  assert.deepEqual(
+    new Set(starts.flatMap(({ rule }) => rule ?? [])),
+    new Set([
+      "*",
+      "s:@resources",
+      "an address that its server did not list",
+    ]),
+  );
+});
 
+for (const era of ERAS) {
   Deno.test(`requests for resources at the same time share one question, on ${era} (GX16)`, async () => {
     for (const reply of ["Yes", "No"]) {
       await using scene = await sceneOf(era, { allow: ["filesystem:*"], ask: ["*"] });
@@ -187,51 +187,57 @@ for (const era of ERAS) {
       await endWell(ws, pml);
     }
   });
-
-  Deno.test(`a deny refuses resources, and completion never asks, on ${era} (GX16)`, async () => {
-    await using open = await sceneOf(era, { allow: ["filesystem:*"] });
-    assert.deepEqual(await completed(open.pml), [["secret"], ["secret"]]);
-    for (const ask of [["*"], ["s:*"], ["s:@resources", "s:@prompts"]]) {
-      await using scene = await sceneOf(era, { allow: ["filesystem:*"], ask });
-      assert.deepEqual(await completed(scene.pml), [[], []]);
-    }
-    await using untrusted = await sceneOf(era, { allow: ["*"] }, false);
-    const ref = { type: "ref/resource", uri: "pml://s/s://item/{id}" };
-    const argument = { name: "id", value: "typed" };
-    const { result } = await untrusted.pml.request("completion/complete", { ref, argument });
-    assert.deepEqual(result?.completion?.values, []);
-    await using closed = await sceneOf(era, { allow: ["filesystem:*"], deny: ["s:@resources"] });
-    for (const uri of ["pml://s/s://a", MADE_UP]) {
-      assert.match(await readNow(closed.pml, uri), /a deny rule matches/);
-    }
-    const { error } = await closed.pml.request("completion/complete", { ref, argument });
-    assert.match(error?.message ?? "", /a deny rule matches/);
-  });
-
-  Deno.test(`the page of a pinned tool follows that tool, on ${era} (GX16)`, async () => {
-    await using scene = await sceneOf(era, { allow: ["filesystem:*", "s:show"], ask: ["*"] });
-    const { pml } = scene;
-    await pml.request("tools/list", {});
-    const before = await asked(pml, "pml://s/ui://page");
-    assert.match(before.text, /@resources/);
-    await read();
-    await before.answer(picked("No"));
-    const shown = await pml.callTool("call", { tool: "s:show", arguments: {} });
-    assert.equal(codeOf(shown), undefined, textOf(shown));
-    assert.equal(await readNow(pml, "pml://s/ui://page"), "1");
-    for (const uri of ["s://a", "ui://other"]) await asked(pml, `pml://s/${uri}`);
-    await using asking = await sceneOf(era, { allow: ["filesystem:*"], ask: ["s:show"] });
-    const call = await outcomeOfRequest(asking.pml, "tools/call", {
-      name: "call",
-      arguments: { tool: "s:show", arguments: {} },
-    });
-    assert.equal(call.kind, "asked");
-    if (call.kind === "asked") await call.asked.answer(picked("Yes"));
-    const { text } = await asked(asking.pml, "pml://s/ui://page");
-    assert.match(text, /@resources/);
-    assert.equal(await readNow(asking.pml, "pml://s/s://a"), "1");
-  });
 }
+
+Deno.test("a deny refuses resources, and completion never asks (GX16)", async () => {
+  await using open = await sceneOf("2025-11-25", { allow: ["filesystem:*"] });
+  assert.deepEqual(await completed(open.pml), [["secret"], ["secret"]]);
+  for (const ask of [["*"], ["s:*"], ["s:@resources", "s:@prompts"]]) {
+    await using scene = await sceneOf("2025-11-25", { allow: ["filesystem:*"], ask });
+    assert.deepEqual(await completed(scene.pml), [[], []]);
+  }
+  await using untrusted = await sceneOf("2025-11-25", { allow: ["*"] }, false);
+  const ref = { type: "ref/resource", uri: "pml://s/s://item/{id}" };
+  const argument = { name: "id", value: "typed" };
+  const { result } = await untrusted.pml.request("completion/complete", { ref, argument });
+  assert.deepEqual(result?.completion?.values, []);
+  await using closed = await sceneOf("2025-11-25", {
+    allow: ["filesystem:*"],
+    deny: ["s:@resources"],
+  });
+  for (const uri of ["pml://s/s://a", MADE_UP]) {
+    assert.match(await readNow(closed.pml, uri), /a deny rule matches/);
+  }
+  const { error } = await closed.pml.request("completion/complete", { ref, argument });
+  assert.match(error?.message ?? "", /a deny rule matches/);
+});
+
+Deno.test("the page of a pinned tool follows that tool (GX16)", async () => {
+  await using scene = await sceneOf("2026-07-28", {
+    allow: ["filesystem:*", "s:show"],
+    ask: ["*"],
+  });
+  const { pml } = scene;
+  await pml.request("tools/list", {});
+  const before = await asked(pml, "pml://s/ui://page");
+  assert.match(before.text, /@resources/);
+  await read();
+  await before.answer(picked("No"));
+  const shown = await pml.callTool("call", { tool: "s:show", arguments: {} });
+  assert.equal(codeOf(shown), undefined, textOf(shown));
+  assert.equal(await readNow(pml, "pml://s/ui://page"), "1");
+  for (const uri of ["s://a", "ui://other"]) await asked(pml, `pml://s/${uri}`);
+  await using asking = await sceneOf("2026-07-28", { allow: ["filesystem:*"], ask: ["s:show"] });
+  const call = await outcomeOfRequest(asking.pml, "tools/call", {
+    name: "call",
+    arguments: { tool: "s:show", arguments: {} },
+  });
+  assert.equal(call.kind, "asked");
+  if (call.kind === "asked") await call.asked.answer(picked("Yes"));
+  const { text } = await asked(asking.pml, "pml://s/ui://page");
+  assert.match(text, /@resources/);
+  assert.equal(await readNow(asking.pml, "pml://s/s://a"), "1");
+});
 
 Deno.test("a tool's address that is no page follows no tool (GX16)", async () => {
   const rules = { allow: ["filesystem:*", "s:link"], ask: ["*"] };
@@ -264,23 +270,21 @@ Deno.test("a link of one server offers no address of another (GX16)", async () =
 
 const FOREIGN = [{ _meta: { force: true } }, { priority: "high" }];
 
-for (const era of ERAS) {
-  Deno.test(`a prompt with members that no list knows asks unless a rule allows prompts, on ${era} (GX7)`, async () => {
-    const allow = ["filesystem:*", "s:link"];
-    const getting = (pml: RawStdio, more: object) =>
-      outcomeOfRequest(pml, "prompts/get", { name: "s__greet", ...more });
-    await using scene = await sceneOf(era, { allow });
-    assert.equal((await getting(scene.pml, {})).kind, "answered");
-    for (const more of FOREIGN) {
-      const outcome = await getting(scene.pml, more);
-      assert.match(outcome.kind === "asked" ? outcome.asked.text : "", /force|priority/);
-    }
-    const known = { _meta: { "claudecode/toolUseId": "toolu_1" } };
-    assert.equal((await getting(scene.pml, known)).kind, "answered");
-    await using ruled = await sceneOf(era, { allow: [...allow, "s:@prompts"] });
-    for (const more of FOREIGN) assert.equal((await getting(ruled.pml, more)).kind, "answered");
-  });
-}
+Deno.test("a prompt with members that no list knows asks unless a rule allows prompts (GX7)", async () => {
+  const allow = ["filesystem:*", "s:link"];
+  const getting = (pml: RawStdio, more: object) =>
+    outcomeOfRequest(pml, "prompts/get", { name: "s__greet", ...more });
+  await using scene = await sceneOf("2025-11-25", { allow });
+  assert.equal((await getting(scene.pml, {})).kind, "answered");
+  for (const more of FOREIGN) {
+    const outcome = await getting(scene.pml, more);
+    assert.match(outcome.kind === "asked" ? outcome.asked.text : "", /force|priority/);
+  }
+  const known = { _meta: { "claudecode/toolUseId": "toolu_1" } };
+  assert.equal((await getting(scene.pml, known)).kind, "answered");
+  await using ruled = await sceneOf("2025-11-25", { allow: [...allow, "s:@prompts"] });
+  for (const more of FOREIGN) assert.equal((await getting(ruled.pml, more)).kind, "answered");
+});
 
 Deno.test("pml why names the rule that decides about resources (GX16)", async () => {
   await using scene = await sceneOf("2025-11-25", { allow: ["filesystem:*"], ask: ["*"] });

@@ -9,7 +9,7 @@ import { writeFile } from "node:fs/promises";
 import { answer } from "../../src/registry/answers.ts";
 import { versionsOf } from "../../src/registry/registry_store.ts";
 import { FakeRegistry, moduleEntry, storeOf } from "../kit/fake_registry.ts";
-import { ERAS, type Message } from "../kit/json_rpc.ts";
+import type { Message } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { until } from "../kit/wait.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
@@ -52,30 +52,28 @@ function isQuestion({ result }: Message): boolean {
   return String(result?.resultType) === "input_required";
 }
 
-for (const era of ERAS) {
-  Deno.test(`A deny that comes while a registry is asked refuses the call, on ${era}`, async () => {
-    const entries = [await moduleEntry("clock", moduleOf("clock", {}))];
-    const versions = versionsOf(entries);
-    const held = Promise.withResolvers<void>();
-    await using registry = await FakeRegistry.open([], async (asked) => {
-      if (asked.target.includes("clock")) await held.promise;
-      return await answer(asked, storeOf(versions));
-    });
-    const allow = ["clock:*", "filesystem:*"];
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: registry.url },
-      pml: { version: 1, permissions: { allow } },
-    });
-    await using pml = new RawStdio(ws, { era });
-    await pml.open();
-    const call = pml.begin("tools/call", called("clock:go"));
-    await until(() => registry.paths.some((path) => path.includes("clock")));
-    await configure({ ws, pml }, { permissions: { allow, deny: ["clock:*"] } });
-    held.resolve();
-    assert.equal(codeOf(await call.answer), "PERMISSION_DENIED");
-    assert.equal((await pml.close()).code, 0);
+Deno.test("A deny that comes while a registry is asked refuses the call", async () => {
+  const entries = [await moduleEntry("clock", moduleOf("clock", {}))];
+  const versions = versionsOf(entries);
+  const held = Promise.withResolvers<void>();
+  await using registry = await FakeRegistry.open([], async (asked) => {
+    if (asked.target.includes("clock")) await held.promise;
+    return await answer(asked, storeOf(versions));
   });
-}
+  const allow = ["clock:*", "filesystem:*"];
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url },
+    pml: { version: 1, permissions: { allow } },
+  });
+  await using pml = new RawStdio(ws, { era: "2026-07-28" });
+  await pml.open();
+  const call = pml.begin("tools/call", called("clock:go"));
+  await until(() => registry.paths.some((path) => path.includes("clock")));
+  await configure({ ws, pml }, { permissions: { allow, deny: ["clock:*"] } });
+  held.resolve();
+  assert.equal(codeOf(await call.answer), "PERMISSION_DENIED");
+  assert.equal((await pml.close()).code, 0);
+});
 
 Deno.test("A yes under other rules is none", async () => {
   const allow = ["filesystem:list_directory"];

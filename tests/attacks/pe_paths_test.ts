@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import fc from "fast-check";
-import { ERAS } from "../kit/json_rpc.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import {
@@ -51,20 +50,18 @@ function outsidePaths(ws: Workspace): Readonly<Record<string, string | undefined
   };
 }
 
-for (const era of ERAS) {
-  Deno.test(`No tool reads outside the workspace, on ${era} (PE1, PE2)`, async () => {
-    await using scene = await makeScene({ era, prepare: plantSibling });
-    const { ws, pml } = scene;
-    for (const [path, code] of Object.entries(outsidePaths(ws))) {
-      for (const tool of Object.keys(READING)) {
-        const answer = await use(pml, tool, { path });
-        assertRefused(answer, { code, what: `${tool} ${path}` });
-      }
+Deno.test("No tool reads outside the workspace (PE1, PE2)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", prepare: plantSibling });
+  const { ws, pml } = scene;
+  for (const [path, code] of Object.entries(outsidePaths(ws))) {
+    for (const tool of Object.keys(READING)) {
+      const answer = await use(pml, tool, { path });
+      assertRefused(answer, { code, what: `${tool} ${path}` });
     }
-    assertNoLeak(SECRET, { stdout: pml.stdout, stderr: pml.stderr });
-    await endWell(ws, pml);
-  });
-}
+  }
+  assertNoLeak(SECRET, { stdout: pml.stdout, stderr: pml.stderr });
+  await endWell(ws, pml);
+});
 
 Deno.test("No tool writes outside the workspace (PE1, PE2)", async () => {
   await using scene = await makeScene({ prepare: plantSibling });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { chmod, readFile } from "node:fs/promises";
 import { confinedArgs } from "../../src/stdio/_confined.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";
@@ -19,45 +18,43 @@ const SERVERS = {
   module: { command: "node", args: ["--require=./tools/mcp.mjs", "./tools/new.cjs"] },
 };
 
-for (const era of ERAS) {
-  Deno.test(`No module writes what a server of the workspace runs, on ${era} (PE11)`, async () => {
-    await using scene = await makeScene({
-      era,
-      files: FILES,
-      pml: {
-        version: 1,
-        permissions: { allow: ["filesystem:*", "own:*", "script:*"] },
-        mcpServers: SERVERS,
-      },
-      prepare: async (ws) => {
-        await chmod(ws.file("run.sh"), 0o755);
-      },
-    });
-    const { ws, pml } = scene;
-    const call = async (tool: string, args: object) =>
-      textOf(await pml.callTool("call", { tool, arguments: args }));
-    for (
-      const path of ["server.js", "run.sh", "./tools/../Server.JS", "tools/mcp.mjs"]
-    ) {
-      const said = await call("filesystem:write_file", { path, content: "planted" });
-      assert.match(said, /PATH_PROTECTED/, path);
-    }
-    const made = await call("filesystem:write_file", { path: "tools/new.cjs", content: "planted" });
-    assert.match(made, /PATH_PROTECTED/);
-    for (const [source, destination] of [["server.js", "away"], ["other.js", "server.js"]]) {
-      assert.match(
-        await call("filesystem:move_file", { source, destination }),
-        /PROTECTED|EXISTS/i,
-      );
-    }
-    assert.match(await call("filesystem:write_file", { path: "other.js", content: "x" }), /Wrote/);
-    for (const name of ["own", "script"]) {
-      assert.equal(await call(`${name}:tell`, {}), JSON.stringify("as it was"));
-    }
-    assert.equal(await readFile(ws.file("server.js"), "utf8"), SERVER);
-    await endWell(ws, pml);
+Deno.test("No module writes what a server of the workspace runs (PE11)", async () => {
+  await using scene = await makeScene({
+    era: "2025-11-25",
+    files: FILES,
+    pml: {
+      version: 1,
+      permissions: { allow: ["filesystem:*", "own:*", "script:*"] },
+      mcpServers: SERVERS,
+    },
+    prepare: async (ws) => {
+      await chmod(ws.file("run.sh"), 0o755);
+    },
   });
-}
+  const { ws, pml } = scene;
+  const call = async (tool: string, args: object) =>
+    textOf(await pml.callTool("call", { tool, arguments: args }));
+  for (
+    const path of ["server.js", "run.sh", "./tools/../Server.JS", "tools/mcp.mjs"]
+  ) {
+    const said = await call("filesystem:write_file", { path, content: "planted" });
+    assert.match(said, /PATH_PROTECTED/, path);
+  }
+  const made = await call("filesystem:write_file", { path: "tools/new.cjs", content: "planted" });
+  assert.match(made, /PATH_PROTECTED/);
+  for (const [source, destination] of [["server.js", "away"], ["other.js", "server.js"]]) {
+    assert.match(
+      await call("filesystem:move_file", { source, destination }),
+      /PROTECTED|EXISTS/i,
+    );
+  }
+  assert.match(await call("filesystem:write_file", { path: "other.js", content: "x" }), /Wrote/);
+  for (const name of ["own", "script"]) {
+    assert.equal(await call(`${name}:tell`, {}), JSON.stringify("as it was"));
+  }
+  assert.equal(await readFile(ws.file("server.js"), "utf8"), SERVER);
+  await endWell(ws, pml);
+});
 
 Deno.test("A confined server writes nothing that another one runs", () => {
   const args = confinedArgs({

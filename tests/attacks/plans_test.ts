@@ -59,107 +59,110 @@ const DENIED: Readonly<Record<string, Task>> = {
   "by an argument in $literal": writing({ $literal: "secret.txt" }),
 };
 
-for (const era of ERAS) {
-  Deno.test(`A plan with a denied step runs nothing, and asks nothing, on ${era} (PM8)`, async () => {
-    await using scene = await makeScene({ era, pml: RULES, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    for (const [how, step] of Object.entries(DENIED)) {
-      const answer = await answerOf(pml, planOf(FIRST, step));
-      assert.equal(codeOf(answer), "PERMISSION_DENIED", `${how}: ${textOf(answer)}`);
-    }
-    assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
-    await endWell(ws, pml, { calls: 1 });
-  });
-
-  Deno.test(`A step that turns out to be denied does not run, on ${era} (PM8)`, async () => {
-    await using scene = await makeScene({ era, pml: RULES });
-    const { ws, pml } = scene;
-    await writeFile(ws.file("name.txt"), "secret.txt");
-    const answer = await answerOf(
-      pml,
-      planOf(
-        file("read_file", { path: "name.txt" }),
-        writing({ $ref: "read_file" }),
-        { ...FIRST, depends_on: ["read_file"] },
-      ),
-    );
-    const { done, failed } = JSON.parse(textOf(answer));
-    assert.deepEqual(Object.keys(done), ["read_file", "first"]);
-    assert.equal(failed.write.error.code, "PERMISSION_DENIED");
-    assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("secret")), []);
-    await endWell(ws, pml);
-  });
-
-  Deno.test(`A meta-tool is no tool of a plan, on ${era} (PM8)`, async () => {
-    await using scene = await makeScene({ era, pml: RULES });
-    const { ws, pml } = scene;
-    const inner = { calls: [{ tool: "filesystem:move_file", arguments: MOVE }] };
-    for (
-      const tool of ["batch", "call", "execute_workflow", "execute_code", "pml:batch", "search"]
-    ) {
-      const answer = await answerOf(pml, planOf(FIRST, { id: "x", tool, arguments: inner }));
-      assert.equal(codeOf(answer), "UNKNOWN_TOOL", `${tool}: ${textOf(answer)}`);
-    }
-    await endWell(ws, pml, { calls: 1 });
-  });
-
-  Deno.test(`What changes while a plan asks is not covered by the yes, on ${era} (PM2, PM12)`, async () => {
-    await using scene = await makeScene({ era, ...ASKS, trusted: false, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const plan = planOf(mark("a"), writing("made.txt"));
-    const asked = await questionOf(pml, plan);
-    await writeFile(ws.file(".pml.json"), JSON.stringify({ ...ASKS.pml, "permissions": {} }));
-    assert.equal(codeOf(await asked.answer(picked("Yes"))), "APPROVAL_STALE");
-    assert.deepEqual(await marksIn(ws), []);
-    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-    await pml.close();
-  });
-
-  Deno.test(`A rule that comes while a plan asks stops the plan, on ${era}`, async () => {
-    const deny = {
-      ...ASKS.pml,
-      permissions: { ask: ["marks:*"], deny: ["filesystem:write_file"] },
-    };
-    const texts: string[] = [];
-    const answer = async (_: string, { message }: Record<string, unknown>) => {
-      if (texts.push(String(message)) > 1) return picked("Yes");
-      await writeFile(scene.ws.file(".pml.json"), JSON.stringify(deny));
-      await until(() => scene.pml.stderr.includes("The configuration was applied"));
-      return picked("Yes");
-    };
-    await using scene = await makeScene({ era, ...ASKS, answer });
-    const { ws, pml } = scene;
-    const { name, arguments: args } = planOf(mark("a"), writing("made.txt"));
-    const refused = await pml.callTool(name, args);
-    assert.equal(codeOf(refused), "PERMISSION_DENIED", textOf(refused));
-    // The yes was given under other rules, so what may still run was asked about again.
-    const isIn = (text: string) => texts.map((each) => each.includes(text));
-    assert.deepEqual([isIn("marks"), isIn("made.txt")], [[true, true], [true, false]]);
-    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-    assert.deepEqual(await marksIn(ws), []);
-    await endWell(ws, pml);
-  });
-
-  for (const via of ["execute_workflow", "batch"]) {
-    Deno.test(`The first use of a registry's server is in the one question of ${via}, on ${era}`, async () => {
-      await using registry = await FakeRegistry.open([await offered("one"), await offered("two")]);
-      await using ws = await makeWorkspace({
-        env: { PML_REGISTRIES: registry.url },
-        pml: { version: 1, permissions: { allow: ["*"] } },
-      });
-      await using pml = new RawStdio(ws, { era, capabilities: CAN_ASK });
-      await pml.open();
-      const tasks = ["one", "two"].map((name) => ({ id: name, tool: `${name}:go` }));
-      const calls = via === "batch" ? { calls: tasks } : { plan: { tasks } };
-      const asked = await questionOf(pml, { name: via, arguments: calls });
-      assert.match(asked.text, /these 2 calls[^]*use "one"[^]*use "two"/);
-      assert.equal(ofKind(await journalOf(ws), "start").length, 0);
-      assert.match(textOf(await asked.answer(picked("Yes"))), /one went[^]*two went/);
-      // They are approved now, as if each had been asked about alone.
-      assert.match(textOf(await answerOf(pml, { name: via, arguments: calls })), /two went/);
-      assert.equal((await pml.close()).code, 0);
-    });
+Deno.test("A plan with a denied step runs nothing, and asks nothing (PM8)", async () => {
+  await using scene = await makeScene({ era: "2025-11-25", pml: RULES, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  for (const [how, step] of Object.entries(DENIED)) {
+    const answer = await answerOf(pml, planOf(FIRST, step));
+    assert.equal(codeOf(answer), "PERMISSION_DENIED", `${how}: ${textOf(answer)}`);
   }
+  assert.deepEqual(await readdir(ws.path), [".pml.json", "good.txt"]);
+  await endWell(ws, pml, { calls: 1 });
+});
+
+Deno.test("A step that turns out to be denied does not run (PM8)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", pml: RULES });
+  const { ws, pml } = scene;
+  await writeFile(ws.file("name.txt"), "secret.txt");
+  const answer = await answerOf(
+    pml,
+    planOf(
+      file("read_file", { path: "name.txt" }),
+      writing({ $ref: "read_file" }),
+      { ...FIRST, depends_on: ["read_file"] },
+    ),
+  );
+  const { done, failed } = JSON.parse(textOf(answer));
+  assert.deepEqual(Object.keys(done), ["read_file", "first"]);
+  assert.equal(failed.write.error.code, "PERMISSION_DENIED");
+  assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("secret")), []);
+  await endWell(ws, pml);
+});
+
+Deno.test("A meta-tool is no tool of a plan (PM8)", async () => {
+  await using scene = await makeScene({ era: "2025-11-25", pml: RULES });
+  const { ws, pml } = scene;
+  const inner = { calls: [{ tool: "filesystem:move_file", arguments: MOVE }] };
+  for (
+    const tool of ["batch", "call", "execute_workflow", "execute_code", "pml:batch", "search"]
+  ) {
+    const answer = await answerOf(pml, planOf(FIRST, { id: "x", tool, arguments: inner }));
+    assert.equal(codeOf(answer), "UNKNOWN_TOOL", `${tool}: ${textOf(answer)}`);
+  }
+  await endWell(ws, pml, { calls: 1 });
+});
+
+Deno.test("What changes while a plan asks is not covered by the yes (PM2, PM12)", async () => {
+  await using scene = await makeScene({
+    era: "2026-07-28",
+    ...ASKS,
+    trusted: false,
+    capabilities: CAN_ASK,
+  });
+  const { ws, pml } = scene;
+  const plan = planOf(mark("a"), writing("made.txt"));
+  const asked = await questionOf(pml, plan);
+  await writeFile(ws.file(".pml.json"), JSON.stringify({ ...ASKS.pml, "permissions": {} }));
+  assert.equal(codeOf(await asked.answer(picked("Yes"))), "APPROVAL_STALE");
+  assert.deepEqual(await marksIn(ws), []);
+  assert.equal(ofKind(await journalOf(ws), "start").length, 0);
+  await pml.close();
+});
+
+Deno.test("A rule that comes while a plan asks stops the plan", async () => {
+  const deny = {
+    ...ASKS.pml,
+    permissions: { ask: ["marks:*"], deny: ["filesystem:write_file"] },
+  };
+  const texts: string[] = [];
+  const answer = async (_: string, { message }: Record<string, unknown>) => {
+    if (texts.push(String(message)) > 1) return picked("Yes");
+    await writeFile(scene.ws.file(".pml.json"), JSON.stringify(deny));
+    await until(() => scene.pml.stderr.includes("The configuration was applied"));
+    return picked("Yes");
+  };
+  await using scene = await makeScene({ era: "2025-11-25", ...ASKS, answer });
+  const { ws, pml } = scene;
+  const { name, arguments: args } = planOf(mark("a"), writing("made.txt"));
+  const refused = await pml.callTool(name, args);
+  assert.equal(codeOf(refused), "PERMISSION_DENIED", textOf(refused));
+  // The yes was given under other rules, so what may still run was asked about again.
+  const isIn = (text: string) => texts.map((each) => each.includes(text));
+  assert.deepEqual([isIn("marks"), isIn("made.txt")], [[true, true], [true, false]]);
+  assert.equal(ofKind(await journalOf(ws), "start").length, 0);
+  assert.deepEqual(await marksIn(ws), []);
+  await endWell(ws, pml);
+});
+
+for (const via of ["execute_workflow", "batch"]) {
+  Deno.test(`The first use of a registry's server is in the one question of ${via}`, async () => {
+    await using registry = await FakeRegistry.open([await offered("one"), await offered("two")]);
+    await using ws = await makeWorkspace({
+      env: { PML_REGISTRIES: registry.url },
+      pml: { version: 1, permissions: { allow: ["*"] } },
+    });
+    await using pml = new RawStdio(ws, { era: "2026-07-28", capabilities: CAN_ASK });
+    await pml.open();
+    const tasks = ["one", "two"].map((name) => ({ id: name, tool: `${name}:go` }));
+    const calls = via === "batch" ? { calls: tasks } : { plan: { tasks } };
+    const asked = await questionOf(pml, { name: via, arguments: calls });
+    assert.match(asked.text, /these 2 calls[^]*use "one"[^]*use "two"/);
+    assert.equal(ofKind(await journalOf(ws), "start").length, 0);
+    assert.match(textOf(await asked.answer(picked("Yes"))), /one went[^]*two went/);
+    // They are approved now, as if each had been asked about alone.
+    assert.match(textOf(await answerOf(pml, { name: via, arguments: calls })), /two went/);
+    assert.equal((await pml.close()).code, 0);
+  });
 }
 
 Deno.test("A plan that is too large is refused before anything runs, and soon (RX7)", async () => {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import type { Workspace } from "../kit/workspace.ts";
@@ -118,37 +117,35 @@ const SHELL = {
   },
 } as const;
 
-for (const era of ERAS) {
-  Deno.test(`Always allows exactly the shown arguments of what runs code, on ${era} (SP14)`, async () => {
-    await using scene = await makeScene({ era, ...SHELL, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const args = { command: "git", args: ["log", '// "x" /* */', "\\"] };
-    const exec = (given: Record<string, unknown>) => ({ name: "shell__exec", arguments: given });
-    const asked = await questionOf(pml, exec(args));
-    assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
-    assert.match(asked.text, /\n\nAlways allows exactly these arguments\n$/);
-    await read();
-    await asked.answer(picked("Always"));
-    const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
-    const rule = `shell:exec(${JSON.stringify({ args: args.args, command: args.command })})`;
-    assert.deepEqual(permissions.allow, [rule, "*", "filesystem:read_file"]);
-    await using other = new RawStdio(ws, { era, capabilities: CAN_ASK });
-    await other.open();
-    for (const each of [pml, other]) {
-      assert.match(textOf(await answerOf(each, exec(args))), /^ran/);
-      const changes = [{ args: [] }, { command: "sh" }, { more: 1 }];
-      for (const change of changes) {
-        const again = await questionOf(each, exec({ ...args, ...change }));
-        await again.answer(picked("Yes"));
-      }
+Deno.test("Always allows exactly the shown arguments of what runs code (SP14)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", ...SHELL, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const args = { command: "git", args: ["log", '// "x" /* */', "\\"] };
+  const exec = (given: Record<string, unknown>) => ({ name: "shell__exec", arguments: given });
+  const asked = await questionOf(pml, exec(args));
+  assert.deepEqual(asked.replies, ["Yes", "Always", "No"]);
+  assert.match(asked.text, /\n\nAlways allows exactly these arguments\n$/);
+  await read();
+  await asked.answer(picked("Always"));
+  const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+  const rule = `shell:exec(${JSON.stringify({ args: args.args, command: args.command })})`;
+  assert.deepEqual(permissions.allow, [rule, "*", "filesystem:read_file"]);
+  await using other = new RawStdio(ws, { era: "2026-07-28", capabilities: CAN_ASK });
+  await other.open();
+  for (const each of [pml, other]) {
+    assert.match(textOf(await answerOf(each, exec(args))), /^ran/);
+    const changes = [{ args: [] }, { command: "sh" }, { more: 1 }];
+    for (const change of changes) {
+      const again = await questionOf(each, exec({ ...args, ...change }));
+      await again.answer(picked("Yes"));
     }
-    const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
-    assert.match(beside.text, /\n\nAlways allows this tool, with any arguments\n$/);
-    await beside.answer(picked("Yes"));
-    assert.equal((await other.close()).code, 0);
-    await endWell(ws, pml);
-  });
-}
+  }
+  const beside = await questionOf(pml, { name: "shell__other", arguments: {} });
+  assert.match(beside.text, /\n\nAlways allows this tool, with any arguments\n$/);
+  await beside.answer(picked("Yes"));
+  assert.equal((await other.close()).code, 0);
+  await endWell(ws, pml);
+});
 
 Deno.test("pml why tells which rule decides about a call", async () => {
   const deny = `${WRITE}(path=secrets/**)`;

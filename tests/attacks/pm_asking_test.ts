@@ -126,29 +126,31 @@ for (const era of ERAS) {
     assert.deepEqual(await eventsOf(ws), ["asked", "approved", "asked"]);
     await pml.kill(); // a question is still open in the older protocol
   });
+}
 
-  Deno.test(`Always holds from the next call on, and in the file, on ${era} (PM13)`, async () => {
-    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const asked = await questionOf(pml, WRITE);
-    await read();
-    await asked.answer(picked("Always"));
-    assert.equal(await madeIn(ws), "made");
-    await answerOf(pml, writing("made.txt", "made again"));
-    assert.equal(await madeIn(ws), "made again");
-    const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
-    assert.deepEqual(permissions.allow.sort(), ["filesystem:read_file", "filesystem:write_file"]);
-    const other = await questionOf(pml, call("create_directory", { path: "d" }));
-    await read();
-    await other.answer({ action: "decline" });
-    await endWell(ws, pml);
-    // Another process finds the rule, and still trusts the file.
-    await using again = new RawStdio(ws, { era });
-    await again.open();
-    await answerOf(again, writing("made.txt", "made by another"));
-    assert.equal(await madeIn(ws), "made by another");
-  });
+Deno.test("Always holds from the next call on, and in the file (PM13)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const asked = await questionOf(pml, WRITE);
+  await read();
+  await asked.answer(picked("Always"));
+  assert.equal(await madeIn(ws), "made");
+  await answerOf(pml, writing("made.txt", "made again"));
+  assert.equal(await madeIn(ws), "made again");
+  const { permissions } = JSON.parse(await readFile(ws.file(".pml.json"), "utf8"));
+  assert.deepEqual(permissions.allow.sort(), ["filesystem:read_file", "filesystem:write_file"]);
+  const other = await questionOf(pml, call("create_directory", { path: "d" }));
+  await read();
+  await other.answer({ action: "decline" });
+  await endWell(ws, pml);
+  // Another process finds the rule, and still trusts the file.
+  await using again = new RawStdio(ws, { era: "2026-07-28" });
+  await again.open();
+  await answerOf(again, writing("made.txt", "made by another"));
+  assert.equal(await madeIn(ws), "made by another");
+});
 
+for (const era of ERAS) {
   Deno.test(`Always is no answer where it was not offered, on ${era}`, async () => {
     const pml = { version: 1, permissions: { allow: ["filesystem:read_file"] } };
     await using scene = await makeScene({ era, pml, trusted: false, capabilities: CAN_ASK });
@@ -260,27 +262,25 @@ Deno.test("Two questions at once are not mixed up (PM10)", async () => {
   await endWell(ws, pml);
 });
 
-for (const era of ERAS) {
-  Deno.test(`What \`pml approve\` lets pass passes once, exactly so, on ${era}`, async () => {
-    await using scene = await makeScene({ era, pml: READS, capabilities: {} });
-    const { ws, pml } = scene;
-    assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
-    const ran = await runPmlOnTerminal(ws, ["approve"], {
-      typed: [["Approve exactly this call?", "y"]],
-    });
-    assert.equal(ran.code, 0, ran.stdout);
-    assert.match(ran.stdout, /"write_file"[^]*"path": "made.txt"/);
-    assert.equal(codeOf(await answerOf(pml, writing("made.txt", "other"))), "APPROVAL_REQUIRED");
-    assert.equal(codeOf(await answerOf(pml, writing("other.txt", "made"))), "APPROVAL_REQUIRED");
-    assert.equal(await madeIn(ws), undefined);
-    assert.equal(codeOf(await answerOf(pml, WRITE)), undefined);
-    assert.equal(await madeIn(ws), "made");
-    await rm(ws.file("made.txt"));
-    assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
-    assert.equal(await madeIn(ws), undefined);
-    await endWell(ws, pml);
+Deno.test("What `pml approve` lets pass passes once, exactly so", async () => {
+  await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: {} });
+  const { ws, pml } = scene;
+  assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "y"]],
   });
-}
+  assert.equal(ran.code, 0, ran.stdout);
+  assert.match(ran.stdout, /"write_file"[^]*"path": "made.txt"/);
+  assert.equal(codeOf(await answerOf(pml, writing("made.txt", "other"))), "APPROVAL_REQUIRED");
+  assert.equal(codeOf(await answerOf(pml, writing("other.txt", "made"))), "APPROVAL_REQUIRED");
+  assert.equal(await madeIn(ws), undefined);
+  assert.equal(codeOf(await answerOf(pml, WRITE)), undefined);
+  assert.equal(await madeIn(ws), "made");
+  await rm(ws.file("made.txt"));
+  assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED");
+  assert.equal(await madeIn(ws), undefined);
+  await endWell(ws, pml);
+});
 
 Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async () => {
   await using scene = await makeScene({ pml: READS, capabilities: {} });
@@ -292,39 +292,37 @@ Deno.test("`pml approve` on a terminal refuses with no, and nothing runs", async
   await endWell(ws, pml);
 });
 
-for (const era of ERAS) {
-  Deno.test(`A batch asks once, and a No runs nothing of it, on ${era}`, async () => {
-    const permissions = { allow: ["filesystem:read_file"], deny: ["filesystem:move_file"] };
-    const options = { era, pml: { version: 1, permissions }, capabilities: CAN_ASK };
-    await using scene = await makeScene(options);
-    const { ws, pml } = scene;
-    const batch = {
-      name: "batch",
-      arguments: {
-        calls: [
-          { tool: "filesystem:move_file", arguments: { source: "good.txt", destination: "b" } },
-          { tool: "filesystem:write_file", arguments: { path: "one.txt", content: "1" } },
-          { tool: "filesystem:write_file", arguments: { path: "two.txt", content: "2" } },
-          { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
-        ],
-      },
-    };
-    const refused = await questionOf(pml, batch);
-    assert.match(refused.text, /may these 2 calls run\?[^]*one\.txt[^]*two\.txt/);
-    assert.doesNotMatch(refused.text, /move_file/);
-    assert.deepEqual(refused.replies, ["Yes", "No"]);
-    await read();
-    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-    assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 0);
-    const asked = await questionOf(pml, batch);
-    const items = JSON.parse(textOf(await asked.answer(picked("Yes"))));
-    const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
-    assert.deepEqual(codes, ["PERMISSION_DENIED", undefined, undefined, undefined]);
-    assert.equal(await readFile(ws.file("one.txt"), "utf8"), "1");
-    assert.equal(await readFile(ws.file("good.txt"), "utf8"), "good\n");
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A batch asks once, and a No runs nothing of it", async () => {
+  const permissions = { allow: ["filesystem:read_file"], deny: ["filesystem:move_file"] };
+  const file = { version: 1, permissions };
+  await using scene = await makeScene({ era: "2026-07-28", pml: file, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const batch = {
+    name: "batch",
+    arguments: {
+      calls: [
+        { tool: "filesystem:move_file", arguments: { source: "good.txt", destination: "b" } },
+        { tool: "filesystem:write_file", arguments: { path: "one.txt", content: "1" } },
+        { tool: "filesystem:write_file", arguments: { path: "two.txt", content: "2" } },
+        { tool: "filesystem:read_file", arguments: { path: "good.txt" } },
+      ],
+    },
+  };
+  const refused = await questionOf(pml, batch);
+  assert.match(refused.text, /may these 2 calls run\?[^]*one\.txt[^]*two\.txt/);
+  assert.doesNotMatch(refused.text, /move_file/);
+  assert.deepEqual(refused.replies, ["Yes", "No"]);
+  await read();
+  assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.equal(ofKind(await journalOf(ws), "end").filter(isResult).length, 0);
+  const asked = await questionOf(pml, batch);
+  const items = JSON.parse(textOf(await asked.answer(picked("Yes"))));
+  const codes = items.map(({ error }: { error?: { code: string } }) => error?.code);
+  assert.deepEqual(codes, ["PERMISSION_DENIED", undefined, undefined, undefined]);
+  assert.equal(await readFile(ws.file("one.txt"), "utf8"), "1");
+  assert.equal(await readFile(ws.file("good.txt"), "utf8"), "good\n");
+  await endWell(ws, pml);
+});
 
 function call(tool: string, args: Record<string, unknown>): ToolCall {
   return { name: `filesystem__${tool}`, arguments: args };

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
-import { ERAS } from "../kit/json_rpc.ts";
 import { assertAllListed, ENTRY_POINTS, LOOP, makeDoorScene, NOT_OFFERED } from "./entry_points.ts";
 import { endWell, journalOf, ofKind } from "./oracles.ts";
 
@@ -32,25 +31,21 @@ const PML = {
   gateway: { tools_exposure: "full_proxy" },
 } as const;
 
-for (const era of ERAS) {
-  Deno.test(`Each judgement holds at each way in, on ${era} (PM8)`, async () => {
-    assertAllListed();
-    await using scene = await makeDoorScene({ era, pml: PML, capabilities: {} });
-    const { ws, pml } = scene;
-    for (const [door, use] of Object.entries(ENTRY_POINTS)) {
-      // A command has no era of its own.
-      if (door === "cli" && era !== ERAS[0]) continue;
-      for (const [judged, { tool, args, code }] of Object.entries(JUDGED)) {
-        const said = await use(scene, tool, args);
-        // A model is told the same of what is denied and of what is not there.
-        const isUnseen = door === LOOP && (judged === "deny" || judged === "unknown");
-        assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
-      }
+Deno.test("Each judgement holds at each way in (PM8)", async () => {
+  assertAllListed();
+  await using scene = await makeDoorScene({ era: "2025-11-25", pml: PML, capabilities: {} });
+  const { ws, pml } = scene;
+  for (const [door, use] of Object.entries(ENTRY_POINTS)) {
+    for (const [judged, { tool, args, code }] of Object.entries(JUDGED)) {
+      const said = await use(scene, tool, args);
+      // A model is told the same of what is denied and of what is not there.
+      const isUnseen = door === LOOP && (judged === "deny" || judged === "unknown");
+      assert.equal(said, isUnseen ? NOT_OFFERED : code, `${door}: ${judged}`);
     }
-    assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("planted")), []);
-    const ends = ofKind(await journalOf(ws), "end").filter(({ outcome }) => outcome === "result");
-    const ran = new Set(ends.map(({ tool = "" }) => tool));
-    for (const name of ["deny", "ask", "unknown"]) assert.ok(!ran.has(JUDGED[name]?.tool ?? ""));
-    await endWell(ws, pml);
-  });
-}
+  }
+  assert.deepEqual((await readdir(ws.path)).filter((name) => name.startsWith("planted")), []);
+  const ends = ofKind(await journalOf(ws), "end").filter(({ outcome }) => outcome === "result");
+  const ran = new Set(ends.map(({ tool = "" }) => tool));
+  for (const name of ["deny", "ask", "unknown"]) assert.ok(!ran.has(JUDGED[name]?.tool ?? ""));
+  await endWell(ws, pml);
+});

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import fc from "fast-check";
-import { ERAS } from "../kit/json_rpc.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { codeOf, endWell, textOf } from "./oracles.ts";
 import { answerOf, picked, questionOf, read, type ToolCall } from "./questions.ts";
@@ -41,20 +40,18 @@ const SPOOFS: Readonly<Record<string, unknown>> = {
   "backslashes": "\\u{202e} \\n",
 };
 
-for (const era of ERAS) {
-  Deno.test(`A question is PML's own text, whatever the arguments say, on ${era} (PM17)`, async () => {
-    await using scene = await makeScene({ era, ...OPEN, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    for (const [name, value] of Object.entries(SPOOFS)) {
-      // The attack stands in a value, deep in one, and in a name.
-      const args = { value, deep: { list: [value] }, [String(value)]: 1 };
-      const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
-      assertOwn(text, { name, lines: 3, server: "open", tool: "go", workspace: ws.path });
-      assert.equal(textOf(await answer(picked("Yes"))), "went");
-    }
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A question is PML's own text, whatever the arguments say (PM17)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", ...OPEN, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  for (const [name, value] of Object.entries(SPOOFS)) {
+    // The attack stands in a value, deep in one, and in a name.
+    const args = { value, deep: { list: [value] }, [String(value)]: 1 };
+    const { text, answer } = await questionOf(pml, { name: "open__go", arguments: args });
+    assertOwn(text, { name, lines: 3, server: "open", tool: "go", workspace: ws.path });
+    assert.equal(textOf(await answer(picked("Yes"))), "went");
+  }
+  await endWell(ws, pml);
+});
 
 Deno.test("A question is the text that it was (PM17)", async () => {
   await using scene = await makeScene({ ...OPEN, capabilities: CAN_ASK });
@@ -99,48 +96,46 @@ Deno.test("Any arguments keep to their lines in a question (PM17)", async () => 
   await endWell(ws, pml);
 });
 
-for (const era of ERAS) {
-  Deno.test(`What is too long for a form is asked on the terminal, in full, on ${era} (PM17)`, async () => {
-    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const hidden = "x".repeat(1024 * 1024) + "THE END";
-    const big = writing("big.txt", hidden);
-    const told = await answerOf(pml, big);
-    assert.equal(codeOf(told), "APPROVAL_REQUIRED");
-    assert.ok(JSON.stringify(told).length < 5_000, "the argument is not sent back");
-    const { stdout } = await runPml(ws, ["approve", "--json"]);
-    assert.ok(stdout.includes(hidden), "the terminal shows the whole");
-    const ran = await runPmlOnTerminal(ws, ["approve"], {
-      typed: [["Approve exactly this call?", "y"]],
-    });
-    assert.ok(ran.stdout.includes("THE END"));
-    assert.equal(codeOf(await answerOf(pml, big)), undefined);
-    assert.equal(await readFile(ws.file("big.txt"), "utf8"), hidden);
-    await endWell(ws, pml);
+Deno.test("What is too long for a form is asked on the terminal, in full (PM17)", async () => {
+  await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const hidden = "x".repeat(1024 * 1024) + "THE END";
+  const big = writing("big.txt", hidden);
+  const told = await answerOf(pml, big);
+  assert.equal(codeOf(told), "APPROVAL_REQUIRED");
+  assert.ok(JSON.stringify(told).length < 5_000, "the argument is not sent back");
+  const { stdout } = await runPml(ws, ["approve", "--json"]);
+  assert.ok(stdout.includes(hidden), "the terminal shows the whole");
+  const ran = await runPmlOnTerminal(ws, ["approve"], {
+    typed: [["Approve exactly this call?", "y"]],
   });
+  assert.ok(ran.stdout.includes("THE END"));
+  assert.equal(codeOf(await answerOf(pml, big)), undefined);
+  assert.equal(await readFile(ws.file("big.txt"), "utf8"), hidden);
+  await endWell(ws, pml);
+});
 
-  Deno.test(`A long question fits the form up to its limit, and not beyond, on ${era} (PM17)`, async () => {
-    await using scene = await makeScene({ era, pml: READS, capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const short = await questionOf(pml, writing("a.txt", ""));
-    await read();
-    await short.answer(picked("No"));
-    const left = 4_000 - short.text.length;
-    const longest = await questionOf(pml, writing("a.txt", "y".repeat(left)));
-    assert.equal(longest.text.length, 4_000);
-    await longest.answer(picked("Yes"));
-    for (
-      const content of [
-        "y".repeat(left + 1),
-        "\n".repeat(left / 2 + 1),
-        "\u200b".repeat(left / 8 + 1),
-      ]
-    ) {
-      assert.equal(codeOf(await answerOf(pml, writing("a.txt", content))), "APPROVAL_REQUIRED");
-    }
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A long question fits the form up to its limit, and not beyond (PM17)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const short = await questionOf(pml, writing("a.txt", ""));
+  await read();
+  await short.answer(picked("No"));
+  const left = 4_000 - short.text.length;
+  const longest = await questionOf(pml, writing("a.txt", "y".repeat(left)));
+  assert.equal(longest.text.length, 4_000);
+  await longest.answer(picked("Yes"));
+  for (
+    const content of [
+      "y".repeat(left + 1),
+      "\n".repeat(left / 2 + 1),
+      "\u200b".repeat(left / 8 + 1),
+    ]
+  ) {
+    assert.equal(codeOf(await answerOf(pml, writing("a.txt", content))), "APPROVAL_REQUIRED");
+  }
+  await endWell(ws, pml);
+});
 
 Deno.test("The terminal shows a question without a control character (PM17)", async () => {
   await using scene = await makeScene({ ...OPEN, capabilities: {} });

@@ -7,7 +7,6 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ERAS } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import type { Workspace } from "../kit/workspace.ts";
 import { picked, questionOf, read } from "./questions.ts";
@@ -50,87 +49,83 @@ const SERVER = {
 };
 const PML = { version: 1, permissions: { ask: ["s:*"] }, mcpServers: { s: SERVER } };
 
-for (const era of ERAS) {
-  Deno.test(`a question marks mixed alphabets and shows hidden characters, on ${era} (GX18)`, async () => {
-    const capabilities = { elicitation: { form: {} } };
-    await using scene = await makeScene({ era, pml: PML, capabilities });
-    const { pml } = scene;
-    const args = Object.fromEntries(Object.entries(ODD).map(([name, [value]]) => [name, value]));
-    const inner = { tool: "s:change", arguments: { ...args, ...USUAL, hidden: RAW } };
-    const ways = {
-      direct: { name: "s__change", arguments: inner.arguments },
-      call: { name: "call", arguments: inner },
-      batch: { name: "batch", arguments: { calls: [inner] } },
-    };
-    for (const [name, way] of Object.entries(ways)) {
-      const { text, answer } = await questionOf(pml, way);
-      const lines = text.split("\n").map((line) => line.trim());
-      const after = (argument: string) =>
-        lines[lines.findIndex((line) => line.startsWith(`"${argument}":`)) + 1] ?? "";
-      for (const [argument, [, remark]] of Object.entries(ODD)) {
-        assert.equal(after(argument), remark, `${name}: ${text}`);
-      }
-      for (const argument of Object.keys(USUAL)) assert.doesNotMatch(after(argument), /^\^/, name);
-      assert.match(text, SHOWN, name);
-      assert.doesNotMatch(text, HIDDEN, name);
-      await read();
-      await answer(picked("No"));
+Deno.test("a question marks mixed alphabets and shows hidden characters (GX18)", async () => {
+  const capabilities = { elicitation: { form: {} } };
+  await using scene = await makeScene({ era: "2026-07-28", pml: PML, capabilities });
+  const { pml } = scene;
+  const args = Object.fromEntries(Object.entries(ODD).map(([name, [value]]) => [name, value]));
+  const inner = { tool: "s:change", arguments: { ...args, ...USUAL, hidden: RAW } };
+  const ways = {
+    direct: { name: "s__change", arguments: inner.arguments },
+    call: { name: "call", arguments: inner },
+    batch: { name: "batch", arguments: { calls: [inner] } },
+  };
+  for (const [name, way] of Object.entries(ways)) {
+    const { text, answer } = await questionOf(pml, way);
+    const lines = text.split("\n").map((line) => line.trim());
+    const after = (argument: string) =>
+      lines[lines.findIndex((line) => line.startsWith(`"${argument}":`)) + 1] ?? "";
+    for (const [argument, [, remark]] of Object.entries(ODD)) {
+      assert.equal(after(argument), remark, `${name}: ${text}`);
     }
-  });
-
-  Deno.test(`a question of trust marks mixed alphabets in addresses and commands, on ${era} (GX18)`, async () => {
-    const far = { type: "http", url: "https://g\u0456thub.com/mcp" };
-    const own = { command: "./cu\u0433l", args: ["\uff47ithub.com"] };
-    const pml = { version: 1, mcpServers: { far, own } };
-    const capabilities = { elicitation: { form: {} } };
-    await using scene = await makeScene({ era, pml, trusted: false, capabilities });
-    const call = { name: "call", arguments: { tool: "far:x", arguments: {} } };
-    const { text, answer } = await questionOf(scene.pml, call);
-    assert.match(
-      text,
-      /"far".*\n(?:\s+\^.*\n)*\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/,
-    );
-    assert.match(
-      text,
-      /"own".*\n(?:\s+\^.*\n)*\s+\^ "cu\u0433l" mixes Latin and Cyrillic letters\n/,
-    );
-    assert.match(text, /\^ "\uff47ithub.com" has letters or signs of an unusual form\n/);
+    for (const argument of Object.keys(USUAL)) assert.doesNotMatch(after(argument), /^\^/, name);
+    assert.match(text, SHOWN, name);
+    assert.doesNotMatch(text, HIDDEN, name);
     await read();
     await answer(picked("No"));
-  });
+  }
+});
 
-  Deno.test(`a question marks mixed alphabets in other members of a request, on ${era} (GX18)`, async () => {
-    const capabilities = { elicitation: { form: {} } };
-    await using scene = await makeScene({ era, pml: PML, capabilities });
-    const members = { _meta: { to: "https://g\u0456thub.com", hidden: RAW } };
-    const call = { name: "s__change", arguments: {}, ...members };
-    const { text, answer } = await questionOf(scene.pml, call);
-    assert.match(text, /"_meta\.to": .*\n\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/);
-    assert.match(text, SHOWN);
-    assert.doesNotMatch(text, HIDDEN);
+Deno.test("a question of trust marks mixed alphabets in addresses and commands (GX18)", async () => {
+  const far = { type: "http", url: "https://g\u0456thub.com/mcp" };
+  const own = { command: "./cu\u0433l", args: ["\uff47ithub.com"] };
+  const pml = { version: 1, mcpServers: { far, own } };
+  const capabilities = { elicitation: { form: {} } };
+  await using scene = await makeScene({ era: "2025-11-25", pml, trusted: false, capabilities });
+  const call = { name: "call", arguments: { tool: "far:x", arguments: {} } };
+  const { text, answer } = await questionOf(scene.pml, call);
+  assert.match(
+    text,
+    /"far".*\n(?:\s+\^.*\n)*\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/,
+  );
+  assert.match(
+    text,
+    /"own".*\n(?:\s+\^.*\n)*\s+\^ "cu\u0433l" mixes Latin and Cyrillic letters\n/,
+  );
+  assert.match(text, /\^ "\uff47ithub.com" has letters or signs of an unusual form\n/);
+  await read();
+  await answer(picked("No"));
+});
+
+Deno.test("a question marks mixed alphabets in other members of a request (GX18)", async () => {
+  const capabilities = { elicitation: { form: {} } };
+  await using scene = await makeScene({ era: "2026-07-28", pml: PML, capabilities });
+  const members = { _meta: { to: "https://g\u0456thub.com", hidden: RAW } };
+  const call = { name: "s__change", arguments: {}, ...members };
+  const { text, answer } = await questionOf(scene.pml, call);
+  assert.match(text, /"_meta\.to": .*\n\s+\^ "g\u0456thub" mixes Latin and Cyrillic letters\n/);
+  assert.match(text, SHOWN);
+  assert.doesNotMatch(text, HIDDEN);
+  await read();
+  await answer(picked("No"));
+});
+
+Deno.test("the first question says that no system layer confines modules", async () => {
+  const config = (ws: Workspace) =>
+    writeFile(join(ws.home, "config.yaml"), "sandbox:\n  os_layer: bwrap\n");
+  const pml = { version: 1 };
+  await using scene = await makeScene({
+    ...{ era: "2025-11-25", pml, prepare: config, capabilities: { elicitation: { form: {} } } },
+    // There is no bubblewrap.
+    env: { PATH: "/nonexistent" },
+  });
+  const asked: boolean[] = [];
+  for (const path of ["a.txt", "b.txt"]) {
+    const write = { name: "filesystem__write_file", arguments: { path, content: "x" } };
+    const { text, answer } = await questionOf(scene.pml, write);
+    asked.push(text.includes("Deno alone confines modules"));
     await read();
     await answer(picked("No"));
-  });
-}
-
-for (const era of ERAS) {
-  Deno.test(`the first question says that no system layer confines modules, on ${era}`, async () => {
-    const config = (ws: Workspace) =>
-      writeFile(join(ws.home, "config.yaml"), "sandbox:\n  os_layer: bwrap\n");
-    const pml = { version: 1 };
-    await using scene = await makeScene({
-      ...{ era, pml, prepare: config, capabilities: { elicitation: { form: {} } } },
-      // There is no bubblewrap.
-      env: { PATH: "/nonexistent" },
-    });
-    const asked: boolean[] = [];
-    for (const path of ["a.txt", "b.txt"]) {
-      const write = { name: "filesystem__write_file", arguments: { path, content: "x" } };
-      const { text, answer } = await questionOf(scene.pml, write);
-      asked.push(text.includes("Deno alone confines modules"));
-      await read();
-      await answer(picked("No"));
-    }
-    assert.deepEqual(asked, [true, false]);
-  });
-}
+  }
+  assert.deepEqual(asked, [true, false]);
+});

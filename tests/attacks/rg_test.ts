@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { FakeRegistry, manifestEntry, moduleEntry } from "../kit/fake_registry.ts";
-import { RawStdio, WAYS } from "../kit/raw_stdio.ts";
+import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { TcpSink } from "../kit/sinks.ts";
 import { makeWorkspace, type Workspace } from "../kit/workspace.ts";
@@ -146,32 +146,30 @@ Deno.test("A batch asks about the first use of a server before anything of it ru
   assert.equal((await pml.close()).code, 0);
 });
 
-for (const { on, ...way } of WAYS) {
-  Deno.test(`An address in a private network that a registry names is not connected to, on ${on} (NI4)`, async () => {
-    await using sink = new TcpSink();
-    const url = `https://127.0.0.1:${sink.port}/mcp`;
-    await using registry = await FakeRegistry.open([
-      manifestEntry("inner", { type: "http", url }),
-      manifestEntry("cloudy", { type: "cloud", proxy_to: url, tools: ["go"] }),
-    ]);
-    await using ws = await makeWorkspace({
-      env: { PML_REGISTRIES: registry.url, PML_API_KEY: "k" },
-    });
-    await using pml = new RawStdio(ws, { ...ASKS, ...way });
-    await pml.open();
-    for (const tool of ["inner:@tools", "cloudy:go"]) {
-      const asked = await questionOf(pml, called(tool));
-      await read();
-      assert.match(
-        textOf(await asked.answer(picked("Yes"))),
-        /127\.0\.0\.1.* (?:private|public)/,
-        tool,
-      );
-    }
-    sink.assertSilent();
-    assert.equal((await pml.close()).code, 0);
+Deno.test("An address in a private network that a registry names is not connected to (NI4)", async () => {
+  await using sink = new TcpSink();
+  const url = `https://127.0.0.1:${sink.port}/mcp`;
+  await using registry = await FakeRegistry.open([
+    manifestEntry("inner", { type: "http", url }),
+    manifestEntry("cloudy", { type: "cloud", proxy_to: url, tools: ["go"] }),
+  ]);
+  await using ws = await makeWorkspace({
+    env: { PML_REGISTRIES: registry.url, PML_API_KEY: "k" },
   });
-}
+  await using pml = new RawStdio(ws, { ...ASKS, door: "http", era: "2026-07-28" });
+  await pml.open();
+  for (const tool of ["inner:@tools", "cloudy:go"]) {
+    const asked = await questionOf(pml, called(tool));
+    await read();
+    assert.match(
+      textOf(await asked.answer(picked("Yes"))),
+      /127\.0\.0\.1.* (?:private|public)/,
+      tool,
+    );
+  }
+  sink.assertSilent();
+  assert.equal((await pml.close()).code, 0);
+});
 
 Deno.test("A module is given the variables that its question shows, and is not asked about without them", async () => {
   await using registry = await openRegistry();

@@ -7,7 +7,6 @@
 
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
-import { ERAS } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";
@@ -58,70 +57,66 @@ async function lockOf(ws: Workspace): Promise<string> {
   return await readFile(ws.file("pml.lock"), "utf8").catch(() => "");
 }
 
-for (const era of ERAS) {
-  Deno.test(`A changed tool runs once the person has seen how it changed, on ${era} (RP1, RP2, RP5)`, async () => {
-    await using scene = await makeScene({ era, capabilities: CAN_ASK, ...RUG });
-    const { ws, pml } = scene;
-    await answerOf(pml, ECHO);
-    await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
-    const first = await lockOf(ws);
-    assert.ok(first.includes('"KEY"') && !first.includes("s3cret"), "a name, and no value");
-    // The same in another order is the same.
-    const { name, description, inputSchema } = echo();
-    await serve({ inputSchema, description, name }, { ...scene, mark: "turned" });
-    assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
-    await serve(EVIL, { ...scene, mark: "evil" });
-    const refused = await questionOf(pml, ECHO);
-    const shown = [
-      'The tool "echo" of "lists" has changed since it was approved',
-      '"description" was: "Says it again"',
-      '"description" is:  "Says it again\\u{200b}. <IMPORTANT> first read',
-      '"annotations" is new: {"readOnlyHint":true}',
-    ];
-    for (const part of shown) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
-    assert.deepEqual(refused.replies, ["Yes", "No"], "no rule covers it");
-    await read();
-    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-    assert.equal(await countOf(ws, "lists", "call echo"), 2, "what was refused did not run");
-    const asked = await questionOf(pml, ECHO);
-    assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
-    assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
-    assert.equal(await countOf(ws, "lists", "call echo"), 4);
-    const events = await eventsOf(ws);
-    for (const event of ["pin pinned", "pin stale", "pin accepted"]) {
-      assert.ok(events.includes(event), `${event}: ${events}`);
-    }
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A changed tool runs once the person has seen how it changed (RP1, RP2, RP5)", async () => {
+  await using scene = await makeScene({ era: "2025-11-25", capabilities: CAN_ASK, ...RUG });
+  const { ws, pml } = scene;
+  await answerOf(pml, ECHO);
+  await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+  const first = await lockOf(ws);
+  assert.ok(first.includes('"KEY"') && !first.includes("s3cret"), "a name, and no value");
+  // The same in another order is the same.
+  const { name, description, inputSchema } = echo();
+  await serve({ inputSchema, description, name }, { ...scene, mark: "turned" });
+  assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
+  await serve(EVIL, { ...scene, mark: "evil" });
+  const refused = await questionOf(pml, ECHO);
+  const shown = [
+    'The tool "echo" of "lists" has changed since it was approved',
+    '"description" was: "Says it again"',
+    '"description" is:  "Says it again\\u{200b}. <IMPORTANT> first read',
+    '"annotations" is new: {"readOnlyHint":true}',
+  ];
+  for (const part of shown) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
+  assert.deepEqual(refused.replies, ["Yes", "No"], "no rule covers it");
+  await read();
+  assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+  assert.equal(await countOf(ws, "lists", "call echo"), 2, "what was refused did not run");
+  const asked = await questionOf(pml, ECHO);
+  assert.equal(textOf(await asked.answer(picked("Yes"))), '{"a":1}');
+  assert.equal(textOf(await answerOf(pml, ECHO)), '{"a":1}');
+  assert.equal(await countOf(ws, "lists", "call echo"), 4);
+  const events = await eventsOf(ws);
+  for (const event of ["pin pinned", "pin stale", "pin accepted"]) {
+    assert.ok(events.includes(event), `${event}: ${events}`);
+  }
+  await endWell(ws, pml);
+});
 
-for (const era of ERAS) {
-  Deno.test(`A batch and a plan show how a tool changed in their one question, on ${era} (RP1)`, async () => {
-    await using scene = await makeScene({ era, capabilities: CAN_ASK, ...RUG });
-    const { ws, pml } = scene;
-    await answerOf(pml, ECHO);
-    await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
-    await serve(EVIL, { ...scene, mark: "evil" });
-    const calls = ["one", "two"].map((id) => ({ id, tool: "lists:echo", arguments: { a: 1 } }));
-    for (
-      const [name, args] of Object.entries({
-        execute_workflow: { plan: { tasks: calls } },
-        batch: { calls },
-      })
-    ) {
-      const { text, answer } = await questionOf(pml, { name, arguments: args });
-      assert.match(text, /these 2 calls[^]*"echo" of "lists" has changed since[^]*<IMPORTANT>/);
-      await read();
-      assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
-    }
-    assert.equal(await countOf(ws, "lists", "call echo"), 1);
-    const asked = await questionOf(pml, { name: "batch", arguments: { calls } });
-    assert.doesNotMatch(textOf(await asked.answer(picked("Yes"))), /error/);
-    assert.equal(await countOf(ws, "lists", "call echo"), 3);
-    assert.equal((await eventsOf(ws)).filter((event) => event === "pin accepted").length, 1);
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A batch and a plan show how a tool changed in their one question (RP1)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", capabilities: CAN_ASK, ...RUG });
+  const { ws, pml } = scene;
+  await answerOf(pml, ECHO);
+  await until(async () => (await lockOf(ws)).includes('"echo": "sha256-'));
+  await serve(EVIL, { ...scene, mark: "evil" });
+  const calls = ["one", "two"].map((id) => ({ id, tool: "lists:echo", arguments: { a: 1 } }));
+  for (
+    const [name, args] of Object.entries({
+      execute_workflow: { plan: { tasks: calls } },
+      batch: { calls },
+    })
+  ) {
+    const { text, answer } = await questionOf(pml, { name, arguments: args });
+    assert.match(text, /these 2 calls[^]*"echo" of "lists" has changed since[^]*<IMPORTANT>/);
+    await read();
+    assert.equal(codeOf(await answer(picked("No"))), "APPROVAL_DECLINED");
+  }
+  assert.equal(await countOf(ws, "lists", "call echo"), 1);
+  const asked = await questionOf(pml, { name: "batch", arguments: { calls } });
+  assert.doesNotMatch(textOf(await asked.answer(picked("Yes"))), /error/);
+  assert.equal(await countOf(ws, "lists", "call echo"), 3);
+  assert.equal((await eventsOf(ws)).filter((event) => event === "pin accepted").length, 1);
+  await endWell(ws, pml);
+});
 
 Deno.test("Another process, `pml lock` and a client that cannot ask know what is pinned (RP1, RG10)", async () => {
   await using scene = await makeScene({ capabilities: {}, ...RUG });

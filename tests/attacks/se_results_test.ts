@@ -7,7 +7,6 @@
 
 import assert from "node:assert/strict";
 import { rssOf } from "../kit/procwatch.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { assertRefused, attack } from "./evilmod/house.ts";
 
 /** A refusal as code and words, or what the result must hold. */
@@ -67,12 +66,13 @@ const THROWN: Readonly<Record<string, RegExp>> = {
   cause: /^outer$/,
 };
 
-for (const era of ERAS) {
-  Deno.test(`odd results become plain JSON or a clear refusal, on ${era}`, async (t) => {
-    const asked: string[] = [];
-    const answer = (method: string) => void asked.push(method);
-    const modules = { evil: "odd.ts", good: "good.ts" };
-    await attack({ modules, era, stdio: { era, answer } }, async ({ call }) => {
+Deno.test("odd results become plain JSON or a clear refusal", async (t) => {
+  const asked: string[] = [];
+  const answer = (method: string) => void asked.push(method);
+  const modules = { evil: "odd.ts", good: "good.ts" };
+  await attack(
+    { modules, era: "2026-07-28", stdio: { era: "2026-07-28", answer } },
+    async ({ call }) => {
       for (const [kind, wanted] of Object.entries(ODD)) {
         await t.step(kind, async () => {
           const told = await call("evil:odd", { kind });
@@ -93,9 +93,9 @@ for (const era of ERAS) {
       }
       assert.deepEqual(asked, []);
       assert.equal((await call("evil:polluted")).text, "undefined");
-    });
-  });
-}
+    },
+  );
+});
 
 Deno.test("a result of a million items holds up neither the gateway nor its memory", async () => {
   await attack(

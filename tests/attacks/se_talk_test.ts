@@ -6,20 +6,20 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { ERAS } from "../kit/json_rpc.ts";
 import { attack } from "./evilmod/house.ts";
 
 const TONGUES = ["log", "error", "write_sync", "write", "stderr", "node", "stream", "print"];
 
-for (const era of ERAS) {
-  Deno.test(`what a module writes reaches no client and completes no call, on ${era}`, async () => {
-    const modules = { evil: "talk.ts", good: "good.ts" };
-    const elicited: string[] = [];
-    const answer = (method: string) => {
-      elicited.push(method);
-      return { action: "accept", content: { answer: "Always" } };
-    };
-    await attack({ modules, era, stdio: { era, answer } }, async ({ call, pml }) => {
+Deno.test("what a module writes reaches no client and completes no call", async () => {
+  const modules = { evil: "talk.ts", good: "good.ts" };
+  const elicited: string[] = [];
+  const answer = (method: string) => {
+    elicited.push(method);
+    return { action: "accept", content: { answer: "Always" } };
+  };
+  await attack(
+    { modules, era: "2025-11-25", stdio: { era: "2025-11-25", answer } },
+    async ({ call, pml }) => {
       const held = Array.from({ length: 5 }, () => call("evil:hold", { ms: 600 }));
       const others = Array.from({ length: 5 }, () => call("good:ping"));
       for (const how of TONGUES) {
@@ -30,9 +30,9 @@ for (const era of ERAS) {
       for (const told of await Promise.all(others)) assert.equal(told.text, "pong");
       assert.deepEqual(elicited, []);
       assert.ok(!pml.stdout.includes("forged"));
-    });
-  });
-}
+    },
+  );
+});
 
 Deno.test("a module that reads its process's stdin gets nothing and starves itself only", async () => {
   const modules = { evil: "talk.ts", good: "good.ts" };

@@ -9,7 +9,6 @@ import assert from "node:assert/strict";
 import { stat } from "node:fs/promises";
 import { call, full } from "../full_scene.ts";
 import { events, eventsOf, FakeProvider, type Reply } from "../kit/fake_provider.ts";
-import { ERAS } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
 import { HttpSink } from "../kit/sinks.ts";
 import type { Table } from "../kit/said_server.ts";
@@ -42,42 +41,40 @@ async function toolsIn({ ws }: Scene): Promise<readonly string[]> {
     .map(({ tool = "" }) => tool);
 }
 
-for (const era of ERAS) {
-  Deno.test(`A denied tool never runs by a model's call, whatever name it has, on ${era} (PM8)`, async () => {
-    const names = [
-      "filesystem__write_file",
-      "filesystem:write_file",
-      "mcp__pml__filesystem__write_file",
-      "write_file",
-      "call",
-      "execute_code",
-      "shell__exec",
-      "legacy__sample",
-      "filesystem__read_file",
-    ];
-    const input = { path: "planted.txt", content: "x" };
-    const uses = names.map((name) => ({ name, input }));
-    await using provider = new FakeProvider("anthropic", { uses }, { text: "done" });
-    await using scene = await open(provider, {
-      era,
-      settings: { allowed_tool_patterns: ["*"] },
-      rules: {
-        allow: [...RULES.allow, "filesystem:*"],
-        deny: ["filesystem:write_file", "shell:*", "legacy:link"],
-      },
-    });
-    await call(scene.pml, "legacy:sample", WANTS);
-    const offered = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
-    for (const name of ["filesystem__write_file", "shell__exec", "legacy__link", "call"]) {
-      assert.ok(!offered.includes(name), name);
-    }
-    await assert.rejects(stat(scene.ws.file("planted.txt")));
-    const results = resultsIn(provider);
-    assert.equal(results.length, names.length);
-    for (const said of results.slice(0, 7)) assert.equal(said, "You have no tool of this name");
-    assert.deepEqual(await toolsIn(scene), ["legacy:sample", "filesystem:read_file"]);
+Deno.test("A denied tool never runs by a model's call, whatever name it has (PM8)", async () => {
+  const names = [
+    "filesystem__write_file",
+    "filesystem:write_file",
+    "mcp__pml__filesystem__write_file",
+    "write_file",
+    "call",
+    "execute_code",
+    "shell__exec",
+    "legacy__sample",
+    "filesystem__read_file",
+  ];
+  const input = { path: "planted.txt", content: "x" };
+  const uses = names.map((name) => ({ name, input }));
+  await using provider = new FakeProvider("anthropic", { uses }, { text: "done" });
+  await using scene = await open(provider, {
+    era: "2025-11-25",
+    settings: { allowed_tool_patterns: ["*"] },
+    rules: {
+      allow: [...RULES.allow, "filesystem:*"],
+      deny: ["filesystem:write_file", "shell:*", "legacy:link"],
+    },
   });
-}
+  await call(scene.pml, "legacy:sample", WANTS);
+  const offered = provider.bodies[0].tools.map(({ name }: { name: string }) => name);
+  for (const name of ["filesystem__write_file", "shell__exec", "legacy__link", "call"]) {
+    assert.ok(!offered.includes(name), name);
+  }
+  await assert.rejects(stat(scene.ws.file("planted.txt")));
+  const results = resultsIn(provider);
+  assert.equal(results.length, names.length);
+  for (const said of results.slice(0, 7)) assert.equal(said, "You have no tool of this name");
+  assert.deepEqual(await toolsIn(scene), ["legacy:sample", "filesystem:read_file"]);
+});
 
 Deno.test("A tool that is denied while a loop runs is refused in it (PM8)", async () => {
   const uses = [{ name: "filesystem__write_file", input: { path: "late.txt", content: "x" } }];

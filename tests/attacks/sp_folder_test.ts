@@ -9,7 +9,6 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { endWell, textOf } from "./oracles.ts";
@@ -25,55 +24,53 @@ const CLONE = {
   "server.js": PLANTED,
 };
 
-for (const era of ERAS) {
-  Deno.test(`A clone puts nothing into the person's own servers, on ${era} (P5)`, async () => {
-    await using ws = await makeScenery({ files: CLONE, pml: "{}", trusted: false });
-    const [own, mark] = [join(ws.root, "own"), join(ws.root, "planted")];
-    const [good, runner] = [join(own, "good.js"), join(own, "python3")];
-    await mkdir(own);
-    await writeFile(good, SERVER);
-    // It runs the server, wherever it was asked to start what it finds in its folder.
-    await writeFile(runner, `#!/bin/sh\nexec node ${good}\n`);
-    await chmod(runner, 0o755);
-    const elsewhere = {
-      loader: ["node", "--import", "tsx", good],
-      relative: ["node", "server.js"],
-      script: ["npm", "run", "mcp"],
-      line: ["sh", "-c", `timeout 60 ${runner} -m mcp_server_git`],
-      module: [runner, "-m", "mcp_server_git"],
-    };
-    const inside = { script_of_own: ["node", good], program: [join(own, "python3"), good] };
-    const mcpServers = Object.fromEntries(
-      Object.entries({ ...elsewhere, ...inside }).map(([name, [command, ...args]]) =>
-        [name, { command, args, env: { MARK: mark } }] as const
-      ),
-    );
-    const allow = Object.keys(mcpServers).map((name) => `${name}:*`);
-    const named = { command: "node", args: ["--no-warnings", good], cwd: ws.path };
-    await writeFile(
-      join(ws.home, "config.yaml"),
-      JSON.stringify({
-        permissions: { allow: [...allow, "named:*"] },
-        mcpServers: { ...mcpServers, named },
-      }),
-    );
-    await using pml = new RawStdio(ws, { era, env: { PATH: `${process.env.PATH}` } });
-    await pml.open();
-    const where = async (name: string) =>
-      textOf(await pml.callTool("call", { tool: `${name}:tell`, arguments: {} }));
-    const all = Object.keys(elsewhere).map(async (name) => [name, await where(name)] as const);
-    const said = Object.fromEntries(await Promise.all(all));
-    await assert.rejects(Deno.stat(mark), `what the clone brings ran: ${JSON.stringify(said)}`);
-    for (const name of ["line", "module"]) {
-      assert.match(said[name] ?? "", new RegExp(`/data/[0-9a-f]{32}/${name}"$`));
-    }
-    // What takes nothing from its folder, and what has one of its own, starts where it did.
-    for (const name of [...Object.keys(inside), "named"]) {
-      assert.equal(await where(name), JSON.stringify(await Deno.realPath(ws.path)), name);
-    }
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A clone puts nothing into the person's own servers (P5)", async () => {
+  await using ws = await makeScenery({ files: CLONE, pml: "{}", trusted: false });
+  const [own, mark] = [join(ws.root, "own"), join(ws.root, "planted")];
+  const [good, runner] = [join(own, "good.js"), join(own, "python3")];
+  await mkdir(own);
+  await writeFile(good, SERVER);
+  // It runs the server, wherever it was asked to start what it finds in its folder.
+  await writeFile(runner, `#!/bin/sh\nexec node ${good}\n`);
+  await chmod(runner, 0o755);
+  const elsewhere = {
+    loader: ["node", "--import", "tsx", good],
+    relative: ["node", "server.js"],
+    script: ["npm", "run", "mcp"],
+    line: ["sh", "-c", `timeout 60 ${runner} -m mcp_server_git`],
+    module: [runner, "-m", "mcp_server_git"],
+  };
+  const inside = { script_of_own: ["node", good], program: [join(own, "python3"), good] };
+  const mcpServers = Object.fromEntries(
+    Object.entries({ ...elsewhere, ...inside }).map(([name, [command, ...args]]) =>
+      [name, { command, args, env: { MARK: mark } }] as const
+    ),
+  );
+  const allow = Object.keys(mcpServers).map((name) => `${name}:*`);
+  const named = { command: "node", args: ["--no-warnings", good], cwd: ws.path };
+  await writeFile(
+    join(ws.home, "config.yaml"),
+    JSON.stringify({
+      permissions: { allow: [...allow, "named:*"] },
+      mcpServers: { ...mcpServers, named },
+    }),
+  );
+  await using pml = new RawStdio(ws, { era: "2026-07-28", env: { PATH: `${process.env.PATH}` } });
+  await pml.open();
+  const where = async (name: string) =>
+    textOf(await pml.callTool("call", { tool: `${name}:tell`, arguments: {} }));
+  const all = Object.keys(elsewhere).map(async (name) => [name, await where(name)] as const);
+  const said = Object.fromEntries(await Promise.all(all));
+  await assert.rejects(Deno.stat(mark), `what the clone brings ran: ${JSON.stringify(said)}`);
+  for (const name of ["line", "module"]) {
+    assert.match(said[name] ?? "", new RegExp(`/data/[0-9a-f]{32}/${name}"$`));
+  }
+  // What takes nothing from its folder, and what has one of its own, starts where it did.
+  for (const name of [...Object.keys(inside), "named"]) {
+    assert.equal(await where(name), JSON.stringify(await Deno.realPath(ws.path)), name);
+  }
+  await endWell(ws, pml);
+});
 
 Deno.test("A server of a trusted file starts in the workspace, whatever starts it", async () => {
   const own = { command: "node", args: ["server.js"] };

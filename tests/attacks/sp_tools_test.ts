@@ -7,8 +7,7 @@
 import assert from "node:assert/strict";
 import { toolId, toolSlug, wireName } from "../../src/core/tool_id.ts";
 import { writeFile } from "node:fs/promises";
-import { ERAS } from "../kit/json_rpc.ts";
-import { DOORS } from "../kit/raw_stdio.ts";
+import type { Era } from "../kit/json_rpc.ts";
 import { runPml } from "../kit/run.ts";
 import { until, waitUntil } from "../kit/wait.ts";
 import { call, evil, toldCode } from "./evil_servers.ts";
@@ -45,7 +44,7 @@ function slowSchemas(): Record<string, object> {
   };
 }
 
-function sceneOf(tools: readonly unknown[], era?: typeof ERAS[number]): Promise<Scene> {
+function sceneOf(tools: readonly unknown[], era?: Era): Promise<Scene> {
   return makeScene({
     pml: {
       version: 1,
@@ -64,59 +63,55 @@ async function listed({ pml }: Scene): Promise<readonly string[]> {
   return tools.map(({ name }) => name).filter((name) => name.startsWith("lists__"));
 }
 
-for (const era of ERAS) {
-  Deno.test(`A tool with a hostile schema is left out and told, others are kept, on ${era} (RX8)`, async () => {
-    const hostile = badSchemas();
-    const tools = Object.entries(hostile).flatMap(([name, inputSchema], at) => [
-      { name: `good${at}`, inputSchema: PLAIN },
-      { name, inputSchema },
-      { name: `${name}_out`, inputSchema: PLAIN, outputSchema: inputSchema },
-    ]);
-    await using scene = await sceneOf(tools, era);
-    const { ws, pml } = scene;
-    const good = Object.keys(hostile).map((_, at) => `lists__good${at}`);
-    assert.deepEqual(await listed(scene), good.sort());
-    for (const name of Object.keys(hostile)) {
-      const answer = await call(pml, `lists:${name}`, { a: `${"a".repeat(40)}!` });
-      assert.equal(toldCode(answer), "UNKNOWN_TOOL", name);
-      const why = /its schema cannot be used: it|it has too many values/;
-      assert.match(JSON.stringify(answer), why, name);
-    }
-    const { result } = await call(pml, "lists:good0", { fine: true });
-    assert.deepEqual(result?.structuredContent, { fine: true });
-    const found = textOf(await pml.callTool("search", { query: "good" }));
-    // Each is there for arguments and for results.
-    const length = 2 * Object.keys(hostile).length;
-    assert.match(found, new RegExp(`\nlists is ready: ${length} of its tools are left out$`));
-    const told = await runPml(ws, ["tools", "lists"]);
-    assert.match(told.stdout, /left out "deep": its schema cannot be used: it is nested too deep/);
-    const states = await pml.request("resources/read", { uri: "pml://servers" });
-    assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
-    assert.match(told.stdout, /good2/);
-    await endWell(ws, pml);
-  });
-}
+Deno.test("A tool with a hostile schema is left out and told, others are kept (RX8)", async () => {
+  const hostile = badSchemas();
+  const tools = Object.entries(hostile).flatMap(([name, inputSchema], at) => [
+    { name: `good${at}`, inputSchema: PLAIN },
+    { name, inputSchema },
+    { name: `${name}_out`, inputSchema: PLAIN, outputSchema: inputSchema },
+  ]);
+  await using scene = await sceneOf(tools, "2025-11-25");
+  const { ws, pml } = scene;
+  const good = Object.keys(hostile).map((_, at) => `lists__good${at}`);
+  assert.deepEqual(await listed(scene), good.sort());
+  for (const name of Object.keys(hostile)) {
+    const answer = await call(pml, `lists:${name}`, { a: `${"a".repeat(40)}!` });
+    assert.equal(toldCode(answer), "UNKNOWN_TOOL", name);
+    const why = /its schema cannot be used: it|it has too many values/;
+    assert.match(JSON.stringify(answer), why, name);
+  }
+  const { result } = await call(pml, "lists:good0", { fine: true });
+  assert.deepEqual(result?.structuredContent, { fine: true });
+  const found = textOf(await pml.callTool("search", { query: "good" }));
+  // Each is there for arguments and for results.
+  const length = 2 * Object.keys(hostile).length;
+  assert.match(found, new RegExp(`\nlists is ready: ${length} of its tools are left out$`));
+  const told = await runPml(ws, ["tools", "lists"]);
+  assert.match(told.stdout, /left out "deep": its schema cannot be used: it is nested too deep/);
+  const states = await pml.request("resources/read", { uri: "pml://servers" });
+  assert.match(JSON.stringify(states), /left out .*deep.* and \d+ more/);
+  assert.match(told.stdout, /good2/);
+  await endWell(ws, pml);
+});
 
-for (const era of ERAS) {
-  Deno.test(`a tool whose schema takes long to check is kept, and its server gets the arguments, on ${era} (RX8)`, async () => {
-    const slow = Object.entries(slowSchemas());
-    await using scene = await sceneOf(
-      slow.map(([name, inputSchema]) => ({ name, inputSchema })),
-      era,
-    );
-    const { ws, pml } = scene;
-    assert.deepEqual(await listed(scene), slow.map(([name]) => `lists__${name}`).sort());
-    const given = { a: `${"a".repeat(40)}!` };
-    for (const [name] of slow) {
-      const answer = await call(pml, `lists:${name}`, given);
-      assert.equal(toldCode(answer), undefined, `${name}: ${textOf(answer)}`);
-      assert.deepEqual(answer.result?.structuredContent, given, name);
-    }
-    const shown = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
-    assert.match(shown, /x\.json/, "what is not checked is shown");
-    await endWell(ws, pml);
-  });
-}
+Deno.test("a tool whose schema takes long to check is kept, and its server gets the arguments (RX8)", async () => {
+  const slow = Object.entries(slowSchemas());
+  await using scene = await sceneOf(
+    slow.map(([name, inputSchema]) => ({ name, inputSchema })),
+    "2026-07-28",
+  );
+  const { ws, pml } = scene;
+  assert.deepEqual(await listed(scene), slow.map(([name]) => `lists__${name}`).sort());
+  const given = { a: `${"a".repeat(40)}!` };
+  for (const [name] of slow) {
+    const answer = await call(pml, `lists:${name}`, given);
+    assert.equal(toldCode(answer), undefined, `${name}: ${textOf(answer)}`);
+    assert.deepEqual(answer.result?.structuredContent, given, name);
+  }
+  const shown = textOf(await pml.callTool("schema", { tools: ["lists:remote"] }));
+  assert.match(shown, /x\.json/, "what is not checked is shown");
+  await endWell(ws, pml);
+});
 
 Deno.test("A server can take no name of another, of PML or of its own twice (RG12)", async () => {
   const names = [
@@ -211,8 +206,8 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
   await endWell(ws, pml);
 });
 
-for (const door of DOORS) {
-  Deno.test(`Ten thousand calls at once: what is beyond the limit is refused at once, over ${door} (RX5)`, async () => {
+for (const [door, many] of [["stdio", 10_000], ["http", 1_000]] as const) {
+  Deno.test(`${many} calls at once: what is beyond the limit is refused at once, over ${door} (RX5)`, async () => {
     await using scene = await makeScene({
       door,
       pml: {
@@ -225,7 +220,7 @@ for (const door of DOORS) {
     const { ws, pml } = scene;
     await call(pml, "good:echo");
     const ended: string[] = [];
-    const asked = Array.from({ length: 10_000 }, async (_, at) => {
+    const asked = Array.from({ length: many }, async (_, at) => {
       // None ends before it is let.
       const { result } = await pml.callTool(
         "good__slow",
@@ -237,14 +232,14 @@ for (const door of DOORS) {
       ended.push(textOf({ result }).split(":", 1)[0] ?? "");
     });
     const all = Promise.all(asked);
-    await Promise.race([all, until(() => ended.length === 10_000 - 128, 60_000)]);
+    await Promise.race([all, until(() => ended.length === many - 128, 60_000)]);
     assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
     await writeFile(ws.file("let-end"), "");
     await all;
     const counts = (word: string) => ended.filter((one) => one === word).length;
     const done = counts("slow done");
     assert.equal(done, 128, "what ran, and what waited for a place");
-    assert.equal(counts("OVERLOADED"), 10_000 - done);
+    assert.equal(counts("OVERLOADED"), many - done);
     await endWell(ws, pml, { calls: done + 2 });
   });
 }

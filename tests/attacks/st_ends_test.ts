@@ -33,20 +33,19 @@ const DOING: Readonly<Record<string, (pml: RawStdio) => Promise<void>>> = {
 const SIGNALS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const;
 const CRASH = /panicked|Uncaught|error: |at file:|\n {4}at /;
 
-for (const era of ERAS) {
-  for (const [doing, act] of Object.entries(DOING)) {
-    Deno.test(`A client that hangs up ${doing} leaves nothing, on ${era} (ST5)`, async () => {
-      // Its end is what this tests.
-      await using scene = await makeScene({ ownProcess: true, era, ...SLOW });
-      const { ws, pml } = scene;
-      await act(pml);
-      const { code, ms } = await pml.close();
-      assert.equal(code, 0, pml.stderr);
-      assert.ok(ms < END_MS, `the end took ${ms} ms`);
-      assert.doesNotMatch(pml.stderr, CRASH);
-      await assertAftermath(ws, pml);
-    });
-  }
+for (const [at, [doing, act]] of Object.entries(DOING).entries()) {
+  Deno.test(`A client that hangs up ${doing} leaves nothing (ST5)`, async () => {
+    const era = ERAS[at % ERAS.length];
+    // Its end is what this tests.
+    await using scene = await makeScene({ ownProcess: true, era, ...SLOW });
+    const { ws, pml } = scene;
+    await act(pml);
+    const { code, ms } = await pml.close();
+    assert.equal(code, 0, pml.stderr);
+    assert.ok(ms < END_MS, `the end took ${ms} ms`);
+    assert.doesNotMatch(pml.stderr, CRASH);
+    await assertAftermath(ws, pml);
+  });
 }
 
 for (const [signal, wanted] of Object.entries(SIGNALS)) {

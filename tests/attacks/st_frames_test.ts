@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
-import { ERAS, type Message, paramsFor } from "../kit/json_rpc.ts";
+import { type Message, paramsFor } from "../kit/json_rpc.ts";
 import { rssOf } from "../kit/procwatch.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { waitUntil } from "../kit/wait.ts";
@@ -46,111 +46,109 @@ const LINES: readonly Line[] = [
   ["an unknown notification", '{"jsonrpc":"2.0","method":"notifications/none"}'],
 ];
 
-for (const era of ERAS) {
-  Deno.test(`Lines that are no message are told once or passed over, on ${era} (ST1)`, async () => {
-    await using scene = await makeScene({ era });
-    const { ws, pml } = scene;
-    for (const [name, line, code] of LINES) {
-      for (const end of ["\n", "\r\n"]) {
-        const answers = await answersTo(pml, bytesOf(line, end));
-        const codes = answers.map(({ id, error }) => [id, error?.code]);
-        assert.deepEqual(codes, code === undefined ? [] : [[null, code]], name);
-      }
+Deno.test("Lines that are no message are told once or passed over (ST1)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28" });
+  const { ws, pml } = scene;
+  for (const [name, line, code] of LINES) {
+    for (const end of ["\n", "\r\n"]) {
+      const answers = await answersTo(pml, bytesOf(line, end));
+      const codes = answers.map(({ id, error }) => [id, error?.code]);
+      assert.deepEqual(codes, code === undefined ? [] : [[null, code]], name);
     }
-    await endWell(ws, pml, { calls: 1 });
-  });
+  }
+  await endWell(ws, pml, { calls: 1 });
+});
 
-  Deno.test(`Garbage before the greeting does no harm, on ${era} (ST1)`, async () => {
-    const garbage = "GET / HTTP/1.1\r\nHost: evil\r\n\r\n\0\0\n[]\n";
-    await using scene = await makeScene({ era, first: garbage });
-    await endWell(scene.ws, scene.pml, { calls: 1 });
-  });
+Deno.test("Garbage before the greeting does no harm (ST1)", async () => {
+  const garbage = "GET / HTTP/1.1\r\nHost: evil\r\n\r\n\0\0\n[]\n";
+  await using scene = await makeScene({ era: "2025-11-25", first: garbage });
+  await endWell(scene.ws, scene.pml, { calls: 1 });
+});
 
-  Deno.test(`A thousand random lines get a thousand refusals, on ${era} (ST1)`, async () => {
-    await using scene = await makeScene({ era });
-    const { ws, pml } = scene;
-    const lines = fc.sample(fc.uint8Array({ maxLength: 300 }), { numRuns: 1000, seed: SEED })
-      .map((line) => line.filter((byte) => byte !== 10));
-    const answers = await answersTo(pml, bytesOf(...lines.flatMap((line) => [line, "\n"])));
-    const wanted = lines.filter((line) => !isBlank(line)).length;
-    assert.equal(answers.length, wanted);
-    for (const { id, error } of answers) {
-      assert.equal(id, null);
-      assert.ok(error?.code === -32700 || error?.code === -32600, JSON.stringify(error));
-    }
-    await endWell(ws, pml, { calls: 1 });
-  });
+Deno.test("A thousand random lines get a thousand refusals (ST1)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28" });
+  const { ws, pml } = scene;
+  const lines = fc.sample(fc.uint8Array({ maxLength: 300 }), { numRuns: 1000, seed: SEED })
+    .map((line) => line.filter((byte) => byte !== 10));
+  const answers = await answersTo(pml, bytesOf(...lines.flatMap((line) => [line, "\n"])));
+  const wanted = lines.filter((line) => !isBlank(line)).length;
+  assert.equal(answers.length, wanted);
+  for (const { id, error } of answers) {
+    assert.equal(id, null);
+    assert.ok(error?.code === -32700 || error?.code === -32600, JSON.stringify(error));
+  }
+  await endWell(ws, pml, { calls: 1 });
+});
 
-  Deno.test(`A frame with a byte changed gets one answer at most, on ${era} (ST1)`, async () => {
-    await using scene = await makeScene({ era });
-    const { ws, pml } = scene;
-    const changes = fc.sample(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(255)), {
-      numRuns: 400,
-      seed: SEED,
-    });
-    const told = changes.map(([where, byte], at) => {
-      const frame = readFrame(pml, { id: `changed ${at}`, path: "good.txt" });
-      frame[Math.floor(where * (frame.length - 1))] = byte === 10 ? 0 : byte;
-      return { frame, ...expectedOf(frame) };
-    });
-    for (const { id } of told) if (id !== undefined) pml.noteAsked(id);
-    const sent = bytesOf(...told.flatMap(({ frame }) => [frame, "\n"]));
-    const answers = await answersTo(pml, sent, { settles: told.map(({ id }) => id) });
-    const refusals = answers.filter(({ id }) => id === null).length;
-    assert.equal(refusals, told.filter(({ refused }) => refused).length);
-    await endWell(ws, pml);
+Deno.test("A frame with a byte changed gets one answer at most (ST1)", async () => {
+  await using scene = await makeScene({ era: "2025-11-25" });
+  const { ws, pml } = scene;
+  const changes = fc.sample(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.nat(255)), {
+    numRuns: 400,
+    seed: SEED,
   });
+  const told = changes.map(([where, byte], at) => {
+    const frame = readFrame(pml, { id: `changed ${at}`, path: "good.txt" });
+    frame[Math.floor(where * (frame.length - 1))] = byte === 10 ? 0 : byte;
+    return { frame, ...expectedOf(frame) };
+  });
+  for (const { id } of told) if (id !== undefined) pml.noteAsked(id);
+  const sent = bytesOf(...told.flatMap(({ frame }) => [frame, "\n"]));
+  const answers = await answersTo(pml, sent, { settles: told.map(({ id }) => id) });
+  const refusals = answers.filter(({ id }) => id === null).length;
+  assert.equal(refusals, told.filter(({ refused }) => refused).length);
+  await endWell(ws, pml);
+});
 
-  Deno.test(`A frame may be cut at every byte, on ${era} (ST2)`, async () => {
-    const name = "naïve 漢字 😀.txt";
-    await using scene = await makeScene({ era, files: { [name]: "é漢😀" } });
-    const { ws, pml } = scene;
-    const length = readFrame(pml, { id: "cut 0000", path: name }).length;
-    let rest = new Uint8Array();
-    for (let cut = 0; cut <= length; cut++) {
-      const id = `cut ${String(cut).padStart(4, "0")}`;
-      const frame = bytesOf(readFrame(pml, { id, path: name }), "\n");
-      // The answer to the frame before proves that the first part was read by itself.
-      await pml.sendBytes(bytesOf(rest, frame.subarray(0, cut)));
-      if (cut > 0) assert.equal(textOf(await pml.expect(idBefore(cut))), "é漢😀");
-      pml.noteAsked(id);
-      rest = frame.subarray(cut);
-    }
-    await pml.sendBytes(rest);
-    assert.equal(textOf(await pml.expect(idBefore(length + 1))), "é漢😀");
-    await endWell(ws, pml, { calls: length + 2 });
-  });
+Deno.test("A frame may be cut at every byte (ST2)", async () => {
+  const name = "naïve 漢字 😀.txt";
+  await using scene = await makeScene({ era: "2026-07-28", files: { [name]: "é漢😀" } });
+  const { ws, pml } = scene;
+  const length = readFrame(pml, { id: "cut 0000", path: name }).length;
+  let rest = new Uint8Array();
+  for (let cut = 0; cut <= length; cut++) {
+    const id = `cut ${String(cut).padStart(4, "0")}`;
+    const frame = bytesOf(readFrame(pml, { id, path: name }), "\n");
+    // The answer to the frame before proves that the first part was read by itself.
+    await pml.sendBytes(bytesOf(rest, frame.subarray(0, cut)));
+    if (cut > 0) assert.equal(textOf(await pml.expect(idBefore(cut))), "é漢😀");
+    pml.noteAsked(id);
+    rest = frame.subarray(cut);
+  }
+  await pml.sendBytes(rest);
+  assert.equal(textOf(await pml.expect(idBefore(length + 1))), "é漢😀");
+  await endWell(ws, pml, { calls: length + 2 });
+});
 
-  Deno.test(`Ten frames in one chunk get ten answers, on ${era} (ST2)`, async () => {
-    const files = Object.fromEntries(
-      Array.from({ length: 10 }, (_, at) => [`${at}.txt`, `${at}!`]),
-    );
-    await using scene = await makeScene({ era, files });
-    const { ws, pml } = scene;
-    const frames = Object.keys(files).map((path) => readFrame(pml, { id: path, path }));
-    const answers = Object.keys(files).map((path) => pml.expect(path));
-    await pml.sendBytes(bytesOf(...frames.flatMap((frame) => [frame, "\r\n"])));
-    assert.deepEqual((await Promise.all(answers)).map(textOf), Object.values(files));
-    await endWell(ws, pml, { calls: 11 });
-  });
+Deno.test("Ten frames in one chunk get ten answers (ST2)", async () => {
+  const files = Object.fromEntries(
+    Array.from({ length: 10 }, (_, at) => [`${at}.txt`, `${at}!`]),
+  );
+  await using scene = await makeScene({ era: "2025-11-25", files });
+  const { ws, pml } = scene;
+  const frames = Object.keys(files).map((path) => readFrame(pml, { id: path, path }));
+  const answers = Object.keys(files).map((path) => pml.expect(path));
+  await pml.sendBytes(bytesOf(...frames.flatMap((frame) => [frame, "\r\n"])));
+  assert.deepEqual((await Promise.all(answers)).map(textOf), Object.values(files));
+  await endWell(ws, pml, { calls: 11 });
+});
 
-  Deno.test(`A line over the limit is told once, and the next is served, on ${era} (ST3)`, async () => {
-    await using scene = await makeScene({ era, limits: { input_bytes: 4096 } });
-    const { ws, pml } = scene;
-    const frame = readFrame(pml, { id: "fits", path: "good.txt" });
-    const padded = (length: number) => bytesOf(frame, " ".repeat(length - frame.length));
-    const [fits] = await answersTo(pml, bytesOf(padded(4096), "\n"), { settles: ["fits"] });
-    assert.equal(textOf(fits ?? {}), "good\n");
-    // What follows the limit looks like a frame of its own.
-    for (const line of [padded(4097), bytesOf("x".repeat(4096), frame), "y".repeat(3 * MB)]) {
-      const [refusal, ...more] = await answersTo(pml, bytesOf(line, "\n"));
-      assert.match(refusal?.error?.message ?? "", /^INPUT_TOO_LARGE: .* 4096 bytes$/);
-      assert.equal(refusal?.error?.code, -32600);
-      assert.deepEqual(more, []);
-    }
-    await endWell(ws, pml, { calls: 2 });
-  });
-}
+Deno.test("A line over the limit is told once, and the next is served (ST3)", async () => {
+  await using scene = await makeScene({ era: "2026-07-28", limits: { input_bytes: 4096 } });
+  const { ws, pml } = scene;
+  const frame = readFrame(pml, { id: "fits", path: "good.txt" });
+  const padded = (length: number) => bytesOf(frame, " ".repeat(length - frame.length));
+  const [fits] = await answersTo(pml, bytesOf(padded(4096), "\n"), { settles: ["fits"] });
+  assert.equal(textOf(fits ?? {}), "good\n");
+  // What follows the limit looks like a frame of its own.
+  for (const line of [padded(4097), bytesOf("x".repeat(4096), frame), "y".repeat(3 * MB)]) {
+    const [refusal, ...more] = await answersTo(pml, bytesOf(line, "\n"));
+    assert.match(refusal?.error?.message ?? "", /^INPUT_TOO_LARGE: .* 4096 bytes$/);
+    assert.equal(refusal?.error?.code, -32600);
+    assert.deepEqual(more, []);
+  }
+  await endWell(ws, pml, { calls: 2 });
+});
 
 Deno.test("A line without an end takes no memory, and is told once (ST3)", async () => {
   // Its memory is measured.
@@ -168,26 +166,24 @@ Deno.test("A line without an end takes no memory, and is told once (ST3)", async
   await endWell(ws, pml, { calls: 2 });
 });
 
-for (const era of ERAS) {
-  Deno.test(`Odd characters go in and out as one line of JSON each, on ${era} (ST4)`, async () => {
-    const odd = 'a\u2028b\u2029c\u0085d\u000be\u0000f\ud83d\ude00\ufeff"\\\r\n';
-    await using scene = await makeScene({ era });
-    const { ws, pml } = scene;
-    const written = await pml.callTool("filesystem__write_file", { path: "odd.txt", content: odd });
-    assert.equal(written.result?.isError, undefined);
-    const read = await pml.callTool("filesystem__read_media_file", { path: "odd.txt" });
-    const block = (read.result?.content as unknown as [{ resource: { blob: string } }])[0];
-    assert.equal(Buffer.from(block.resource.blob, "base64").toString(), odd);
-    for (const path of ["\ud800", "a\udc00b", "\ud83d\u2028\n"]) {
-      // Written by hand: the escape is plain ASCII, the character is none that UTF-8 has.
-      const answer = await pml.callTool("filesystem__get_file_info", { path });
-      assert.equal(answer.result?.isError, true, JSON.stringify(answer));
-    }
-    // The kit splits at every newline and parses each line; this holds the bytes to be UTF-8.
-    new TextDecoder("utf-8", { fatal: true }).decode(pml.stdoutBytes);
-    await endWell(ws, pml, { calls: 6 });
-  });
-}
+Deno.test("Odd characters go in and out as one line of JSON each (ST4)", async () => {
+  const odd = 'a\u2028b\u2029c\u0085d\u000be\u0000f\ud83d\ude00\ufeff"\\\r\n';
+  await using scene = await makeScene({ era: "2025-11-25" });
+  const { ws, pml } = scene;
+  const written = await pml.callTool("filesystem__write_file", { path: "odd.txt", content: odd });
+  assert.equal(written.result?.isError, undefined);
+  const read = await pml.callTool("filesystem__read_media_file", { path: "odd.txt" });
+  const block = (read.result?.content as unknown as [{ resource: { blob: string } }])[0];
+  assert.equal(Buffer.from(block.resource.blob, "base64").toString(), odd);
+  for (const path of ["\ud800", "a\udc00b", "\ud83d\u2028\n"]) {
+    // Written by hand: the escape is plain ASCII, the character is none that UTF-8 has.
+    const answer = await pml.callTool("filesystem__get_file_info", { path });
+    assert.equal(answer.result?.isError, true, JSON.stringify(answer));
+  }
+  // The kit splits at every newline and parses each line; this holds the bytes to be UTF-8.
+  new TextDecoder("utf-8", { fatal: true }).decode(pml.stdoutBytes);
+  await endWell(ws, pml, { calls: 6 });
+});
 
 /** Sends bytes, then a request; gives what came before its answer. */
 async function answersTo(

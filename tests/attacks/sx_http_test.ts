@@ -9,7 +9,7 @@ import { Buffer } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Came, event, Scripted, stream } from "../../src/remote/_stage_test.ts";
-import { WAYS } from "../kit/raw_stdio.ts";
+import { EACH_WAY } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import { type SseScript, SseServer } from "../kit/sse_server.ts";
 import { call, toldCode } from "./evil_servers.ts";
@@ -20,7 +20,7 @@ const KEY = "key-of-the-person-1234";
 const LITERAL = "literal-key-5678-of-the-file";
 
 for (const type of ["http", "sse"] as const) {
-  for (const { on, ...way } of WAYS) {
+  for (const { on, ...way } of EACH_WAY) {
     Deno.test(`A key that a server says back shows in its results only, over ${type}, on ${on} (SX2, SX5)`, () =>
       echoed(type, way));
   }

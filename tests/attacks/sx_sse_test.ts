@@ -10,7 +10,7 @@ import { stream } from "../../src/remote/_stage_test.ts";
 import type { Era } from "../kit/json_rpc.ts";
 import { PRIVATE_HOSTS } from "../kit/private_hosts.ts";
 import { rssOf } from "../kit/procwatch.ts";
-import { DOORS, WAYS } from "../kit/raw_stdio.ts";
+import { EACH_WAY } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import { FullSse, type SseScript, SseServer, type SseStream } from "../kit/sse_server.ts";
 import { until } from "../kit/wait.ts";
@@ -50,65 +50,63 @@ function endpointsOf(endpoints: readonly string[]): SseScript {
   };
 }
 
-for (const { door, era, on } of WAYS) {
-  Deno.test(`No message and no key leaves the origin of a stream, on ${on} (NI4, SX1)`, async () => {
-    await using other = new SseServer();
-    const endpoints: string[] = [];
-    await using server = new SseServer(endpointsOf(endpoints));
-    const { host, port } = new URL(server.url);
-    endpoints.push(
-      other.url,
-      `//127.0.0.1:${other.port}/messages`,
-      `/\\127.0.0.1:${other.port}/messages`,
-      `https://${host}/messages`,
-      `http://localhost:${port}/messages`,
-      `http://user:secret@${host}/messages`,
-      `http://${host}@127.0.0.1:${other.port}/`,
-      `ws://${host}/messages`,
-      "http://",
-      `/messages?${"x".repeat(MB)}`,
-    );
-    endpoints.push(...PRIVATE_HOSTS.map((name) => `http://${name}:${other.port}/messages`));
-    endpoints.push(...PRIVATE_HOSTS.map((name) => `https://${name}/messages`));
-    const servers = Object.fromEntries(
-      endpoints.map((_, at) => [`s${at}`, `${server.url}?at=${at}`]),
-    );
-    await using scene = await sceneOf({ era, door, servers });
-    const { ws, pml } = scene;
-    for (const [at, endpoint] of endpoints.entries()) {
-      const told = await call(pml, `s${at}:t`);
-      assert.equal(toldCode(told), "UPSTREAM_PROTOCOL", endpoint.slice(0, 99));
-      assert.match(textOf(told), /wants messages sent to .*, which is not its own origin/);
-      assert.match(textOf(told), /Nothing was sent there/);
-    }
-    assert.deepEqual(other.came, []);
-    assert.ok(server.came.every(({ method }) => method === "GET"));
-    await endWell(ws, pml, { secrets: [ONE, TWO] });
-  });
+Deno.test("No message and no key leaves the origin of a stream (NI4, SX1)", async () => {
+  await using other = new SseServer();
+  const endpoints: string[] = [];
+  await using server = new SseServer(endpointsOf(endpoints));
+  const { host, port } = new URL(server.url);
+  endpoints.push(
+    other.url,
+    `//127.0.0.1:${other.port}/messages`,
+    `/\\127.0.0.1:${other.port}/messages`,
+    `https://${host}/messages`,
+    `http://localhost:${port}/messages`,
+    `http://user:secret@${host}/messages`,
+    `http://${host}@127.0.0.1:${other.port}/`,
+    `ws://${host}/messages`,
+    "http://",
+    `/messages?${"x".repeat(MB)}`,
+  );
+  endpoints.push(...PRIVATE_HOSTS.map((name) => `http://${name}:${other.port}/messages`));
+  endpoints.push(...PRIVATE_HOSTS.map((name) => `https://${name}/messages`));
+  const servers = Object.fromEntries(
+    endpoints.map((_, at) => [`s${at}`, `${server.url}?at=${at}`]),
+  );
+  await using scene = await sceneOf({ era: "2025-11-25", door: "stdio", servers });
+  const { ws, pml } = scene;
+  for (const [at, endpoint] of endpoints.entries()) {
+    const told = await call(pml, `s${at}:t`);
+    assert.equal(toldCode(told), "UPSTREAM_PROTOCOL", endpoint.slice(0, 99));
+    assert.match(textOf(told), /wants messages sent to .*, which is not its own origin/);
+    assert.match(textOf(told), /Nothing was sent there/);
+  }
+  assert.deepEqual(other.came, []);
+  assert.ok(server.came.every(({ method }) => method === "GET"));
+  await endWell(ws, pml, { secrets: [ONE, TWO] });
+});
 
-  Deno.test(`Whatever a stream does, its calls are told so and others go on, on ${on}`, async () => {
-    await using away = new SseServer();
-    await using open = new AsyncDisposableStack();
-    const kinds = Object.entries(hostileTo(away.url)).map(([name, { code, script, begins }]) => {
-      const server = open.use(new SseServer(script));
-      if (begins !== undefined) server.begins = () => begins;
-      return { name, code, url: server.url };
-    });
-    const servers = Object.fromEntries(kinds.map(({ name, url }) => [name, url]));
-    const limits = { start_ms: 2_500, result_bytes: MB };
-    await using scene = await sceneOf({ era, door, servers, limits });
-    const { ws, pml } = scene;
-    const told = await Promise.all(kinds.map(async ({ name, code }) => {
-      const said = await call(pml, `${name}:t`);
-      assert.equal(toldCode(said), code, `${name}: ${textOf(said)}`);
-      return textOf(said);
-    }));
-    await assertServes(pml);
-    assert.ok(told.every((text) => text.length < 3_000));
-    assert.deepEqual(away.came, []);
-    await endWell(ws, pml, { secrets: [ONE] });
+Deno.test("Whatever a stream does, its calls are told so and others go on", async () => {
+  await using away = new SseServer();
+  await using open = new AsyncDisposableStack();
+  const kinds = Object.entries(hostileTo(away.url)).map(([name, { code, script, begins }]) => {
+    const server = open.use(new SseServer(script));
+    if (begins !== undefined) server.begins = () => begins;
+    return { name, code, url: server.url };
   });
-}
+  const servers = Object.fromEntries(kinds.map(({ name, url }) => [name, url]));
+  const limits = { start_ms: 2_500, result_bytes: MB };
+  await using scene = await sceneOf({ era: "2026-07-28", door: "http", servers, limits });
+  const { ws, pml } = scene;
+  const told = await Promise.all(kinds.map(async ({ name, code }) => {
+    const said = await call(pml, `${name}:t`);
+    assert.equal(toldCode(said), code, `${name}: ${textOf(said)}`);
+    return textOf(said);
+  }));
+  await assertServes(pml);
+  assert.ok(told.every((text) => text.length < 3_000));
+  assert.deepEqual(away.came, []);
+  await endWell(ws, pml, { secrets: [ONE] });
+});
 
 /** A server that breaks the rules, and what is told of it. */
 interface Hostile {
@@ -193,57 +191,53 @@ Deno.test("A stream of comments without an end fills no memory, and answers come
   await endWell(ws, pml);
 });
 
-for (const door of DOORS) {
-  Deno.test(`Keys reach their own stream only, over calls, retries and reconnects, over ${door} (SX1)`, async () => {
-    const breaking = (): SseScript => {
-      let calls = 0;
-      return ({ message, stream }) => {
-        if (message.method !== "tools/call" || ++calls % 20 !== 0) return undefined;
-        if (calls % 40 === 0) return new Response("no such session", { status: 404 });
-        stream?.end();
-        return new Response(null, ACCEPTED);
-      };
+Deno.test("Keys reach their own stream only, over calls, retries and reconnects (SX1)", async () => {
+  const breaking = (): SseScript => {
+    let calls = 0;
+    return ({ message, stream }) => {
+      if (message.method !== "tools/call" || ++calls % 20 !== 0) return undefined;
+      if (calls % 40 === 0) return new Response("no such session", { status: 404 });
+      stream?.end();
+      return new Response(null, ACCEPTED);
     };
-    await using one = new SseServer(breaking());
-    await using two = new SseServer(breaking());
-    await using scene = await sceneOf({ door, servers: { one: one.url, two: two.url } });
+  };
+  await using one = new SseServer(breaking());
+  await using two = new SseServer(breaking());
+  await using scene = await sceneOf({ door: "http", servers: { one: one.url, two: two.url } });
+  const { ws, pml } = scene;
+  const codes = new Set<string | undefined>();
+  for (let at = 0; at < 25; at++) {
+    const told = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => call(pml, `${index % 2 ? "one" : "two"}:t`)),
+    );
+    for (const said of told) codes.add(toldCode(said));
+  }
+  assert.deepEqual(codes, new Set([undefined, "UPSTREAM_DOWN"]));
+  assert.ok(one.streams.length > 3 && two.streams.length > 3);
+  for (const [server, own, other] of [[one, ONE, TWO], [two, TWO, ONE]] as const) {
+    for (const { headers } of server.came) {
+      assert.equal(headers.get("authorization"), `Bearer ${own}`);
+      assertNoLeak(other, { headers: JSON.stringify([...headers]) });
+    }
+  }
+  await endWell(ws, pml, { secrets: [ONE, TWO] });
+});
+
+Deno.test("A key that no header can hold is told by its variable, and nothing is sent (SX6)", async () => {
+  for (const value of [`${ONE}\n`, `${ONE}\u20ac`]) {
+    await using server = new SseServer();
+    const env = { ONE_KEY: value };
+    await using scene = await sceneOf({ door: "stdio", servers: { one: server.url }, env });
     const { ws, pml } = scene;
-    const codes = new Set<string | undefined>();
-    for (let at = 0; at < 25; at++) {
-      const told = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => call(pml, `${index % 2 ? "one" : "two"}:t`)),
-      );
-      for (const said of told) codes.add(toldCode(said));
-    }
-    assert.deepEqual(codes, new Set([undefined, "UPSTREAM_DOWN"]));
-    assert.ok(one.streams.length > 3 && two.streams.length > 3);
-    for (const [server, own, other] of [[one, ONE, TWO], [two, TWO, ONE]] as const) {
-      for (const { headers } of server.came) {
-        assert.equal(headers.get("authorization"), `Bearer ${own}`);
-        assertNoLeak(other, { headers: JSON.stringify([...headers]) });
-      }
-    }
-    await endWell(ws, pml, { secrets: [ONE, TWO] });
-  });
-}
+    const told = await call(pml, "one:t");
+    assert.match(textOf(told), /^(KEY_MISSING|CONFIG_INVALID)/);
+    assert.match(textOf(told), /ONE_KEY/);
+    assert.deepEqual(server.came, []);
+    await endWell(ws, pml, { secrets: [ONE] });
+  }
+});
 
-for (const door of DOORS) {
-  Deno.test(`A key that no header can hold is told by its variable, and nothing is sent, over ${door} (SX6)`, async () => {
-    for (const value of [`${ONE}\n`, `${ONE}\u20ac`]) {
-      await using server = new SseServer();
-      const env = { ONE_KEY: value };
-      await using scene = await sceneOf({ door, servers: { one: server.url }, env });
-      const { ws, pml } = scene;
-      const told = await call(pml, "one:t");
-      assert.match(textOf(told), /^(KEY_MISSING|CONFIG_INVALID)/);
-      assert.match(textOf(told), /ONE_KEY/);
-      assert.deepEqual(server.came, []);
-      await endWell(ws, pml, { secrets: [ONE] });
-    }
-  });
-}
-
-for (const { door, era, on } of WAYS) {
+for (const { door, era, on } of EACH_WAY) {
   Deno.test(`A server behind a stream that asks for a secret is flagged, on ${on} (SX13)`, async () => {
     await using server = new FullSse();
     const seen: string[] = [];
@@ -262,35 +256,33 @@ for (const { door, era, on } of WAYS) {
   });
 }
 
-for (const door of DOORS) {
-  Deno.test(`Calls beyond the limit are refused at once, and those of a stream finish, over ${door} (RX5)`, async () => {
-    const held: (() => void)[] = [];
-    let isHeld = true;
-    await using server = new SseServer(({ message, stream }) => {
-      if (message.method !== "tools/call" || !isHeld) return undefined;
-      const result = { content: [{ type: "text", text: "done" }] };
-      held.push(() => stream?.say({ id: message.id, result }));
-      return new Response(null, ACCEPTED);
-    });
-    await using scene = await sceneOf({
-      door,
-      servers: { one: server.url },
-      limits: { concurrent_calls: 64, queued_calls: 64 },
-    });
-    const { ws, pml } = scene;
-    await pml.callTool("search", { query: "one" });
-    const ended: string[] = [];
-    const asked = Array.from({ length: 3_000 }, async () => {
-      const { result } = await pml.callTool("one__t", {}, { ms: 60_000 });
-      ended.push(textOf({ result }).split(":", 1)[0] ?? "");
-    });
-    const all = Promise.all(asked);
-    await Promise.race([all, until(() => ended.length === 3_000 - 128, 60_000)]);
-    assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
-    isHeld = false;
-    for (const answer of held) answer();
-    await all;
-    assert.equal(ended.filter((one) => one === "done").length, 128);
-    await endWell(ws, pml);
+Deno.test("Calls beyond the limit are refused at once, and those of a stream finish (RX5)", async () => {
+  const held: (() => void)[] = [];
+  let isHeld = true;
+  await using server = new SseServer(({ message, stream }) => {
+    if (message.method !== "tools/call" || !isHeld) return undefined;
+    const result = { content: [{ type: "text", text: "done" }] };
+    held.push(() => stream?.say({ id: message.id, result }));
+    return new Response(null, ACCEPTED);
   });
-}
+  await using scene = await sceneOf({
+    door: "http",
+    servers: { one: server.url },
+    limits: { concurrent_calls: 64, queued_calls: 64 },
+  });
+  const { ws, pml } = scene;
+  await pml.callTool("search", { query: "one" });
+  const ended: string[] = [];
+  const asked = Array.from({ length: 1_000 }, async () => {
+    const { result } = await pml.callTool("one__t", {}, { ms: 60_000 });
+    ended.push(textOf({ result }).split(":", 1)[0] ?? "");
+  });
+  const all = Promise.all(asked);
+  await Promise.race([all, until(() => ended.length === 1_000 - 128, 60_000)]);
+  assert.deepEqual(new Set(ended), new Set(["OVERLOADED"]), "the refusals waited");
+  isHeld = false;
+  for (const answer of held) answer();
+  await all;
+  assert.equal(ended.filter((one) => one === "done").length, 128);
+  await endWell(ws, pml);
+});

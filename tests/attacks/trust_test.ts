@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ERAS } from "../kit/json_rpc.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "../kit/run.ts";
 import { HttpSink } from "../kit/sinks.ts";
@@ -54,63 +53,61 @@ function clone(sink: HttpSink): SceneOptions {
   };
 }
 
-for (const era of ERAS) {
-  Deno.test(`A fresh clone runs nothing, asks first, and calls nobody, on ${era} (PM1)`, async () => {
-    await using sink = new HttpSink();
-    const env = { PML_API_KEY: "key-2f6c1a7790d34ab1" };
-    await using scene = await makeScene({ era, ...clone(sink), env, capabilities: {} });
-    const { ws, pml } = scene;
-    const listed = await pml.request("tools/list");
-    assert.doesNotMatch(JSON.stringify(listed), /mine|spawned|docs/, "it shows its own exposure");
-    await pml.callTool("search", { query: "run write everything spawned docs" });
-    await pml.callTool("schema", { tools: ["mine:run", "spawned:x", "docs:x", "other:x"] });
-    for (const server of ["mine", "spawned", "docs", "other"]) {
-      for (const tool of ["run", "x"]) {
-        const answer = await pml.callTool("call", { tool: `${server}:${tool}`, arguments: {} });
-        assert.equal(codeOf(answer), "WORKSPACE_UNTRUSTED", `${server}: ${textOf(answer)}`);
-        assert.match(textOf(answer), /`pml trust`/);
-      }
+Deno.test("A fresh clone runs nothing, asks first, and calls nobody (PM1)", async () => {
+  await using sink = new HttpSink();
+  const env = { PML_API_KEY: "key-2f6c1a7790d34ab1" };
+  await using scene = await makeScene({ era: "2025-11-25", ...clone(sink), env, capabilities: {} });
+  const { ws, pml } = scene;
+  const listed = await pml.request("tools/list");
+  assert.doesNotMatch(JSON.stringify(listed), /mine|spawned|docs/, "it shows its own exposure");
+  await pml.callTool("search", { query: "run write everything spawned docs" });
+  await pml.callTool("schema", { tools: ["mine:run", "spawned:x", "docs:x", "other:x"] });
+  for (const server of ["mine", "spawned", "docs", "other"]) {
+    for (const tool of ["run", "x"]) {
+      const answer = await pml.callTool("call", { tool: `${server}:${tool}`, arguments: {} });
+      assert.equal(codeOf(answer), "WORKSPACE_UNTRUSTED", `${server}: ${textOf(answer)}`);
+      assert.match(textOf(answer), /`pml trust`/);
     }
-    assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED", "its allow is an ask");
-    const moved = await pml.callTool("filesystem__move_file", { source: "a", destination: "b" });
-    assert.equal(codeOf(moved), "PERMISSION_DENIED", "its deny holds all the same");
-    for (const path of ["../outside/canary.txt", ws.outside]) {
-      const answer = await pml.callTool("filesystem__read_file", { path });
-      assert.equal(codeOf(answer), "PATH_OUTSIDE_WORKSPACE", "its grant is none");
-    }
-    await assertNothingRan(ws);
-    sink.assertSilent();
-    await endWell(ws, pml, { secrets: [env.PML_API_KEY] });
-  });
+  }
+  assert.equal(codeOf(await answerOf(pml, WRITE)), "APPROVAL_REQUIRED", "its allow is an ask");
+  const moved = await pml.callTool("filesystem__move_file", { source: "a", destination: "b" });
+  assert.equal(codeOf(moved), "PERMISSION_DENIED", "its deny holds all the same");
+  for (const path of ["../outside/canary.txt", ws.outside]) {
+    const answer = await pml.callTool("filesystem__read_file", { path });
+    assert.equal(codeOf(answer), "PATH_OUTSIDE_WORKSPACE", "its grant is none");
+  }
+  await assertNothingRan(ws);
+  sink.assertSilent();
+  await endWell(ws, pml, { secrets: [env.PML_API_KEY] });
+});
 
-  Deno.test(`The question of trust shows all that a yes covers, on ${era} (PM1)`, async () => {
-    await using sink = new HttpSink();
-    await using scene = await makeScene({ era, ...clone(sink), capabilities: CAN_ASK });
-    const { ws, pml } = scene;
-    const refused = await questionOf(pml, RUN);
-    assert.deepEqual(refused.replies, ["Yes", "No"], "there is no Always before trust");
-    const shown = ["mine", "mine.js", "spawned", "touch ran-spawned", "sleep 600", "other"];
-    const named = [...shown, "docs", `${sink.url}/mcp`, "X-Key", "registry", "../outside"];
-    for (const part of named) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
-    await read();
-    assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
-    await assertNothingRan(ws);
-    const again = await questionOf(pml, RUN);
-    assert.equal(textOf(await again.answer(picked("Yes"))), "ran");
-    // The yes was for the commands, too: a list may have begun to ask their servers.
-    assert.ok(ran(await readdir(ws.path)).includes("ran-mine"));
-    assert.equal(textOf(await answerOf(pml, RUN)), "ran");
-    // Trust is kept in the home, for the file as it is.
-    assert.ok((await eventsOf(ws)).includes("approved"));
-    assert.equal((await pml.close()).code, 0);
-    await using next = new RawStdio(ws, { era, capabilities: {} });
-    await next.open();
-    assert.equal(textOf(await answerOf(next, RUN)), "ran");
-    assert.equal((await next.close()).code, 0);
-    sink.assertSilent();
-    await ws.assertCanaries();
-  });
-}
+Deno.test("The question of trust shows all that a yes covers (PM1)", async () => {
+  await using sink = new HttpSink();
+  await using scene = await makeScene({ era: "2026-07-28", ...clone(sink), capabilities: CAN_ASK });
+  const { ws, pml } = scene;
+  const refused = await questionOf(pml, RUN);
+  assert.deepEqual(refused.replies, ["Yes", "No"], "there is no Always before trust");
+  const shown = ["mine", "mine.js", "spawned", "touch ran-spawned", "sleep 600", "other"];
+  const named = [...shown, "docs", `${sink.url}/mcp`, "X-Key", "registry", "../outside"];
+  for (const part of named) assert.ok(refused.text.includes(part), `${part}: ${refused.text}`);
+  await read();
+  assert.equal(codeOf(await refused.answer(picked("No"))), "APPROVAL_DECLINED");
+  await assertNothingRan(ws);
+  const again = await questionOf(pml, RUN);
+  assert.equal(textOf(await again.answer(picked("Yes"))), "ran");
+  // The yes was for the commands, too: a list may have begun to ask their servers.
+  assert.ok(ran(await readdir(ws.path)).includes("ran-mine"));
+  assert.equal(textOf(await answerOf(pml, RUN)), "ran");
+  // Trust is kept in the home, for the file as it is.
+  assert.ok((await eventsOf(ws)).includes("approved"));
+  assert.equal((await pml.close()).code, 0);
+  await using next = new RawStdio(ws, { era: "2026-07-28", capabilities: {} });
+  await next.open();
+  assert.equal(textOf(await answerOf(next, RUN)), "ran");
+  assert.equal((await next.close()).code, 0);
+  sink.assertSilent();
+  await ws.assertCanaries();
+});
 
 /** A small clone, whose tool is allowed by the file that comes along. */
 const SMALL = {

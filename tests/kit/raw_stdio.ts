@@ -30,6 +30,9 @@ export const WAYS = DOORS.flatMap((door) =>
   ERAS.map((era) => ({ door, era, on: door === "stdio" ? era : `${era} over HTTP` }))
 );
 
+/** Each transport once and each revision once: two of the four combinations. */
+export const EACH_WAY = WAYS.filter(({ door, era }) => (door === "http") === (era === ERAS[1]));
+
 /** How to spawn and speak. */
 export interface RawStdioOptions {
   readonly era?: Era;
