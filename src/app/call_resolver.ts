@@ -56,8 +56,8 @@ export class ServerResolver implements CallResolver {
     const own = server === draft ? unasked(judge) : judge;
     const isBlocked = server.settings !== undefined && server.blocked() !== undefined;
     call.resolve({ server, version, isBlocked });
-    const hasSettings = call.method === undefined && !isBlocked &&
-      settingOf(server.settings, tool) !== undefined;
+    const settings = settingsOf(server, isBlocked);
+    const hasSettings = call.method === undefined && settingOf(settings, tool) !== undefined;
     if (hasSettings) return this.#withSettings(call, own);
     if (isOfOffer(call)) return this.#decideOffer(call, own);
     call.verdict = judged(own, call, call.toolset);
@@ -69,9 +69,9 @@ export class ServerResolver implements CallResolver {
     const { id, server: source } = call;
     try {
       const given = { id, arguments: call.arguments, fixed: call.fixed };
-      const settled = await servers.settled(given, { source, isBlocked: false });
-      call.arguments = settled.arguments;
-      call.fixed = settled.fixed;
+      const own = await servers.withSettings(given, source);
+      call.arguments = own.arguments;
+      call.fixed = own.fixed;
     } catch (error) {
       call.settingsError = asPmlError(error);
     }
@@ -103,4 +103,11 @@ export class ServerResolver implements CallResolver {
       judged(judge, { id: toolId(server.name, tool.name), arguments: {} }, toolset)
     );
   }
+}
+
+/** Returns the settings for the tools of a server, as far as the user trusts the file that has them. */
+function settingsOf({ settings }: Server, isBlocked: boolean): Server["settings"] {
+  // guard: fixed-untrusted
+  if (isBlocked) return undefined;
+  return settings;
 }

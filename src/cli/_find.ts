@@ -134,8 +134,12 @@ export async function why(
   const isCall = pairs.length > 0;
   const base = parseObject(takeObject(pairs));
   const typed = parseArguments(pairs, { base, schema: tool?.inputSchema ?? {} });
-  const settled = await app.servers.settled({ id, arguments: typed });
-  const args = isCall ? settled.arguments : undefined;
+  const entry = app.directory.at(server);
+  const call = { id, arguments: typed };
+  const { arguments: given } = entry.blocked() === undefined
+    ? await app.servers.withSettings(call, entry)
+    : call;
+  const args = isCall ? given : undefined;
   const forbidden = app.policy.forbidden(server);
   const { kind, rule, source, depends } = forbidden === undefined
     ? app.policy.now.judge(id, args)

@@ -22,16 +22,6 @@ import { Lists, type ListsOptions } from "./lists.ts";
 
 export type { ServerState, Trouble } from "./_entry.ts";
 
-/** What is known already of the server of a call that is settled. */
-interface Known {
-  readonly source?: Server | undefined;
-  /** Whether it may not run now. */
-  readonly isBlocked?: boolean;
-}
-
-/** What is looked at of a call to settle it. */
-type Settled = Pick<Call, "id" | "arguments" | "method" | "fixed">;
-
 /** The options of `Servers`. */
 export interface ServersOptions extends ListsOptions {
   /** Is told of a name that somebody used and that is no tool. */
@@ -95,21 +85,18 @@ export class Servers implements Disposable {
   }
 
   /**
-   * Returns a call as its server gets it, with the arguments that the person fixed. Throws if the
-   * tool is switched off, or the call sets what is fixed. What nobody trusts yet changes nothing.
+   * Returns a call with the arguments that the user fixed for its tool. Throws if the tool is disabled,
+   * or the call has a fixed argument itself. The server must be trusted.
    */
-  async settled<C extends Settled>(
+  async withSettings<C extends Pick<Call, "id" | "arguments" | "fixed">>(
     call: C,
-    { source = this.#sourceOf(call.id), isBlocked = source?.blocked() !== undefined }: Known = {},
+    { settings }: Server,
   ): Promise<C> {
     const { fixed } = call;
     const given = fixed ? { ...call, arguments: fixed.given, fixed: undefined } : call;
     const { server, tool } = splitToolId(call.id);
-    const { settings } = source ?? {};
     const setting = settingOf(settings, tool);
-    const isSaid = call.method === undefined && settings && setting !== undefined;
-    // guard: fixed-untrusted
-    if (!isSaid || isBlocked) return given;
+    if (settings === undefined || setting === undefined) return given;
     // guard: tool-disabled
     if (setting.disabled === true) throw await unknown(call.id, this);
     const filled = setting.arguments &&
