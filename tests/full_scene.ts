@@ -82,7 +82,11 @@ export async function assertLogged(pml: RawStdio): Promise<void> {
       ).map(({ params }) => params?.level);
     const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
     const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
-    await pml.request("tools/call", params);
+    const answer = await pml.request("tools/call", params);
+    assert.ok(
+      answer.result?.isError !== true && answer.error === undefined,
+      JSON.stringify(answer),
+    );
     await until(() => levels().length >= 2);
     assert.deepEqual(levels(), ["info", "error"]);
   }
