@@ -83,10 +83,8 @@ export async function assertLogged(pml: RawStdio): Promise<void> {
     const _meta = isOlder ? {} : { "io.modelcontextprotocol/logLevel": "info" };
     const params = { name: "call", arguments: { tool: `${kind}:log`, arguments: {} }, _meta };
     const answer = await pml.request("tools/call", params);
-    assert.ok(
-      answer.result?.isError !== true && answer.error === undefined,
-      JSON.stringify(answer),
-    );
+    assert.deepEqual(answer.error, undefined);
+    assert.deepEqual(answer.result?.isError ?? null, null, JSON.stringify(answer.result));
     await until(() => levels().length >= 2);
     assert.deepEqual(levels(), ["info", "error"]);
   }
