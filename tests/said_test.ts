@@ -173,6 +173,6 @@ Deno.test("What PML refuses a server is not told as an error of the server's", a
   const text = textOf(await call(scene.pml, "newest:go"));
   assert.match(
     text,
-    /Cannot use "newest": it asked for "odd\/thing", but PML does not support odd\/thing/,
+    /Cannot use "newest": it asked for "odd\/thing", but PML cannot pass odd\/thing on/,
   );
 });

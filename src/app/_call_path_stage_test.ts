@@ -29,6 +29,15 @@ import { CallPath } from "./call_path.ts";
 import { Directory } from "./directory.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 
+/** Ignores the events of servers. */
+const NO_EVENTS = {
+  changed() {},
+  updated() {},
+  logged() {},
+  elicited() {},
+  notified() {},
+};
+
 /** How the stage is set. */
 export interface CallPathStageOptions {
   /** The workspace file, without its version. */
@@ -100,7 +109,7 @@ export class CallPathStage implements AsyncDisposable {
     this.path = new CallPath({
       capabilities: () => Promise.reject(new Error("there are none")),
       events: {
-        told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
+        told: NO_EVENTS,
         capabilities: () => ({}),
         level: () => undefined,
       },

@@ -95,14 +95,19 @@ const sampling = memoized((able: JsonObject): JsonObject => ({
 function toldTo(app: App): UpstreamsOptions["told"] {
   return {
     changed: (server, list) => app.servers.lists.changed(server, list),
-    updated: (server, name) => {
+    updated: (server, name, others) => {
       // A rule that came after the client followed the resource ends its updates.
       if (app.policy.now.judge(toolId(server, "@resources")).kind === "deny") return;
-      app.openGateway?.clients.updated({ server, name });
+      app.openGateway?.clients.updated({ server, name }, others);
     },
     logged: (message) => app.openGateway?.clients.logged(message),
     task: (server, state) => app.openGateway?.taskChanged(server, state),
     elicited: (params) => app.openGateway?.clients.elicited(params),
+    notified: (server, notification) => {
+      if (app.openGateway !== undefined) return app.openGateway.notified(server, notification);
+      const name = quoted(notification.method, 100);
+      app.log.debug(`A notification ${name} was not passed on: there is no client`, { server });
+    },
     get asked() {
       return app.clientQuestions.asked;
     },

@@ -34,5 +34,6 @@ export async function gatewayOf(app: App): Promise<Gateway> {
     setLevel: (level) => app.setLevel(level),
     onLost: (error) => log.warn(error.message),
     onError: (error) => log.debug(error.message),
+    log: (level, text, server) => log[level](text, { server }),
   });
 }

@@ -14,6 +14,7 @@ import { Capacity } from "../calls/capacity.ts";
 import { approved } from "../calls/checks/approval.ts";
 import { argumentsAreAcceptable } from "../calls/checks/arguments.ts";
 import { completionNeedsNoQuestion } from "../calls/checks/completion.ts";
+import { notificationNeedsNoQuestion } from "../calls/checks/notification.ts";
 import { configIsValid } from "../calls/checks/config.ts";
 import { withinRate } from "../calls/checks/rate.ts";
 import { notDenied } from "../calls/checks/rules.ts";
@@ -121,6 +122,7 @@ export class CallPath implements AsyncDisposable {
         withinRate(policy),
         notDenied,
         completionNeedsNoQuestion,
+        notificationNeedsNoQuestion,
         serverIsTrusted(asking),
         argumentsAreAcceptable(schemas),
         approved(asking),

@@ -27,15 +27,26 @@ const GIVES = [
 ];
 
 /** Returns what a person must know before a call, beside what its server says. */
-export function factsOf({ facts, method }: Call): readonly string[] {
-  return facts ?? (method === SAMPLING ? GIVES : []);
+export function factsOf({ facts, method, via }: Call): readonly string[] {
+  if (facts !== undefined) return facts;
+  if (method === SAMPLING) return GIVES;
+  return via === "server" && method !== "elicitation/create" ? PASSES : [];
 }
 
+/** The fact for the approval of a request with a method that PML does not know. */
+const PASSES = ["The server sends this request to your client, and gets its answer"];
+
 /** Puts to the client what a server asks, and returns its answer as it is. */
-export async function askedOfClient(
-  { id, method, arguments: params, cancellation: { signal }, client: { onAsk } }: Call,
-): Promise<Outcome> {
-  if (onAsk === undefined || method !== "elicitation/create" && method !== SAMPLING) {
+export async function askedOfClient(call: Call): Promise<Outcome> {
+  const { id, method, isNotification, arguments: params, cancellation: { signal } } = call;
+  const { client: { onAsk, onNotify } } = call;
+  if (isNotification === true && method !== undefined) {
+    if (onNotify?.({ method, params }) !== true) {
+      throw new PmlError("CANCELLED", `Cannot notify the client: it waits no longer`);
+    }
+    return { kind: "result", result: { content: [] } };
+  }
+  if (onAsk === undefined || method === undefined) {
     throw new PmlError("BAD_REQUEST", `Cannot ask the client for ${quoted(id, 200)}`);
   }
   const result = await onAsk({ server: splitToolId(id).server, method, params, signal });

@@ -106,6 +106,10 @@ export class CallContext implements ResolvedCall, CheckedCall, TimedCall, Cancel
     return this.#request.method;
   }
 
+  get isNotification(): boolean | undefined {
+    return this.#request.isNotification;
+  }
+
   get isOffered(): boolean | undefined {
     return this.#request.isOffered;
   }
@@ -302,6 +306,10 @@ class ContextClient implements CallClient {
 
   get onMessage(): CallClient["onMessage"] {
     return this.#client.onMessage;
+  }
+
+  get onNotify(): CallClient["onNotify"] {
+    return this.#client.onNotify;
   }
 
   /** Receives all progress, also for a client that wants none: it extends the deadline. */

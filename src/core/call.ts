@@ -90,16 +90,23 @@ export interface Verdict {
   readonly steering?: string;
 }
 
-/** A request that a server sends to the client while it works on a call. */
+/** A request that a server sends to the client. */
 export interface ServerRequest {
   /** The name of the server. */
   readonly server: string;
-  readonly method: "elicitation/create" | "sampling/createMessage";
+  /** `elicitation/create`, `sampling/createMessage`, or a method of an extension. */
+  readonly method: string;
   readonly params: JsonObject;
   /** The server's own name of the request, if it has one. */
   readonly key?: string | undefined;
   /** Aborts when the server withdraws the request, or when the call is over. */
   readonly signal: AbortSignal;
+}
+
+/** A notification whose method no revision of MCP defines. */
+export interface MethodNotification {
+  readonly method: string;
+  readonly params: JsonObject;
 }
 
 /** A page of others that the person has to open in a browser. */
@@ -124,6 +131,8 @@ export interface CallClient {
   readonly onMessage?: ((message: JsonObject) => void) | undefined;
   /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
   readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  /** Sends a notification of the server to the client. Returns whether the client still waits. */
+  readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
   /** The capabilities of the client. */
   readonly able?: JsonObject | undefined;
   /** Whether the client uses a revision before 2026-07-28. */
@@ -156,10 +165,10 @@ export function changedClient(
   changes: Pick<CallClient, keyof CallClient>,
 ): CallClient {
   const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
-  const { onQuestion, onOpen } = client;
+  const { onQuestion, onOpen, onNotify } = client;
   return {
     ...{ request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset },
-    ...{ onQuestion, onOpen },
+    ...{ onQuestion, onOpen, onNotify },
     ...changes,
   };
 }
@@ -192,6 +201,8 @@ export interface Call {
   readonly arguments: JsonObject;
   /** The MCP method, such as `resources/read`, if the call is not for a tool. */
   readonly method?: string | undefined;
+  /** Whether it is a notification: no answer comes, and the user is not asked about it. */
+  readonly isNotification?: boolean | undefined;
   /**
    * Whether the server listed or linked the address that the request reads, or a template that it
    * listed covers it.
@@ -258,8 +269,10 @@ export function changedCall(call: Call, changes: Partial<Call>): Call {
     facts,
     verdict,
     fixed,
+    isNotification,
   } = call;
   return {
+    ...{ isNotification },
     ...{ id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped },
     ...{ isNested, run, depth, actor, cancellation, client, callId, answer, facts, verdict, fixed },
     ...changes,

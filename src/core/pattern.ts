@@ -84,6 +84,11 @@ export function methodDoor(method: string): string | undefined {
   return METHOD.test(door) ? door : undefined;
 }
 
+/** Returns whether rules know this as a method which is not one of MCP itself. */
+export function isMethodDoor(door: string): boolean {
+  return METHOD.test(door);
+}
+
 /** Parses a rule, with paths as a system has them. Throws CONFIG_INVALID if it is not valid. */
 export function parsePattern(text: string, rules: PathRules = PATHS): Pattern {
   const pattern = text.length <= RULE_MAX ? read(text, rules) : undefined;

@@ -36,7 +36,7 @@ export function withoutForged<T extends object>(result: T): T {
 }
 
 /** Returns an object without `pml/*` in its `_meta`: the same object if it has none. */
-function withoutOfPml<T extends object>(object: T): T {
+export function withoutOfPml<T extends object>(object: T): T {
   if (!hasOfPml(object)) return object;
   const { _meta } = object;
   return { ...object, _meta: without(_meta, Object.keys(_meta).filter(isOfPml)) };
@@ -52,6 +52,16 @@ function isForged(name: string): boolean {
 
 function isOfPml(name: string): boolean {
   return folded(name).startsWith(OF_PML);
+}
+
+/**
+ * Returns an object without members whose names are among these, in any case, and without `pml/*` in
+ * its `_meta`.
+ */
+export function withoutNamed<T extends object>(object: T, names: readonly string[]): T {
+  const all = names.map(folded);
+  const dropped = Object.keys(object).filter((name) => all.includes(folded(name)));
+  return withoutOfPml(without(object, dropped));
 }
 
 /** Folds case as Go's parser does, for which the long s and the Kelvin sign are letters, too. */

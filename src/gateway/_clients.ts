@@ -4,7 +4,9 @@
  * @module
  */
 
-import type { JsonObject } from "../core/json.ts";
+import type { MethodNotification } from "../core/call.ts";
+import { declaresExtensionOf } from "../core/extension_methods.ts";
+import { type JsonObject, objectOf } from "../core/json.ts";
 import { type ListName, LISTS } from "../core/lists.ts";
 import type { Place } from "./_offers.ts";
 import { isAtLeast, LEVELS } from "../core/levels.ts";
@@ -119,10 +121,10 @@ export class Clients {
   }
 
   /** Notifies those who follow a resource that it has changed. */
-  updated(changed: Place): void {
+  updated(changed: Place, others: JsonObject = {}): void {
     const method = "notifications/resources/updated";
     for (const { tell, followed } of [...this.#all, ...this.listeners]) {
-      for (const uri of urisOf(followed, changed)) tell(method, { uri });
+      for (const uri of urisOf(followed, changed)) tell(method, { ...others, uri });
     }
   }
 
@@ -136,6 +138,19 @@ export class Clients {
       const isFor = party === client.party && tasks.includes(String(params.taskId));
       if (isFor) tell("notifications/tasks", params);
     }
+  }
+
+  /** Returns functions that notify the clients which declared the extension of a method. */
+  declaring(method: string): readonly ((one: MethodNotification) => boolean)[] {
+    return [...this.#all]
+      .filter(({ peer, isModern, capabilities }) => {
+        const declared = isModern ? capabilities : objectOf(peer.getClientCapabilities());
+        return peer.isBrief !== true && declaresExtensionOf(method, declared);
+      })
+      .map((client) => ({ method, params }) => {
+        client.tell(method, params);
+        return this.#all.has(client);
+      });
   }
 
   /** Notifies the clients that can open URLs that the work at one is done. */

@@ -1,9 +1,10 @@
 /**
- * Finds the server for a request whose method PML does not know.
+ * Finds the server for a request or a notification whose method PML does not know.
  *
  * @module
  */
 
+import { isExtensionOf, TASKS_EXTENSION } from "../core/extension_methods.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Offers } from "./_offers.ts";
@@ -11,7 +12,7 @@ import type { Servers } from "./servers.ts";
 import type { Tasks } from "./_tasks.ts";
 
 /** The extensions whose methods PML knows. */
-const KNOWN = ["io.modelcontextprotocol/ui", "io.modelcontextprotocol/tasks"];
+const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
 
 /** The collaborators that know which server something belongs to. */
 export interface OwnersOptions {
@@ -47,8 +48,7 @@ export async function ownerOf(
   const unknown = [...servers.extensions()]
     .map(([server, ids]) => ({ server, ids: ids.filter((id) => !KNOWN.includes(id)) }))
     .filter(({ ids }) => ids.length > 0);
-  const [segment] = method.split("/");
-  const named = unknown.filter(({ ids }) => ids.some((id) => id.split("/").at(-1) === segment));
+  const named = unknown.filter(({ ids }) => ids.some((id) => isExtensionOf(id, method)));
   const candidates = named.length > 0 ? named : unknown;
   const [only] = candidates;
   if (only !== undefined && candidates.length === 1) return { server: only.server, params };

@@ -12,8 +12,14 @@ import {
   type Outcome,
 } from "../core/call.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
+import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";
-import type { Connection, Face, RequestContext } from "../protocol/connection.ts";
+import type {
+  Connection,
+  Face,
+  RequestContext,
+  UnknownNotification,
+} from "../protocol/connection.ts";
 import { type Client, Clients, type Listener, type Party } from "./_clients.ts";
 import { Following } from "./_following.ts";
 import { Offers } from "./_offers.ts";
@@ -21,8 +27,10 @@ import { RequestDrain } from "./_request_drain.ts";
 import { ServerRequests } from "./_server_requests.ts";
 import { Tasks } from "./_tasks.ts";
 import { ToolCalls } from "./_tool_calls.ts";
+import { type ServerNotification, UnknownNotifications } from "./_unknown_notifications.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
 import { capabilitiesOf, clientNameOf } from "./interaction/capabilities.ts";
+import type { ClientRequest } from "./interaction/client_request.ts";
 import { type ClientInput, Interaction, type SealedStates } from "./interaction/interaction.ts";
 import type { MetaCalls } from "./meta_calls.ts";
 import { dispatch, type GatewayParts } from "./methods.ts";
@@ -46,6 +54,7 @@ export class Gateway implements Face, Disposable {
   readonly #options: GatewayOptions;
   readonly #interaction: Interaction;
   readonly #parts: GatewayParts;
+  readonly #notifications: UnknownNotifications;
   /** The party of all requests without a session. */
   readonly #here: Party = {};
 
@@ -56,7 +65,7 @@ export class Gateway implements Face, Disposable {
       const { actor } = settings();
       // Questions of servers come with the actor "local".
       const own = call.actor === actor ? call : changedCall(call, { actor });
-      return options.callTool(own).then((outcome) => this.#linked(call, outcome));
+      return options.callTool(own).then((outcome) => this.#ordered(call, outcome));
     };
     this.#options = { ...options, callTool };
     const rendered = new RenderedLists();
@@ -73,6 +82,8 @@ export class Gateway implements Face, Disposable {
       ...{ options: this.#options, clients, offers, rendered },
       ...{ requests, following, tasks, toolCalls },
     };
+    const owners = { offers, servers, tasks };
+    this.#notifications = new UnknownNotifications({ ...this.#options, clients, owners });
   }
 
   readonly connect: Face["connect"] = (peer, isModern, party = this.#here) =>
@@ -98,11 +109,17 @@ export class Gateway implements Face, Disposable {
           ? this.#serve(client, params, context)
           : drain.serve(context, () => this.#serve(client, params, context));
       },
+      note: (notification) => this.#note(client, notification),
       close: () => {
         this.clients.remove(client);
         this.#parts.following.leave(client);
       },
     };
+  }
+
+  /** Passes on a notification of a server whose method no revision defines. */
+  notified(server: string, notification: ServerNotification): void {
+    this.#notifications.fromServer(server, notification);
   }
 
   /** Tells the client that began it how a task of a server stands. */
@@ -165,19 +182,47 @@ export class Gateway implements Face, Disposable {
   }
 
   #serve(client: Client, params: JsonObject, context: RequestContext): Promise<JsonObject> {
-    const { peer } = client;
-    const capabilities = capabilitiesOf(context, peer.getClientCapabilities());
-    const clientName = clientNameOf(context, peer);
-    const toolset = () => this.#options.settings().toolsetFor?.(clientName);
-    client.capabilities = capabilities;
-    const request = { client, context, params, capabilities, clientName, toolset };
-    return dispatch(request, this.#parts);
+    const sender = this.#senderOf(client, context);
+    client.capabilities = sender.capabilities;
+    return dispatch({ ...sender, context, params }, this.#parts);
   }
 
-  /** Remembers what a result links, which may then be read. */
-  #linked(call: Pick<Call, "id" | "method" | "task">, outcome: Outcome): Outcome {
+  #note(client: Client, { method, params, envelope }: UnknownNotification): void {
+    this.#notifications.fromClient({ ...this.#senderOf(client, { envelope }), method, params });
+  }
+
+  /** Returns a client as it describes itself in the `_meta` of a message, or in its `initialize`. */
+  #senderOf(
+    client: Client,
+    message: Pick<RequestContext, "envelope">,
+  ): Omit<ClientRequest, "context" | "params"> {
+    const { peer } = client;
+    const clientName = clientNameOf(message, peer);
+    return {
+      client,
+      capabilities: capabilitiesOf(message, peer.getClientCapabilities()),
+      clientName,
+      toolset: () => this.#options.settings().toolsetFor?.(clientName),
+    };
+  }
+
+  /** Returns an outcome after the notifications that its server sent before it. */
+  #ordered(call: Call, outcome: Outcome): Maybe<Outcome> {
     if (outcome.kind !== "result") return outcome;
     const { server } = splitToolId(call.id);
+    const linked = this.#linked(call, server, outcome);
+    const pending = call.isNotification === true
+      ? undefined
+      : this.#notifications.pendingOf(server);
+    return pending === undefined ? linked : pending.then(() => linked);
+  }
+
+  /** Remembers the resources that a result links: they may then be read. */
+  #linked(
+    call: Pick<Call, "method" | "task">,
+    server: string,
+    outcome: Extract<Outcome, { readonly kind: "result" }>,
+  ): Outcome {
     if (call.method === "prompts/get") {
       this.#parts.offers.link(server, contentOf(outcome.result as unknown as JsonObject));
     }

@@ -72,6 +72,8 @@ export interface GatewayOptions {
   /** Told of a resource that cannot be followed for a client that nobody can tell. */
   readonly onLost: (error: Error) => void;
   readonly onError: (error: Error) => void;
+  /** Writes a line to the log. `server` is the server that the line is about. */
+  readonly log: (level: "info" | "warn", text: string, server?: string) => void;
   /** Counts each list of tools and each answer of one, and tells what was counted. */
   readonly metrics: Pick<Metrics, "answered" | "report">;
 }

@@ -6,7 +6,8 @@
  * @module
  */
 
-import { defined, type JsonObject, objectOf, sorted } from "../core/json.ts";
+import { passedExtensions } from "../core/extension_methods.ts";
+import { defined, type JsonObject, sorted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { Connection } from "./connection.ts";
 
@@ -26,9 +27,6 @@ interface Entry {
  * restart more is allowed. Clients that take turns would restart it for each request.
  */
 const [RESTARTS_MAX, RESTART_MS] = [8, 30_000];
-
-/** The extension that PML passes on between clients and servers. */
-const UI = "io.modelcontextprotocol/ui";
 
 /** Decides which client capabilities a server gets, and restarts it for others. */
 export class DeclaredCapabilities implements Disposable {
@@ -144,7 +142,9 @@ function isOlder({ connection }: Entry): boolean {
 }
 
 /** Returns the capabilities of a client that PML passes on to servers. */
-const passedOn = memoized(({ elicitation, sampling, extensions }: JsonObject): JsonObject => {
-  const ui = objectOf(extensions)[UI];
-  return defined({ elicitation, sampling, extensions: ui && { [UI]: ui } });
+const passedOn = memoized((able: JsonObject): JsonObject => {
+  const { elicitation, sampling } = able;
+  const extensions = passedExtensions(able);
+  const hasExtensions = Object.keys(extensions).length > 0;
+  return defined({ elicitation, sampling, extensions: hasExtensions ? extensions : undefined });
 });

@@ -101,6 +101,8 @@ class IncomingServerRequest implements IncomingRequest, PeerRequest {
     // Most servers pass on only the message, so the message must say what to do.
     const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
     const message = messageOf(error) + hint;
-    this.#options.send({ id: this.#id, error: { code, message } });
+    const data = error instanceof RpcError ? error.data as Json | undefined : undefined;
+    const answer = { code, message, ...data !== undefined && { data } };
+    this.#options.send({ id: this.#id, error: answer });
   }
 }

@@ -51,6 +51,11 @@ export class NewestRequests {
     throw this.#options.broken(`it asked ${ROUNDS_MAX} times before it answered`);
   }
 
+  /** Sends a notification. */
+  notify(method: string, params: JsonObject, options: RequestOptions): void {
+    this.#peer.notify(method, this.#withMeta(params, options));
+  }
+
   /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
   probe(): { readonly method: string; readonly params: JsonObject } {
     const method = "server/discover";

@@ -4,7 +4,9 @@
  * @module
  */
 
-import { type JsonObject, memberOf, quoted, textOf } from "../core/json.ts";
+import type { CallClient } from "../core/call.ts";
+import { type JsonObject, memberOf, textOf } from "../core/json.ts";
+import { withoutNamed } from "../core/result_members.ts";
 import type { ListName } from "../core/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { type RunningTasks, stateOf } from "./_tasks.ts";
@@ -38,21 +40,27 @@ export class Notices {
   /** Handles one notification of a server. */
   take(
     server: string,
-    { method, params }: { readonly method: string; readonly params: JsonObject },
+    { method, params, client }: {
+      readonly method: string;
+      readonly params: JsonObject;
+      /** The client of the request that it belongs to, if that is known. */
+      readonly client?: CallClient | undefined;
+    },
   ): void {
-    const { told, forget, onLog } = this.#options;
+    const { told, forget } = this.#options;
     if (method === "notifications/message") return told.logged(params);
     if (method === "notifications/elicitation/complete") return told.elicited(params);
     if (method === "notifications/resources/updated") {
-      return told.updated(server, textOf(params.uri));
+      return told.updated(server, textOf(params.uri), withoutNamed(params, ["uri"]));
     }
     if (method === "notifications/tasks/status" || method === "notifications/tasks") {
       return this.#task(server, params);
     }
     const lists = memberOf(CHANGES, method);
     if (lists === undefined) {
-      const name = quoted(method, 100);
-      return onLog(server, "debug", `A notification was dropped, because ${name} is unknown`);
+      // It acknowledges a subscription of PML itself.
+      if (method === "notifications/subscriptions/acknowledged") return;
+      return told.notified(server, { method, params, client });
     }
     // The server may have started before its definition was read again.
     try {

@@ -5,14 +5,18 @@
  * @module
  */
 
+import type { CallClient } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, objectOf, quoted, visible } from "../core/json.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { type ListItem, type ListName, LISTS } from "../core/lists.ts";
+import { withoutNamed } from "../core/result_members.ts";
+import { LimitedLog } from "../io/limited_log.ts";
 import { aborted, pause } from "../io/waiting.ts";
 import { RpcError } from "../protocol/errors.ts";
 import { messageOfServer } from "../protocol/message.ts";
+import { SUBSCRIPTION } from "../protocol/subscriptions.ts";
 import {
   type RequestId,
   type RequestOptions,
@@ -57,8 +61,11 @@ export interface ConnectionOptions {
   readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
   /** Passes a question of the server to the client while no call is under way. */
   readonly onAsk?: UpstreamEvents["asked"];
-  /** Receives notifications that belong to no request: of changes, and log messages. */
-  readonly onNotification: (method: string, params: JsonObject) => void;
+  /**
+   * Receives the notifications of the server. `client` is the client of the request that one belongs
+   * to, if that is known.
+   */
+  readonly onNotification: (method: string, params: JsonObject, client?: CallClient) => void;
   /** Is called when the server stops answering, and when it answers again or has ended. */
   readonly onResponsive: (isResponsive: boolean) => void;
   /** Returns the definition of a tool, if it is known. */
@@ -119,7 +126,8 @@ export class Connection implements Living {
       missed: () => this.#missed(),
       tool: options.tool,
     });
-    const answer = (request: PeerRequest) => answerRequest(request, options);
+    const answerOptions = { ...options, refusals: new LimitedLog() };
+    const answer = (request: PeerRequest) => answerRequest(request, answerOptions);
     const peer = this.#peer = new RpcPeer({
       send: (message) => wire.send(message),
       cancel: wire.cancel && ((id) => wire.cancel?.(id)),
@@ -223,6 +231,12 @@ export class Connection implements Living {
   request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
     if (this.isModern) return this.#newest.request(method, params, options);
     return this.#peer.request(method, params, options);
+  }
+
+  /** Sends a notification. */
+  notify(method: string, params: JsonObject, options: RequestOptions): void {
+    if (this.isModern) this.#newest.notify(method, params, options);
+    else this.#peer.notify(method, params);
   }
 
   /** Answers all requests of an `input_required` result. */
@@ -365,9 +379,12 @@ export class Connection implements Living {
 
   #notified(method: string, original: JsonObject, request: RequestId | undefined): void {
     const { name, withoutSecrets, onNotification, onLog } = this.#options;
+    const cleaned = withoutSubscription(withoutSecrets(original));
     // The URI of a resource is compared with the followed ones.
-    const params = method === UPDATED ? original : withoutSecrets(original);
-    if (method !== "notifications/message") return onNotification(method, params);
+    const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
+    if (method !== "notifications/message") {
+      return onNotification(method, params, this.#peer.clientOf(request));
+    }
     onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
     const message = logMessage(name, params);
     this.#peer.latest("onMessage", request)?.client.onMessage?.(message);
@@ -408,6 +425,17 @@ export class Connection implements Living {
     if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
     this.#options.onEnd(this, isHung);
   }
+}
+
+/** Removes the id of PML's own subscription. */
+function withoutSubscription(params: JsonObject): JsonObject {
+  const meta = objectOf(params._meta);
+  if (!(SUBSCRIPTION in meta)) return params;
+  return { ...params, _meta: withoutNamed(meta, [SUBSCRIPTION]) };
+}
+
+function uriIn({ uri }: JsonObject): JsonObject {
+  return uri === undefined ? {} : { uri };
 }
 
 /** Returns a duration as text: in seconds, or in minutes if it is long. */

@@ -382,6 +382,10 @@ export class Upstreams implements AsyncDisposable {
   #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
     // guard: late-start
     call.assertCurrent();
+    if (call.method !== undefined && call.isNotification === true) {
+      connection.notify(call.method, params, call);
+      return Promise.resolve({});
+    }
     if (call.method !== undefined) return connection.request(call.method, params, call);
     const { execution } = this.#tool(owner, String(params.name)) ?? {};
     return callTool(connection, params, { call, support: objectOf(execution).taskSupport });
@@ -537,9 +541,9 @@ export class Upstreams implements AsyncDisposable {
       home,
       closing,
       onLog: (level, text) => onLog(name, level, text),
-      onNotification: (method, params) => {
+      onNotification: (method, params, client) => {
         if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
-        this.#notices.take(name, { method, params });
+        this.#notices.take(name, { method, params, client });
       },
       tool: (tool) => this.#tool(this.#ownerOf(server), tool),
       onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),

@@ -7,7 +7,9 @@
 import type { Answer, Call, Outcome, Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
+import { isMethodDoor } from "../core/pattern.ts";
 import type { ResolvedCall } from "../core/server.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { missingIn, type Toolset } from "../core/toolset.ts";
 import type { Approvals } from "./approvals.ts";
 import { denied, type Judge } from "./rules.ts";
@@ -57,21 +59,33 @@ export type AskResult =
  */
 export function judged(
   judge: Judge,
-  { id, method, arguments: args, fixed, members }: Pick<
-    Call,
-    "id" | "method" | "arguments" | "fixed" | "members"
-  >,
+  { id, method, arguments: args, fixed, members, isNotification, via }:
+    & Pick<Call, "id" | "method" | "arguments" | "fixed" | "members">
+    & Partial<Pick<Call, "isNotification" | "via">>,
   toolset: Toolset | undefined,
 ): Verdict {
-  const isOfTask = method?.startsWith("tasks/") === true;
+  const isOfTask = isTaskRequest(id, method);
   const own = isOfTask ? undefined : args;
   const verdict = missingIn([toolset], id) ??
     (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
   // A condition sees the arguments alone, and a server may obey other members.
   if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
+  const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
+  if (isUnruled && isNotification === true && via === "server") return OF_SERVER;
   const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
   return isBegun ? BEGUN : verdict;
 }
+
+/** Returns whether a request is about a task. The rules judge other methods with such a name. */
+function isTaskRequest(id: ToolId, method = ""): boolean {
+  if (!method.startsWith("tasks/")) return false;
+  // guard: task-methods
+  if (isMethodDoor(splitToolId(id).tool)) return false;
+  return true;
+}
+
+/** The verdict for notifications of servers to clients that no rule names. */
+const OF_SERVER: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
 
 /** The verdict for later requests about a task. The rules judged the call that began it. */
 const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };

@@ -28,6 +28,23 @@ Deno.test("judged() asks nothing about a task that was begun, and a later deny s
   assert.equal(verdictOf("deny", "tasks/cancel"), "allow");
 });
 
+Deno.test("judged() has the rules decide about other methods that begin with tasks/", () => {
+  const call = newCall({ id: toolId("fs", "@method(tasks/other)"), method: "tasks/other" });
+  assert.equal(judged(() => ASK, call, undefined), ASK);
+});
+
+Deno.test("judged() lets notifications of servers to clients pass where no rule names them", () => {
+  const id = toolId("fs", "@method(notes/changed)");
+  const told = newCall({ id, method: "notes/changed", via: "server", isNotification: true });
+  const open: Verdict = { kind: "ask", rule: "no rule", source: "defaults" };
+  assert.equal(judged(() => open, told, undefined).kind, "allow");
+  const asks: Verdict = { ...open, source: "/w/.pml.json" };
+  for (const verdict of [asks, DENY]) assert.equal(judged(() => verdict, told, undefined), verdict);
+  for (const other of [{ via: "notes/changed" }, { isNotification: false }]) {
+    assert.equal(judged(() => open, { ...told, ...other }, undefined), open);
+  }
+});
+
 Deno.test("refuse() throws for a denied call, and lets others pass", () => {
   assert.throws(() => refuse(newCall({ verdict: DENY })), { code: "PERMISSION_DENIED" });
   for (const verdict of [ASK, ALLOW]) refuse(newCall({ verdict }));

@@ -28,6 +28,16 @@ export interface Peer {
   getClientVersion(): object | undefined;
   /** Returns the revision that the connection speaks. */
   getNegotiatedProtocolVersion(): string | undefined;
+  /** Whether it lives for one request, so that other notifications do not reach it. */
+  readonly isBrief?: boolean;
+}
+
+/** A notification of a client whose method no revision defines. */
+export interface UnknownNotification {
+  readonly method: string;
+  readonly params: JsonObject;
+  /** The reserved keys of its `_meta`, in the newest revision. */
+  readonly envelope: JsonObject | undefined;
 }
 
 /** A request of a client, without its params. */
@@ -66,6 +76,8 @@ export interface Connection {
   readonly isModern: boolean;
   /** Returns the result of a request. Throws the JSON-RPC error for the client. */
   serve(params: unknown, context: RequestContext): Promise<JsonObject>;
+  /** Takes a notification whose method no revision defines. */
+  note(notification: UnknownNotification): void;
   close(): void;
 }
 

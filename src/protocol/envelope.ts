@@ -9,7 +9,7 @@ import { numberOf } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf, setMember } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import { ERROR, type ErrorObject } from "./errors.ts";
-import { type Era, STATELESS_REVISIONS } from "./revisions.ts";
+import { type Era, isDefined, STATELESS_REVISIONS } from "./revisions.ts";
 
 /** The members of `_meta` that every request or result of the newest revision may have. */
 export const META = {
@@ -83,7 +83,7 @@ export function modernResult(
 ): JsonObject {
   const { resultType = "complete", _meta = {} } = result;
   const isComplete = resultType === "complete";
-  if (!isComplete && !ASKING.includes(method)) throw new Error("Internal error");
+  if (!isComplete && !mayEnd(method, resultType)) throw new Error("Internal error");
   const { cacheScope } = result;
   const ttlMs = numberOf(result.ttlMs);
   return {
@@ -97,6 +97,11 @@ export function modernResult(
       ? { [META.server]: serverInfo as JsonObject, ...objectOf(_meta) }
       : _meta,
   } as JsonObject; // what is missing is not written
+}
+
+/** Returns whether a result may have this type. A method of an extension may ask, too. */
+function mayEnd(method: string, resultType: unknown): boolean {
+  return ASKING.includes(method) || resultType === "input_required" && !isDefined(method);
 }
 
 /** Returns whether the progress token of a request, if it has one, is a string or an integer. */

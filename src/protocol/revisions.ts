@@ -67,9 +67,28 @@ const METHODS: Readonly<Record<Era, readonly string[]>> = OF_ERA;
 /** A request method of the specification. A test compares them with the SDK's. */
 export type DefinedMethod = typeof OF_ERA[Era][number];
 
-/** Returns whether a revision defines a request method. Any other may belong to an extension. */
+/** The methods of notifications in the specification, in all revisions and both directions. */
+const NOTIFICATIONS: ReadonlySet<string> = new Set([
+  "notifications/cancelled",
+  "notifications/initialized",
+  "notifications/progress",
+  "notifications/message",
+  "notifications/roots/list_changed",
+  "notifications/tools/list_changed",
+  "notifications/prompts/list_changed",
+  "notifications/resources/list_changed",
+  "notifications/resources/updated",
+  "notifications/elicitation/complete",
+  "notifications/subscriptions/acknowledged",
+  "notifications/tasks/status",
+  // Of the tasks extension.
+  "notifications/tasks",
+]);
+
+/** Returns whether a revision defines a method. Any other may belong to an extension. */
 export function isDefined(method: string): boolean {
-  return METHODS.legacy.includes(method) || METHODS.modern.includes(method);
+  return METHODS.legacy.includes(method) || METHODS.modern.includes(method) ||
+    NOTIFICATIONS.has(method);
 }
 
 /** The methods that only the other era has. */

@@ -12,6 +12,7 @@ import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
 import { progressOf } from "../core/progress.ts";
+import { withoutNamed } from "../core/result_members.ts";
 import { RpcError } from "./errors.ts";
 import type { Message, RequestMessage } from "./message.ts";
 
@@ -81,6 +82,8 @@ export interface IncomingRequest {
   refuse(error: unknown): void;
 }
 
+/** The params of progress in MCP, and the member that only PML sets. */
+const PROGRESS_PARAMS = ["progressToken", "progress", "total", "message", "own"];
 /** How many cancelled requests are remembered. */
 const CANCELLED_MAX = 10_000;
 /** The largest id. Ids start at 1. */
@@ -216,6 +219,23 @@ export class RpcPeer {
   }
 
   /**
+   * Returns the client that a notification is for: that of its request, or of the only request whose
+   * client takes notifications. Undefined if that is not known.
+   */
+  clientOf(id?: RequestId): CallClient | undefined {
+    if (id !== undefined) return this.#pending.get(id)?.of?.options.client;
+    const all = [...this.#pending.values()]
+      .flatMap(({ of }) => of?.options.client.onNotify ? [of.options.client] : []);
+    return all.length === 1 ? all[0] : undefined;
+  }
+
+  /** Sends a notification. */
+  notify(method: string, params: JsonObject): void {
+    if (this.#dead) throw this.#dead;
+    this.#options.send({ method, params });
+  }
+
+  /**
    * Handles a message, which may have come on the stream of one request. Returns false if it answers
    * no request.
    */
@@ -316,7 +336,8 @@ export class RpcPeer {
     const pending = id === undefined ? undefined : this.#pending.get(id);
     if (progress === undefined || pending === undefined) return;
     pending.at = performance.now();
-    pending.of?.options.client.onProgress?.(progress);
+    const others = withoutNamed(params, PROGRESS_PARAMS);
+    pending.of?.options.client.onProgress?.({ ...others, ...progress });
   }
 }
 

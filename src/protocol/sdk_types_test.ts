@@ -17,7 +17,7 @@ import {
   SUBSCRIPTION_ID_META_KEY,
 } from "@modelcontextprotocol/server";
 import type * as Sdk from "@modelcontextprotocol/server";
-import type { ContentBlock, Progress, ServerRequest, ToolResult } from "../core/call.ts";
+import type { ContentBlock, Progress, ToolResult } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
@@ -72,7 +72,6 @@ Deno.test("the types of messages are those of the SDK", () => {
   equals<ListName, SdkList>();
   equals<DefinedMethod, SdkMethod>();
   fits<Sdk.RequestId, RequestId>();
-  fits<Sdk.InputRequest["method"], ServerRequest["method"]>();
   fits<Sdk.Implementation, Hello["serverInfo"]>();
   fits<Sdk.SubscriptionFilter, typeof ALL_CHANGES>();
   // PML takes more than the SDK: content and members that no revision defines.

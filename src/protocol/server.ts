@@ -12,13 +12,20 @@ import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";
 import type { Connection, Face, Hello, Peer } from "./connection.ts";
-import { envelopeIssue, hasEnvelope, hasFitToken, revisionOf, unsupported } from "./envelope.ts";
+import {
+  envelopeIssue,
+  hasEnvelope,
+  hasFitToken,
+  lift,
+  revisionOf,
+  unsupported,
+} from "./envelope.ts";
 import { greet, type Greeted } from "./initialize.ts";
 import type { Message, RequestMessage } from "./message.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
-import { type Era, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
+import { type Era, isDefined, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
 import { RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
 
@@ -111,7 +118,7 @@ export class ProtocolServer implements AsyncDisposable {
     this.#peer = new RpcPeer({
       send: (message, related) => void this.#send(message, related),
       onRequest: (request) => this.#serve(request),
-      onNotification: (method) => this.#notified(method),
+      onNotification: (method, params) => this.#notified(method, params),
     });
     this.#subscriptions = new Subscriptions(options.isTask);
     options.roots?.connect(() => this.#ask("roots/list", { ms: ROOTS_MS }));
@@ -204,9 +211,18 @@ export class ProtocolServer implements AsyncDisposable {
     this.#hasListened ||= listens;
   }
 
-  #notified(method: string): void {
+  #notified(method: string, params: JsonObject): void {
     if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
     if (method === "notifications/initialized") this.#options.roots?.initialized?.();
+    if (!isDefined(method)) void this.#pass(method, params);
+  }
+
+  /** Passes on a notification whose method no revision defines. */
+  async #pass(method: string, given: JsonObject): Promise<void> {
+    const connecting = this.#connecting ??= this.#connect(this.#era ?? "legacy");
+    const connection = this.#connection ?? await connecting;
+    const { params, envelope } = lift(given);
+    connection.note({ method, params, envelope });
   }
 
   async #ask(method: string, options: ClientAskOptions): Promise<JsonObject | undefined> {

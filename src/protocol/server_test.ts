@@ -10,13 +10,14 @@ import { echo, envelope, methods, params } from "../../tests/kit/spoken.ts";
 import { soon, turn } from "../io/waiting.ts";
 import { readMessage } from "./message.ts";
 import { ERROR } from "./errors.ts";
+import { isDefined } from "./revisions.ts";
 import { ProtocolServer, type ProtocolServerOptions } from "./server.ts";
 
 const NAME = { name: "pml", version: "1.0.0" };
 const LATE_MS = 20_000;
 
 function connectionOf(isModern: boolean): Connection {
-  return { isModern, serve: echo, close() {} };
+  return { isModern, serve: echo, note() {}, close() {} };
 }
 
 const face: Face = { connect: (_, isModern) => connectionOf(isModern) };
@@ -149,6 +150,12 @@ function isRefused(message: JSONRPCMessage | undefined): boolean {
     message.error.code === ERROR.unsupportedProtocolVersion;
 }
 
+/** Returns whether a request with a method of an extension ends with a question. In the SDK none may. */
+function isQuestionOfExtension(answer: JSONRPCMessage, asked: JSONRPCMessage | undefined): boolean {
+  return "result" in answer && answer.result.resultType === "input_required" &&
+    asked !== undefined && "method" in asked && !isDefined(asked.method);
+}
+
 Deno.test("messages are answered as the SDK answers them", async () => {
   await fc.assert(
     fc.asyncProperty(session, async (messages) => {
@@ -156,6 +163,7 @@ Deno.test("messages are answered as the SDK answers them", async () => {
       assert.equal(own.length, other.length);
       for (const [at, one] of own.entries()) {
         if (isRefused(one) && !isRefused(other[at])) continue;
+        if (isQuestionOfExtension(one, messages[idOf(one)])) continue;
         assert.deepEqual(comparable(one), comparable(other[at] ?? one));
       }
     }),

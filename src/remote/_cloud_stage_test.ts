@@ -26,6 +26,15 @@ import { Cloud, type CloudEntry } from "./rpc.ts";
 /** The key of the account, unless another one is given. */
 export const ACCOUNT = "account-key-CANARY";
 
+/** Hears nothing of servers. */
+const NOBODY = {
+  changed() {},
+  updated() {},
+  logged() {},
+  elicited() {},
+  notified() {},
+};
+
 /** What is there. */
 export interface CloudStageOptions {
   /** The hub, as the person named it. */
@@ -73,7 +82,7 @@ export async function makeStage(options: CloudStageOptions): Promise<CloudStage>
     limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
     onLog: () => {},
     withoutSecrets: (facts) => facts,
-    told: { changed: () => {}, updated: () => {}, logged: () => {}, elicited: () => {} },
+    told: NOBODY,
     starts: new StartProgress(),
   });
   const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });

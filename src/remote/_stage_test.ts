@@ -67,6 +67,7 @@ export class Stage implements AsyncDisposable {
     };
     this.#way = http.of(server);
     const told: UpstreamsOptions["told"] = {
+      notified: () => {},
       changed: (_, list) => void this.told.push(`changed ${list}`),
       updated: (_, uri) => void this.told.push(`updated ${uri}`),
       logged: ({ level }) => void this.told.push(`logged ${level}`),

@@ -25,6 +25,7 @@ export interface JournalLine {
   readonly via?: string;
   readonly run?: string;
   readonly outcome?: string;
+  readonly verdict?: string;
   readonly code?: string;
   readonly unchecked?: boolean;
   readonly event?: string;

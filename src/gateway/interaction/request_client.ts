@@ -92,6 +92,10 @@ export class RequestClient implements CallClient, RequestScope {
     });
   }
 
+  get onNotify(): NonNullable<CallClient["onNotify"]> {
+    return ({ method, params }) => this.#notify(method, params);
+  }
+
   /** Undefined if the request names no log level. */
   get onMessage(): CallClient["onMessage"] {
     const level: unknown = this.clientRequest.context.envelope?.[META.level];
@@ -122,9 +126,11 @@ export class RequestClient implements CallClient, RequestScope {
     return this.#pending === undefined ? this.clientRequest.context : this.#pending.current;
   }
 
-  #notify(method: string, params: object): void {
-    // A client that has disconnected, or that collects input now, gets no notification.
-    this.#current?.notify({ method, params }).catch(() => {});
+  /** Returns whether the client waits. One that has disconnected, or collects input, does not. */
+  #notify(method: string, params: object): boolean {
+    const current = this.#current;
+    current?.notify({ method, params }).catch(() => {});
+    return current !== undefined;
   }
 }
 

@@ -7,20 +7,44 @@
 import type { CallClient, CallTool, Question, ServerRequest } from "../../core/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
-import { defined, inset, isObject, type JsonObject, quoted, textOf } from "../../core/json.ts";
-import { safeSchema } from "../../core/safe_text.ts";
+import { declaresExtensionOf } from "../../core/extension_methods.ts";
+import {
+  defined,
+  inset,
+  isObject,
+  type JsonObject,
+  memberOf,
+  objectOf,
+  quoted,
+  textOf,
+} from "../../core/json.ts";
+import { methodDoor } from "../../core/pattern.ts";
+import { withoutNamed, withoutOfPml } from "../../core/result_members.ts";
+import { safeSchema, safeTexts } from "../../core/safe_text.ts";
 import { toolId } from "../../core/tool_id.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import { type DefinedMethod, isDefined } from "../../protocol/revisions.ts";
 import { canOpenPage, canShowForm } from "./capabilities.ts";
 import type { RequestInput } from "./client_request.ts";
 
 const SECRET =
   /pass(?:word|phrase|code)|secret|token|credential|private.?key|api.?key|\bpin\b|one.?time/i;
 const MESSAGE_MAX = 4_000;
+/** The params of an elicitation in MCP. PML creates no task for one. */
+const KNOWN_PARAMS = ["message", "mode", "url", "elicitationId", "requestedSchema", "task"];
+/** The members of `_meta` that have a meaning between the server and PML only. */
+const OF_SERVER = /^(?:progressToken$|io\.modelcontextprotocol\/)/i;
 /** More than one blank line. */
 const BLANK_LINES = /(?:\n\p{Zs}*){3,}/gu;
 const FORM_MAX = 64_000;
 /** The hint for a client without a model. */
 const MODEL = "name a model in `sampling` of config.yaml";
+
+/** The names that rules have for the requests of servers in MCP itself. */
+const DOORS = {
+  "elicitation/create": "@elicitation",
+  "sampling/createMessage": "@sampling",
+} as const satisfies Partial<Record<DefinedMethod, string>>;
 
 /** The options of `serverInput()`. */
 export interface ServerInputOptions {
@@ -43,9 +67,10 @@ export function serverInput(
     const { key, server, method, params, signal } = request;
     const onAsk = (checked: ServerRequest) =>
       options.requestInput({ ...checked, key, params: worded(checked) });
+    const door = memberOf(DOORS, method) ?? extensionDoor(method, capabilities);
     refuseUnable(request, capabilities);
     refuseAddress(request);
-    const id = toolId(server, method === "elicitation/create" ? "@elicitation" : "@sampling");
+    const id = toolId(server, door);
     using cancellation = Cancellation.of(signal);
     const client = { onAsk, onQuestion };
     const call = { id, method, arguments: params, cancellation, client };
@@ -56,7 +81,18 @@ export function serverInput(
   };
 }
 
+/** Returns the name that rules have for a method of an extension that the client declared. */
+function extensionDoor(method: string, capabilities: JsonObject): string {
+  const door = isDefined(method) ? undefined : methodDoor(method);
+  // guard: extension-declared
+  if (door === undefined || !declaresExtensionOf(method, capabilities)) {
+    throw new RpcError(ERROR.methodNotFound, "the client did not declare its extension");
+  }
+  return door;
+}
+
 function refuseUnable({ server, method, params }: ServerRequest, can: JsonObject): void {
+  if (memberOf(DOORS, method) === undefined) return;
   const another = "another tool";
   const [isAble, what, instead] = method === "sampling/createMessage"
     ? [isObject(can.sampling), "have its model asked", MODEL]
@@ -87,7 +123,7 @@ function isLoopback(host: string): boolean {
 
 /** Returns the params as the user sees them: they name the server, and never look like PML's own. */
 function worded({ server, method, params }: ServerRequest): JsonObject {
-  if (method !== "elicitation/create") return params;
+  if (method !== "elicitation/create") return withoutOfPml(params);
   const { message, mode, elicitationId } = params;
   const requestedSchema = safeSchema(params.requestedSchema);
   // Characters that are hidden in an address are written as escapes.
@@ -103,6 +139,22 @@ function worded({ server, method, params }: ServerRequest): JsonObject {
     : "";
   // Further lines are indented, and blank ones are few: none can look like a question of PML.
   const shown = inset(textOf(message), MESSAGE_MAX).replace(BLANK_LINES, "\n\n    ");
-  const rest = { mode, url, elicitationId, requestedSchema };
-  return { ...defined(rest), message: `Server ${server} asks: ${shown}${warning}` } as JsonObject;
+  const known = { mode, url, elicitationId, requestedSchema };
+  return {
+    ...unknownIn(params),
+    ...defined(known),
+    message: `Server ${server} asks: ${shown}${warning}`,
+  } as JsonObject;
+}
+
+/**
+ * Returns the members of an elicitation that MCP does not define. A client could take one that
+ * differs from a known one in case alone for that one.
+ */
+function unknownIn(params: JsonObject): JsonObject {
+  const unknown = safeTexts(withoutNamed(params, KNOWN_PARAMS));
+  if (unknown._meta === undefined) return unknown;
+  const meta = objectOf(unknown._meta);
+  const names = Object.keys(meta).filter((name) => OF_SERVER.test(name));
+  return { ...unknown, _meta: withoutNamed(meta, names) };
 }

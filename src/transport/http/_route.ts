@@ -7,7 +7,7 @@
 
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
-import { STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import { isDefined, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
 import {
   envelopeIssue,
   hasEnvelope,
@@ -21,7 +21,7 @@ import type { PostedRequest } from "../../protocol/open_request.ts";
 /** The part of PML that serves a request. */
 export type Route =
   | { readonly kind: "session" }
-  | { readonly kind: "notification" }
+  | { readonly kind: "notification"; readonly method: string; readonly params: JsonObject }
   | { readonly kind: "request"; readonly request: PostedRequest }
   /** It is refused. `id` is JSON. */
   | { readonly kind: "refused"; readonly id: string; readonly error: ErrorObject };
@@ -63,10 +63,17 @@ export function routeOf({ body, headers }: Pick<HttpRequest, "body" | "headers">
   const { message } = read;
   if (message.method === undefined) return SESSION; // an answer
   const params = objectOf(message.params);
-  if (read.kind !== "request") {
-    return hasEnvelope(params) || isNewest(headers) ? { kind: "notification" } : SESSION;
-  }
   const method = String(message.method);
+  if (read.kind !== "request") {
+    if (!hasEnvelope(params) && !isNewest(headers)) return SESSION;
+    // A part between client and PML may decide by the headers what passes.
+    const error = isDefined(method) || !hasEnvelope(params)
+      ? undefined
+      : errorOf(method, { params, headers });
+    return error === undefined
+      ? { kind: "notification", method, params }
+      : { kind: "refused", id: "null", error };
+  }
   const error = hasEnvelope(params)
     ? errorOf(method, { params, headers })
     : isNewest(headers) && (method === "initialize" ? NO_HANDSHAKE : MISSING_ENVELOPE);

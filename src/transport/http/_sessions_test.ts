@@ -22,7 +22,7 @@ const INITIALIZE = {
 type Headers = Readonly<Record<string, string>>;
 
 function connectionOf(serve: Connection["serve"]): Connection {
-  return { isModern: false, serve, close() {} };
+  return { isModern: false, serve, note() {}, close() {} };
 }
 
 /** One client of `Sessions`. */

@@ -6,8 +6,9 @@
 
 import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
+import { lift } from "../../protocol/envelope.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
-import { isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
+import { isDefined, isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
@@ -39,6 +40,7 @@ const PEER: Peer = {
   getClientCapabilities: () => ({}),
   getClientVersion: () => undefined,
   getNegotiatedProtocolVersion: () => STATELESS_REVISION,
+  isBrief: true,
 };
 
 /** Answers the requests of one party. */
@@ -65,7 +67,7 @@ export class HttpStateless implements Disposable {
     request: StatelessRequest,
     route: Exclude<Route, { readonly kind: "session" }>,
   ): Promise<Response | TextAnswer> | Response | TextAnswer {
-    if (route.kind === "notification") return new Response(null, { status: 202 });
+    if (route.kind === "notification") return this.#note(route);
     if (route.kind === "refused") return refused(route, 400);
     const { id, method, params } = route.request;
     if (isOfOtherEra(method, "modern")) return refused({ id, error: NO_SUCH_METHOD }, 404);
@@ -83,6 +85,16 @@ export class HttpStateless implements Disposable {
   /** Sends a notification to the streams that listen for it. */
   notify(notification: Notification): void {
     this.#streams.notify(notification);
+  }
+
+  #note({ method, params: given }: Extract<Route, { readonly kind: "notification" }>): Response {
+    if (!isDefined(method)) {
+      const connection = this.#options.connect(PEER, true);
+      const { params, envelope } = lift(given);
+      connection.note({ method, params, envelope });
+      connection.close();
+    }
+    return new Response(null, { status: 202 });
   }
 
   #serve(

@@ -1,0 +1,176 @@
+/**
+ * Passes on notifications whose methods PML does not know, in both directions.
+ *
+ * @module
+ */
+
+import type { CallClient, CallTool, MethodNotification } from "../core/call.ts";
+import { Cancellation } from "../core/cancellation.ts";
+import { asPmlError, PmlError } from "../core/errors.ts";
+import { declaresExtensionOf, extensionNameOf } from "../core/extension_methods.ts";
+import { defined, type JsonObject, quoted } from "../core/json.ts";
+import { methodDoor } from "../core/pattern.ts";
+import { withoutOfPml } from "../core/result_members.ts";
+import { toolId } from "../core/tool_id.ts";
+import { LimitedLog } from "../io/limited_log.ts";
+import { type TurnLimits, Turns } from "../io/turns.ts";
+import { isDefined } from "../protocol/revisions.ts";
+import { metaOf } from "./_call_members.ts";
+import type { Client, Clients, Party } from "./_clients.ts";
+import type { FaceSettings } from "./options.ts";
+import { ownerOf, type OwnersOptions } from "./_unknown_methods.ts";
+
+/** A notification of a server. */
+export interface ServerNotification extends MethodNotification {
+  /** The client of the request that it belongs to, if that is known. */
+  readonly client: CallClient | undefined;
+}
+
+/** A notification of a client. */
+export interface SentNotification extends MethodNotification {
+  readonly client: Client;
+  /** The capabilities of the client. */
+  readonly capabilities: JsonObject;
+  /** Returns the tools that exist for it now; undefined for all. */
+  readonly toolset: CallClient["toolset"];
+}
+
+/** What passing on needs of the gateway. */
+export interface UnknownNotificationsOptions {
+  readonly callTool: CallTool;
+  readonly clients: Clients;
+  readonly owners: OwnersOptions;
+  readonly settings: () => Pick<FaceSettings, "clientMeta" | "actor">;
+  /** Returns why nothing can be called at all; undefined if calls can run. */
+  readonly problem: () => PmlError | undefined;
+  /** Writes a line to the log. `server` is the server that the line is about. */
+  readonly log: (level: "info" | "warn", text: string, server?: string) => void;
+}
+
+/** The bounds for each client, and for each server. */
+const LIMITS: TurnLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
+/** The extension name of PML's own notifications. */
+const OWN = "pml";
+
+/** Passes notifications on, each as a call through all checks. None is dropped without a line. */
+export class UnknownNotifications {
+  readonly #options: UnknownNotificationsOptions;
+  readonly #ofParties = new WeakMap<Party, Turns>();
+  readonly #ofServers = new Map<string, Turns>();
+  readonly #log = new LimitedLog();
+
+  /** Passes nothing on yet. */
+  constructor(options: UnknownNotificationsOptions) {
+    this.#options = options;
+  }
+
+  /** Passes a notification of a client on to the server that it belongs to. */
+  fromClient(sent: SentNotification): void {
+    const { method, params, client: { party } } = sent;
+    const turns = this.#ofParties.get(party) ?? new Turns(LIMITS);
+    this.#ofParties.set(party, turns);
+    const full = turns.take(sizeOf(params), async () => {
+      try {
+        await this.#toOwner(sent);
+      } catch (error) {
+        this.#refused(method, { why: reasonOf(error) });
+      }
+    });
+    if (full !== undefined) this.#refused(method, { why: full });
+  }
+
+  /** Passes a notification of a server on to the clients that declared its extension. */
+  fromServer(server: string, one: ServerNotification): void {
+    const { method, params } = one;
+    const refused = (why: string, level?: "info") => this.#refused(method, { why, server, level });
+    const door = doorOf(method);
+    if (door === undefined) return refused("PML does not know it", "info");
+    const to = this.#receiversOf(one);
+    if (to.length === 0) return refused("no client here declared its extension", "info");
+    const turns = this.#ofServers.get(server) ?? new Turns(LIMITS);
+    this.#ofServers.set(server, turns);
+    const full = turns.take(sizeOf(params), async () => {
+      try {
+        const onNotify = (passed: MethodNotification) =>
+          to.filter((notify) => notify(passed)).length > 0;
+        const client = { onNotify };
+        const call = { id: toolId(server, door), method, via: "server", isNested: true, client };
+        await this.#pass({ ...call, arguments: withoutOfPml(params), actor: "local" });
+      } catch (error) {
+        refused(reasonOf(error));
+      }
+    });
+    if (full !== undefined) refused(full);
+  }
+
+  /** Resolves when the notifications that a server has sent are passed on; undefined if they are. */
+  pendingOf(server: string): Promise<void> | undefined {
+    return this.#ofServers.get(server)?.busy;
+  }
+
+  async #toOwner({ method, params, client, capabilities: able, toolset }: SentNotification) {
+    const { problem, owners, settings } = this.#options;
+    const failure = problem();
+    if (failure !== undefined) throw failure;
+    const door = doorOf(method);
+    if (door === undefined) throw new Error("no server can have it");
+    const owned = await ownerOf({ method, params, client }, owners);
+    const { _meta, ...args } = owned.params;
+    const { clientMeta, actor } = settings();
+    await this.#pass({
+      ...{ id: toolId(owned.server, door), method, via: method, actor, arguments: args },
+      client: { able, isOlder: !client.isModern, toolset },
+      ...metaOf(_meta, clientMeta),
+    });
+  }
+
+  async #pass(call: Omit<Parameters<CallTool>[0], "callId" | "cancellation" | "isNotification">) {
+    const cancellation = new Cancellation();
+    const callId = crypto.randomUUID();
+    const { callTool } = this.#options;
+    const { kind } = await callTool({ ...call, isNotification: true, callId, cancellation });
+    if (kind === "ask") throw new Error("no rule allows it");
+  }
+
+  /** Returns functions that notify the clients which are to get a notification of a server. */
+  #receiversOf({ method, client }: ServerNotification) {
+    const { clients } = this.#options;
+    const onNotify = client?.onNotify;
+    if (onNotify === undefined) return clients.declaring(method);
+    return declaresExtensionOf(method, client?.able) ? [onNotify] : [];
+  }
+
+  #refused(
+    method: string,
+    { why, server, level = "warn" }: {
+      readonly why: string;
+      readonly server?: string;
+      readonly level?: "info" | "warn" | undefined;
+    },
+  ): void {
+    const name = quoted(method, 100);
+    const from = server === undefined ? "the client" : quoted(server);
+    const text = `A notification ${name} of ${from} was not passed on: ${why}`;
+    const key = JSON.stringify([server, method.slice(0, 200), why]);
+    this.#log.write(key, text, (line) => this.#options.log(level, line, server));
+  }
+}
+
+/** Returns the name that rules have for a method; undefined if it is not one of an extension. */
+function doorOf(method: string): string | undefined {
+  // A window would take such a notification for one of PML itself.
+  // guard: notification-own
+  if (extensionNameOf(method) === OWN || isDefined(method)) return undefined;
+  return methodDoor(method);
+}
+
+function sizeOf(params: JsonObject): number {
+  return JSON.stringify(params).length;
+}
+
+function reasonOf(error: unknown): string {
+  const { message, hint } = error instanceof PmlError || !(error instanceof Error)
+    ? asPmlError(error)
+    : defined({ message: error.message, hint: undefined });
+  return hint === undefined ? message : `${message}. ${hint}`;
+}

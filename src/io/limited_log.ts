@@ -1,0 +1,33 @@
+/**
+ * Limits the lines of a log that others can cause.
+ *
+ * @module
+ */
+
+/** How long a line is not repeated, in milliseconds, and how many lines are written in that time. */
+const [QUIET_MS, LINES_MAX] = [600_000, 50];
+
+/** Writes the line of a key at most once in ten minutes, and at most 50 lines in that time. */
+export class LimitedLog {
+  readonly #now: () => number;
+  readonly #seen = new Set<string>();
+  #since = -Infinity;
+
+  /** Takes a clock in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Calls `write` with a line, unless there were too many. The last one says that others follow. */
+  write(key: string, text: string, write: (text: string) => void): void {
+    const now = this.#now();
+    if (now - this.#since >= QUIET_MS) {
+      this.#seen.clear();
+      this.#since = now;
+    }
+    if (this.#seen.has(key) || this.#seen.size >= LINES_MAX) return;
+    this.#seen.add(key);
+    const isLast = this.#seen.size === LINES_MAX;
+    write(isLast ? `${text}. More such lines are left out for some minutes` : text);
+  }
+}

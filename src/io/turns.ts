@@ -1,0 +1,58 @@
+/**
+ * Does work in its order, within bounds: of others who can cause it as often as they want.
+ *
+ * @module
+ */
+
+/** The bounds of `Turns`. */
+export interface TurnLimits {
+  /** How much work may wait. */
+  readonly waiting: number;
+  /** How often work may begin in a minute. */
+  readonly perMinute: number;
+  /** How many bytes may come in a minute. */
+  readonly bytesPerMinute: number;
+}
+
+const MINUTE_MS = 60_000;
+
+/** Does one piece of work after the other. */
+export class Turns {
+  readonly #limits: TurnLimits;
+  readonly #now: () => number;
+  #last: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #since = -Infinity;
+  #count = 0;
+  #bytes = 0;
+
+  /** Takes the bounds, and a clock in milliseconds. */
+  constructor(limits: TurnLimits, now: () => number = () => performance.now()) {
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** Resolves when the present work is done; undefined if there is none. */
+  get busy(): Promise<void> | undefined {
+    return this.#waiting === 0 ? undefined : this.#last;
+  }
+
+  /** Does work when all earlier work is done. Returns why it is not, if a bound is reached. */
+  take(bytes: number, work: () => Promise<void>): string | undefined {
+    const { waiting, perMinute, bytesPerMinute } = this.#limits;
+    if (this.#now() - this.#since >= MINUTE_MS) {
+      this.#since = this.#now();
+      this.#count = this.#bytes = 0;
+    }
+    if (this.#waiting >= waiting) return `${waiting} of them wait`;
+    if (this.#count >= perMinute) return `there were ${perMinute} in a minute`;
+    if (this.#bytes + bytes > bytesPerMinute) {
+      return `there were more than ${bytesPerMinute} bytes in a minute`;
+    }
+    this.#waiting++;
+    this.#count++;
+    this.#bytes += bytes;
+    this.#last = this.#last.then(work).catch(() => {}).finally(() => this.#waiting--);
+    return undefined;
+  }
+}
