@@ -1,0 +1,140 @@
+/**
+ * A server whose messages have members that PML does not know, over stdio or HTTP, in either era.
+ * The result of each request says which params came.
+ *
+ *     deno run -A members_server.ts [--modern]
+ *
+ * @module
+ */
+
+import process from "node:process";
+import { createInterface } from "node:readline";
+
+type Json = Record<string, unknown>;
+type Send = (message: Json) => void;
+
+/** Members that no revision knows, at the top level of params and results and within `_meta`. */
+export const MORE = { "x/kept": { a: [1, null] }, later: "L" };
+const META = { "x/meta": { b: 1 } };
+
+const ASKED = {
+  elicit: {
+    method: "elicitation/create",
+    params: { message: "Who?", requestedSchema: { type: "object", properties: {} } },
+  },
+  sample: {
+    method: "sampling/createMessage",
+    params: { messages: [{ role: "user", content: { type: "text", text: "Hi" } }], maxTokens: 5 },
+  },
+} as const;
+
+const LISTS: Readonly<Record<string, Json>> = {
+  "tools/list": {
+    tools: ["echo", "elicit", "sample", "tell"]
+      .map((name) => ({ name, inputSchema: { type: "object" }, ...MORE, _meta: META })),
+  },
+  "prompts/list": { prompts: [{ name: "greet", ...MORE, _meta: META }] },
+  "resources/list": { resources: [{ uri: "test://a", name: "a", ...MORE, _meta: META }] },
+  "resources/templates/list": {
+    resourceTemplates: [{ uriTemplate: "test://i/{id}", name: "i", ...MORE, _meta: META }],
+  },
+};
+
+const RESULTS: Readonly<Record<string, Json>> = {
+  "prompts/get": { messages: [] },
+  "resources/read": { contents: [{ uri: "test://a", text: "t", ...MORE, _meta: META }] },
+  "completion/complete": { completion: { values: ["v"], ...MORE } },
+};
+
+/** One client of the server. */
+export class MembersServer {
+  readonly #isModern: boolean;
+  readonly #waiting = new Map<unknown, (answer: Json) => void>();
+
+  /** Takes the era. */
+  constructor(isModern: boolean) {
+    this.#isModern = isModern;
+  }
+
+  /** Takes a message. Resolves when it is answered. */
+  async take({ id, method, params = {}, ...more }: Json, send: Send): Promise<void> {
+    const answer = (members: Json) => send({ jsonrpc: "2.0", id, ...members, ...MORE });
+    if (method === undefined) return this.#waiting.get(id)?.(more);
+    if (id === undefined) return;
+    const other = this.#isModern ? "initialize" : "server/discover";
+    if (method === other) return answer({ error: { code: -32601, message: "Not found", ...MORE } });
+    answer({ result: await this.#result(method as string, params as Json, send) });
+  }
+
+  async #result(method: string, params: Json, send: Send): Promise<Json> {
+    const own = { ...MORE, _meta: META };
+    const capabilities = {
+      tools: {},
+      prompts: {},
+      resources: { subscribe: true },
+      completions: {},
+    };
+    const about = { capabilities, serverInfo: { name: "members", version: "1" } };
+    if (method === "initialize") return { protocolVersion: params.protocolVersion, ...about };
+    if (method === "server/discover") return { supportedVersions: ["2026-07-28"], ...about };
+    const got = { got: params };
+    if (method !== "tools/call") return { ...LISTS[method] ?? RESULTS[method], ...own, ...got };
+    const { name, inputResponses, _meta } = params;
+    if (name === "tell") {
+      const { progressToken } = _meta as Json;
+      const told = { progressToken, progress: 1, ...own };
+      send({ jsonrpc: "2.0", method: "notifications/progress", params: told, ...MORE });
+      const message = { level: "error", data: "d", ...own };
+      send({ jsonrpc: "2.0", method: "notifications/message", params: message, ...MORE });
+      const updated = { uri: "test://a", ...own };
+      send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: updated, ...MORE });
+    }
+    const asked = ASKED[name as keyof typeof ASKED];
+    if (asked === undefined) return { content: [], ...own, ...got };
+    const request = { ...asked, params: { ...asked.params, ...own } };
+    if (!this.#isModern) {
+      const { promise, resolve } = Promise.withResolvers<Json>();
+      this.#waiting.set("own", resolve);
+      send({ jsonrpc: "2.0", id: "own", ...request, ...MORE });
+      return { content: [], ...own, answer: (await promise).result };
+    }
+    return inputResponses === undefined
+      ? { resultType: "input_required", inputRequests: { one: request }, requestState: "s" }
+      : { content: [], ...own, answer: (inputResponses as Json).one };
+  }
+}
+
+/** Serves one client over HTTP on loopback. */
+export function serveMembers(isModern: boolean) {
+  const server = new MembersServer(isModern);
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  const http = Deno.serve(options, async (request) => {
+    if (request.method !== "POST") return new Response(null, { status: 405 });
+    const message: Json = await request.json();
+    const isRequest = message.id !== undefined && message.method !== undefined;
+    const headers = {
+      "content-type": "text/event-stream",
+      ...message.method === "initialize" && { "mcp-session-id": "one" },
+    };
+    const body = new ReadableStream<Uint8Array>({
+      async start(stream) {
+        const send: Send = (one) =>
+          stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(one)}\n\n`));
+        await server.take(message, send);
+        stream.close();
+      },
+    });
+    return isRequest ? new Response(body, { headers }) : new Response(null, { status: 202 });
+  });
+  return {
+    url: `http://127.0.0.1:${http.addr.port}/mcp`,
+    [Symbol.asyncDispose]: () => http.shutdown(),
+  };
+}
+
+if (import.meta.main) {
+  const server = new MembersServer(process.argv.includes("--modern"));
+  for await (const line of createInterface({ input: process.stdin })) {
+    void server.take(JSON.parse(line), (message) => console.log(JSON.stringify(message)));
+  }
+}
