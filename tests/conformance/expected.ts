@@ -114,6 +114,21 @@ export function isPassed({ status }: Result): boolean {
   return status === "SUCCESS" || status === "INFO";
 }
 
+/** Returns a line for each check whose result differs between a server and the same behind PML. */
+export function differing<T extends Result & { readonly scenario: string; readonly why: string }>(
+  directly: readonly T[],
+  through: readonly T[],
+): readonly string[] {
+  const keyOf = ({ scenario, id, status }: T) => `${scenario} ${id} ${status}`;
+  const lines = (ones: readonly T[], others: readonly T[], how: string) => {
+    const keys = new Set(others.map(keyOf));
+    return ones.filter((one) => !keys.has(keyOf(one)))
+      .map((one) => `${keyOf(one)} ${how} ${one.why}`);
+  };
+  return [...lines(directly, through, "directly"), ...lines(through, directly, "through PML")]
+    .sort();
+}
+
 /** Compares checks with what is expected. Returns a line for each difference, both ways. */
 export function differences<T extends Result>(
   checks: readonly T[],

@@ -13,18 +13,26 @@ import { SentEvents } from "./_sent_events.ts";
 import { fixtureOf } from "./fixture.ts";
 import type { Kind } from "./words.ts";
 
+const NEWEST = "2026-07-28";
+
 /** The fixture at an address. */
 export interface FixtureHttp extends AsyncDisposable {
   readonly url: string;
 }
 
+/** Serves the newest revision. */
+function serveModern(): McpHttpHandler {
+  const tell = (list: "tools" | "prompts"): void =>
+    list === "tools" ? modern.notify.toolsChanged() : modern.notify.promptsChanged();
+  const make = fixtureOf({ kind: "modern", tell });
+  const modern: McpHttpHandler = createMcpHandler(make, { legacy: "reject" });
+  return modern;
+}
+
 /** Listens on a free port of 127.0.0.1. */
-export function serveFixture(kind: Kind): FixtureHttp {
-  let modern: McpHttpHandler | undefined;
-  const tell = (list: "tools" | "prompts") =>
-    list === "tools" ? modern?.notify.toolsChanged() : modern?.notify.promptsChanged();
-  const make = fixtureOf({ kind, ...(kind === "modern" && { tell }) });
-  if (kind === "modern") modern = createMcpHandler(make, { legacy: "reject" });
+export function serveFixture(kind: Kind | "both"): FixtureHttp {
+  const modern = kind === "legacy" ? undefined : serveModern();
+  const make = fixtureOf({ kind: "legacy" });
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   const older = async (request: Request) => {
     const known = request.headers.get("mcp-session-id");
@@ -45,7 +53,10 @@ export function serveFixture(kind: Kind): FixtureHttp {
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   const server = Deno.serve(
     options,
-    async (request) => await (modern?.fetch(request) ?? older(request)),
+    async (request) => {
+      const isModern = kind !== "both" || request.headers.get("mcp-protocol-version") === NEWEST;
+      return await (isModern ? modern?.fetch(request) : undefined) ?? await older(request);
+    },
   );
   return {
     url: `http://127.0.0.1:${server.addr.port}/mcp`,

@@ -3,14 +3,17 @@
  * all cells, and its client scenarios. Prints what passed, and everything that is not as expected.
  *
  *     deno task conformance [--write]
+ *     deno task conformance --behind URL
+ *
+ * With `--behind` it compares a server at a URL with the same server behind PML.
  *
  * @module
  */
 
 import { CLIENT_SCENARIOS, runClientScenario } from "./clients.ts";
-import { differences, isPassed, unexpectedOfClients } from "./expected.ts";
+import { differences, differing, isPassed, unexpectedOfClients } from "./expected.ts";
 import { pageOf, type Row } from "./page.ts";
-import { type Behind, CELLS, type Checked, REVISIONS, runServerSuite } from "./suite.ts";
+import { CELLS, type Checked, REVISIONS, runDirectly, runServerSuite } from "./suite.ts";
 
 const PAGE = new URL("../../docs/conformance.md", import.meta.url);
 
@@ -27,11 +30,34 @@ function rowOf(
   return row;
 }
 
-async function rowOfCell(revision: string, behind: Behind): Promise<Row> {
+const SPEAKS = { legacy: "2025-11-25", modern: "2026-07-28", both: "both" } as const;
+
+async function rowOfCell(revision: string, behind: typeof CELLS[number]): Promise<Row> {
   const { kind, over } = behind;
   const checks = await runServerSuite(revision, behind);
-  const name = `${revision}, ${kind === "modern" ? "2026-07-28" : "2025-11-25"} over ${over}`;
-  return rowOf(name, { checks, told: differences(checks, { revision, kind }) });
+  const name = `${revision}, ${SPEAKS[kind]} over ${over}`;
+  // Each client has a connection of its own revision to a server of both.
+  const used = kind !== "both" ? kind : revision === "2026-07-28" ? "modern" : "legacy";
+  return rowOf(name, { checks, told: differences(checks, { revision, kind: used }) });
+}
+
+/** Compares a server at a URL with the same server behind PML. */
+async function compare(url: string): Promise<void> {
+  for (const revision of REVISIONS) {
+    const directly = await runDirectly(revision, url);
+    const through = await runServerSuite(revision, { url });
+    for (const [how, checks] of [["directly", directly], ["through PML", through]] as const) {
+      const succeeded = checks.filter(({ status }) => status === "SUCCESS").length;
+      console.log(`${revision} ${how}: ${succeeded} succeeded of ${checks.length} checks`);
+    }
+    for (const line of differing(directly, through)) console.log(`  ${line.slice(0, 400)}`);
+  }
+}
+
+const [flag, behind] = Deno.args;
+if (flag === "--behind" && behind !== undefined) {
+  await compare(behind);
+  Deno.exit();
 }
 
 async function rowOfClient(revision: string, scenario: string): Promise<Row> {

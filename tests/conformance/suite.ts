@@ -17,11 +17,11 @@ export const SUITE = "npm:@modelcontextprotocol/conformance@0.2.0-alpha.12";
 /** The revisions whose sets of scenarios are frozen. */
 export const REVISIONS = ["2025-11-25", "2026-07-28"] as const;
 
-/** What is behind PML. */
-export interface Behind {
-  readonly kind: Kind;
-  readonly over: "stdio" | "http";
-}
+/** The server behind PML: the fixture over a transport, or another server at a URL. */
+export type Behind =
+  | { readonly kind: Kind; readonly over: "stdio" }
+  | { readonly kind: Kind | "both"; readonly over: "http" }
+  | { readonly url: string };
 
 /** A check of the suite. */
 export interface Checked {
@@ -31,29 +31,54 @@ export interface Checked {
   readonly why: string;
 }
 
-/** Runs the server scenarios of a revision. Returns all checks. */
+/** Returns how a server is reached. */
+function serverOf(behind: Behind): AsyncDisposable & { readonly definition: object } {
+  const none = () => Promise.resolve();
+  if ("url" in behind) {
+    const { url } = behind;
+    return { definition: { type: "http", url }, [Symbol.asyncDispose]: none };
+  }
+  if (behind.over === "http") {
+    const { url, [Symbol.asyncDispose]: end } = serveFixture(behind.kind);
+    return { definition: { type: "http", url }, [Symbol.asyncDispose]: end };
+  }
+  const [command, ...args] = [...denoCommand("tests/conformance/fixture.ts"), behind.kind];
+  const definition = { type: "stdio", command, args, env: { DENO_DIR: "${DENO_DIR}" } };
+  return { definition, [Symbol.asyncDispose]: none };
+}
+
+/** Runs the server scenarios of a revision through PML. Returns all checks. */
 export async function runServerSuite(
   revision: string,
-  { kind, over }: Behind,
+  behind: Behind,
   more: readonly string[] = ["--requirements", revision],
 ): Promise<readonly Checked[]> {
-  await using http = over === "http" ? serveFixture(kind) : undefined;
-  const [command, ...args] = [...denoCommand("tests/conformance/fixture.ts"), kind];
-  const fixture = http === undefined
-    ? { type: "stdio", command, args, env: { DENO_DIR: "${DENO_DIR}" } }
-    : { type: "http", url: http.url };
+  await using server = serverOf(behind);
   await using ws = await makeWorkspace({
     pml: {
       version: 1,
       permissions: { allow: ["fixture:*"] },
       gateway: { tools_exposure: "full_proxy", prefix: false, meta_tools: [] },
-      mcpServers: { fixture },
+      mcpServers: { fixture: server.definition },
     },
   });
   await using served = await servePml(ws);
   await listed(served);
   await using front = withToken(served);
-  const folder = `${ws.root}/results`;
+  return await runSuite(front.url, `${ws.root}/results`, more);
+}
+
+/** Runs the server scenarios of a revision against a server itself. */
+export async function runDirectly(revision: string, url: string): Promise<readonly Checked[]> {
+  await using ws = await makeWorkspace({});
+  return await runSuite(url, `${ws.root}/results`, ["--requirements", revision]);
+}
+
+async function runSuite(
+  url: string,
+  folder: string,
+  more: readonly string[],
+): Promise<readonly Checked[]> {
   const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -64,7 +89,7 @@ export async function runServerSuite(
       SUITE,
       "server",
       "--url",
-      front.url,
+      url,
       "-o",
       folder,
       ...more,
@@ -130,7 +155,11 @@ async function checksIn(folder: string): Promise<readonly Checked[]> {
   return all;
 }
 
-/** All that may be behind PML. */
-export const CELLS: readonly Behind[] = (["stdio", "http"] as const).flatMap((over) =>
-  (["legacy", "modern"] as const).map((kind) => ({ kind, over }))
-);
+/** The fixture in all forms. */
+export const CELLS: readonly Exclude<Behind, { readonly url: string }>[] = [
+  { kind: "legacy", over: "stdio" },
+  { kind: "modern", over: "stdio" },
+  { kind: "legacy", over: "http" },
+  { kind: "modern", over: "http" },
+  { kind: "both", over: "http" },
+];
