@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { makeScenery } from "./attacks/stage.ts";
 import type { Json } from "./kit/json_rpc.ts";
-import { MORE, serveMembers } from "./kit/members_server.ts";
+import { EXTENSION, MORE, serveMembers, TOLD } from "./kit/members_server.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { RawStdio, WAYS } from "./kit/raw_stdio.ts";
 import { until } from "./kit/wait.ts";
@@ -66,7 +66,7 @@ async function opened(
   const pml = new RawStdio(ws, {
     era,
     door,
-    capabilities: { elicitation: { form: {} }, sampling: {} },
+    capabilities: { elicitation: { form: {} }, sampling: {}, extensions: { [EXTENSION]: {} } },
     answer: (method, params) => {
       asked.push(params as Json);
       return ANSWERS[method] ?? assert.fail(method);
@@ -122,12 +122,25 @@ for (const way of WAYS) {
         }
         const _meta = { progressToken: "p", "io.modelcontextprotocol/logLevel": "debug" };
         await pml.request("tools/call", { name: "m__tell", arguments: {}, _meta });
-        for (const name of ["progress", "message", ...isOlder ? ["resources/updated"] : []]) {
+        const names = [
+          "progress",
+          "message",
+          "notes/told",
+          ...isOlder ? ["resources/updated"] : [],
+        ];
+        for (const name of names) {
           const is = ({ method }: { readonly method?: string }) =>
             method === `notifications/${name}`;
           await until(() => pml.messages.some(is));
           assertKept(pml.messages.find(is)?.params, name);
         }
+        await pml.notify(TOLD, { ...SENT, _meta: META });
+        const heard = async () =>
+          (await pml.callTool("m__heard")).result?.heard as unknown as readonly Json[];
+        await until(async () => (await heard()).length > 0);
+        const [{ _meta: told, ...params } = {}] = await heard();
+        assert.deepEqual(params, SENT);
+        assert.deepEqual(told?.["x/mine"], META["x/mine"]);
       });
     }
   }

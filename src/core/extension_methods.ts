@@ -9,6 +9,9 @@ import { type JsonObject, objectOf } from "./json.ts";
 /** The extension that PML itself is a party of: it is not passed on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/** The name of methods of PML itself. A window would take one of a server for one of PML. */
+const OWN = "pml";
+
 /** How the methods of notifications begin. */
 const NOTIFICATIONS = /^notifications\//;
 
@@ -42,5 +45,7 @@ export function passedExtensions({ extensions }: JsonObject): JsonObject {
 
 /** Returns whether a client declares the extension that a method belongs to, and PML passes it on. */
 export function declaresExtensionOf(method: string, capabilities: JsonObject = {}): boolean {
+  // guard: extension-own
+  if (extensionNameOf(method) === OWN) return false;
   return Object.keys(passedExtensions(capabilities)).some((id) => isExtensionOf(id, method));
 }

@@ -11,11 +11,13 @@ Deno.test("a method belongs to the extension whose id ends in its first segment"
   }
 });
 
-Deno.test("the extension for tasks is not passed on: PML itself uses it", () => {
+Deno.test("extensions that PML itself uses are not passed on", () => {
   const extensions = { "io.modelcontextprotocol/tasks": {}, "x.test/notes": { a: 1 } };
   assert.deepEqual(passedExtensions({ extensions }), { "x.test/notes": { a: 1 } });
   assert.equal(declaresExtensionOf("tasks/other", { extensions }), false);
   assert.equal(declaresExtensionOf("notes/other", { extensions }), true);
   assert.equal(declaresExtensionOf("notes/other"), false);
+  const own = { extensions: { "x.test/pml": {} } };
+  assert.equal(declaresExtensionOf("notifications/pml/not_begun", own), false);
   assert.equal(declaresExtensionOf("notes/other", { extensions: ["x.test/notes"] }), false);
 });

@@ -7,7 +7,7 @@
 import type { CallClient, CallTool, MethodNotification } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { declaresExtensionOf, extensionNameOf } from "../core/extension_methods.ts";
+import { declaresExtensionOf } from "../core/extension_methods.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { methodDoor } from "../core/pattern.ts";
 import { withoutOfPml } from "../core/result_members.ts";
@@ -49,8 +49,6 @@ export interface UnknownNotificationsOptions {
 
 /** The bounds for each client, and for each server. */
 const LIMITS: TurnLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
-/** The extension name of PML's own notifications. */
-const OWN = "pml";
 
 /** Passes notifications on, each as a call through all checks. None is dropped without a line. */
 export class UnknownNotifications {
@@ -158,10 +156,7 @@ export class UnknownNotifications {
 
 /** Returns the name that rules have for a method; undefined if it is not one of an extension. */
 function doorOf(method: string): string | undefined {
-  // A window would take such a notification for one of PML itself.
-  // guard: notification-own
-  if (extensionNameOf(method) === OWN || isDefined(method)) return undefined;
-  return methodDoor(method);
+  return isDefined(method) ? undefined : methodDoor(method);
 }
 
 function sizeOf(params: JsonObject): number {

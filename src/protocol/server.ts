@@ -214,7 +214,9 @@ export class ProtocolServer implements AsyncDisposable {
   #notified(method: string, params: JsonObject): void {
     if (method === "notifications/roots/list_changed") this.#options.roots?.changed();
     if (method === "notifications/initialized") this.#options.roots?.initialized?.();
-    if (!isDefined(method)) void this.#pass(method, params);
+    if (isDefined(method)) return;
+    // If no connection can be opened, the first request reports why.
+    this.#pass(method, params).catch(() => {});
   }
 
   /** Passes on a notification whose method no revision defines. */

@@ -15,6 +15,9 @@ type Send = (message: Json) => void;
 
 /** Members that no revision knows, at the top level of params and results and within `_meta`. */
 export const MORE = { "x/kept": { a: [1, null] }, later: "L" };
+/** An extension that PML does not know, and a notification of it. */
+export const EXTENSION = "x.test/notes";
+export const TOLD = "notifications/notes/told";
 const META = { "x/meta": { b: 1 } };
 
 const ASKED = {
@@ -30,7 +33,7 @@ const ASKED = {
 
 const LISTS: Readonly<Record<string, Json>> = {
   "tools/list": {
-    tools: ["echo", "elicit", "sample", "tell"]
+    tools: ["echo", "elicit", "sample", "tell", "heard"]
       .map((name) => ({ name, inputSchema: { type: "object" }, ...MORE, _meta: META })),
   },
   "prompts/list": { prompts: [{ name: "greet", ...MORE, _meta: META }] },
@@ -50,6 +53,8 @@ const RESULTS: Readonly<Record<string, Json>> = {
 export class MembersServer {
   readonly #isModern: boolean;
   readonly #waiting = new Map<unknown, (answer: Json) => void>();
+  /** The notifications of the extension that came. */
+  readonly #heard: Json[] = [];
 
   /** Takes the era. */
   constructor(isModern: boolean) {
@@ -60,7 +65,10 @@ export class MembersServer {
   async take({ id, method, params = {}, ...more }: Json, send: Send): Promise<void> {
     const answer = (members: Json) => send({ jsonrpc: "2.0", id, ...members, ...MORE });
     if (method === undefined) return this.#waiting.get(id)?.(more);
-    if (id === undefined) return;
+    if (id === undefined) {
+      if (method === TOLD) this.#heard.push(params as Json);
+      return;
+    }
     const other = this.#isModern ? "initialize" : "server/discover";
     if (method === other) return answer({ error: { code: -32601, message: "Not found", ...MORE } });
     answer({ result: await this.#result(method as string, params as Json, send) });
@@ -69,15 +77,14 @@ export class MembersServer {
   async #result(method: string, params: Json, send: Send): Promise<Json> {
     const own = { ...MORE, _meta: META };
     const capabilities = {
-      tools: {},
-      prompts: {},
-      resources: { subscribe: true },
-      completions: {},
+      ...{ tools: {}, prompts: {}, resources: { subscribe: true }, completions: {} },
+      extensions: { [EXTENSION]: {} },
     };
     const about = { capabilities, serverInfo: { name: "members", version: "1" } };
     if (method === "initialize") return { protocolVersion: params.protocolVersion, ...about };
     if (method === "server/discover") return { supportedVersions: ["2026-07-28"], ...about };
     const got = { got: params };
+    if (params.name === "heard") return { content: [], heard: this.#heard };
     if (method !== "tools/call") return { ...LISTS[method] ?? RESULTS[method], ...own, ...got };
     const { name, inputResponses, _meta } = params;
     if (name === "tell") {
@@ -86,6 +93,7 @@ export class MembersServer {
       send({ jsonrpc: "2.0", method: "notifications/progress", params: told, ...MORE });
       const message = { level: "error", data: "d", ...own };
       send({ jsonrpc: "2.0", method: "notifications/message", params: message, ...MORE });
+      send({ jsonrpc: "2.0", method: TOLD, params: own, ...MORE });
       const updated = { uri: "test://a", ...own };
       send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: updated, ...MORE });
     }
@@ -111,6 +119,8 @@ export function serveMembers(isModern: boolean) {
   const http = Deno.serve(options, async (request) => {
     if (request.method !== "POST") return new Response(null, { status: 405 });
     const message: Json = await request.json();
+    const named = request.headers.get("mcp-method");
+    if (isModern && named !== message.method) return new Response(null, { status: 400 });
     const isRequest = message.id !== undefined && message.method !== undefined;
     const headers = {
       "content-type": "text/event-stream",
