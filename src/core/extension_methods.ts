@@ -6,7 +6,7 @@
 
 import { type JsonObject, objectOf } from "./json.ts";
 
-/** The extension that PML itself is a party of: it is not passed on. */
+/** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 /** The name of methods of PML itself. A window would take one of a server for one of PML. */

@@ -7,6 +7,7 @@
 
 import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/call.ts";
 import type { PmlError } from "../core/errors.ts";
+import { TASKS_EXTENSION } from "../core/extension_methods.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
@@ -18,7 +19,6 @@ import type { ClientRequest } from "./interaction/client_request.ts";
 import type { SealedStates } from "./interaction/interaction.ts";
 import { serverInput } from "./interaction/server_input.ts";
 
-const TASKS = "io.modelcontextprotocol/tasks";
 const RELATED = "io.modelcontextprotocol/related-task";
 /** How many tasks are known: the oldest are forgotten. */
 const MOST = 10_000;
@@ -153,7 +153,7 @@ export class Tasks {
     // guard: tasks-declared
     if (request.client.isModern && !takes(request)) {
       throw new RpcError(ERROR.missingClientCapability, "The client did not declare tasks", {
-        requiredCapabilities: { extensions: { [TASKS]: {} } },
+        requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
       });
     }
     const { context: { method, inputResponses }, params } = request;
@@ -289,7 +289,7 @@ export class Tasks {
 export function takes(
   { capabilities: { extensions } }: Pick<ClientRequest, "capabilities">,
 ): boolean {
-  return TASKS in objectOf(extensions);
+  return TASKS_EXTENSION in objectOf(extensions);
 }
 
 /** Returns whether the party of a request began a task. */

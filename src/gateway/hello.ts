@@ -5,6 +5,7 @@
  */
 
 import type { MetaTool } from "../core/exposure.ts";
+import { TASKS_EXTENSION } from "../core/extension_methods.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";
@@ -34,7 +35,7 @@ export function helloOf(
 ): Hello {
   const said = [...ofServers].map(([server, text]) => instructionLines(server, text));
   const tasks: JsonObject = isModern
-    ? { extensions: { "io.modelcontextprotocol/tasks": {} } }
+    ? { extensions: { [TASKS_EXTENSION]: {} } }
     : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } };
   return {
     capabilities: { ...CAPABILITIES, ...tasks },

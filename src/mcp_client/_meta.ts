@@ -4,12 +4,13 @@
  * @module
  */
 
+import { TASKS_EXTENSION } from "../core/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { VERSION } from "../core/version.ts";
 import { META } from "../protocol/envelope.ts";
 import { STATELESS_REVISION } from "../protocol/revisions.ts";
 import type { RequestOptions } from "../protocol/rpc_peer.ts";
-import { isOfTask, TASKS } from "./_tasks.ts";
+import { isOfTask } from "./_tasks.ts";
 
 /** The `clientInfo` of PML. */
 export const CLIENT = { name: "pml", version: VERSION };
@@ -26,7 +27,7 @@ export function withMeta(
   // A list shows what the client can use. A call must not ask if nobody can be asked.
   const known = onAsk === undefined && method === "tools/call" ? {} : capabilities;
   const tasks = (takesTasks || isOfTask(method)) &&
-    { extensions: { ...objectOf(known.extensions), [TASKS]: {} } };
+    { extensions: { ...objectOf(known.extensions), [TASKS_EXTENSION]: {} } };
   return {
     ...params,
     _meta: {

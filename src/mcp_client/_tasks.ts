@@ -7,14 +7,12 @@
 
 import type { Call } from "../core/call.ts";
 import { numberOf } from "../core/exact_number.ts";
+import { TASKS_EXTENSION } from "../core/extension_methods.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { pause } from "../io/waiting.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { type RequestOptions, withoutClient } from "../protocol/rpc_peer.ts";
 import type { Connection } from "./connection.ts";
-
-/** The extension of 2026-07-28. */
-export const TASKS = "io.modelcontextprotocol/tasks";
 
 const CALL = "tools/call";
 /** The least, the most and the default time between two `tasks/get` requests. */
@@ -113,7 +111,7 @@ async function polled(connection: Connection, taskId: string, call: ToolCall): P
 function wantsTasks(error: unknown): boolean {
   if (!(error instanceof RpcError) || error.code !== ERROR.missingClientCapability) return false;
   const { requiredCapabilities } = objectOf(error.data);
-  return TASKS in objectOf(objectOf(requiredCapabilities).extensions);
+  return TASKS_EXTENSION in objectOf(objectOf(requiredCapabilities).extensions);
 }
 
 /** The state of a task. */
