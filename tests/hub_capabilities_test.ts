@@ -376,12 +376,15 @@ Deno.test("a saved capability that was published is a module that import() of De
       "notes.md": FILES["notes.md"],
       "use.ts": IMPORTER(hub.url),
       "example.ts": await example(hub.url),
+      "deno.lock": await Deno.readTextFile(new URL(import.meta.resolve("../deno.lock"))),
     },
     pml: { version: 1, permissions: { allow: ["filesystem:*"] } },
   });
   const config = new URL(import.meta.resolve("../deno.json")).pathname;
   const run = async (file: string) => {
-    const args = ["run", "-A", "--quiet", "--config", config, ws.file(file)];
+    // Deno adds the modules of the hub to the lock file.
+    const lock = ["--lock", ws.file("deno.lock")];
+    const args = ["run", "-A", "--quiet", "--config", config, ...lock, ws.file(file)];
     const ran = await runPml(ws, args, { command: [Deno.execPath()] });
     assert.equal(ran.code, 0, ran.stderr);
     return ran.stdout;
