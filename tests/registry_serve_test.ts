@@ -9,6 +9,7 @@ import { Cache } from "../src/registry/cache.ts";
 import { Registries } from "../src/registry/registries.ts";
 import { serveFolder } from "../src/registry/serving.ts";
 import { verifyManifest } from "../src/registry/signature.ts";
+import type { StdioManifest } from "../src/servers/stdio/kind.ts";
 import { officialAnswers } from "./kit/fake_official.ts";
 import { FakeRegistry } from "./kit/fake_registry.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
@@ -92,7 +93,8 @@ Deno.test("Registries finds in a served folder, and in an official registry, wha
   const serena = (await registries.find("serena", { signal }))?.manifest;
   assert.deepEqual([serena?.kind, serena?.tools[0]?.name], ["stdio", "analyze"]);
   const mapped = (await registries.find("com.example.maps", { signal }))?.manifest;
-  assert.deepEqual(mapped?.kind === "stdio" && mapped.args, ["-y", "maps-mcp@2.0.0"]);
+  assert.equal(mapped?.kind, "stdio");
+  assert.deepEqual((mapped as StdioManifest).args, ["-y", "maps-mcp@2.0.0"]);
   await registries.refreshCatalog({ signal });
   const names = registries.catalog().map(({ fqdn }) => fqdn);
   assert.deepEqual(names.toSorted(), ["com.example.maps", "greeter", "serena"]);

@@ -36,7 +36,7 @@ import { mayHaveAdopted } from "../policy/pins_file.ts";
 import { Policy } from "../policy/policy.ts";
 import { hideOwnProcess } from "../sandbox/own_process.ts";
 import type { SpareKeeper } from "../sandbox/process.ts";
-import { CLOUD_URL } from "../remote/routing.ts";
+import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Catalog } from "../search/catalog.ts";
 import { cloudCatalog } from "../search/cloud_tools.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";

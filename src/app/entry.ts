@@ -13,15 +13,16 @@ import type { ServerDefinition } from "../config/servers.ts";
 import { foundLines, serverText } from "../config/shown.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { PmlError } from "../core/errors.ts";
-import { quoted, visible } from "../core/json.ts";
-import type { DenoManifest, Manifest } from "../core/manifest.ts";
+import { quoted } from "../core/json.ts";
+import type { CodeManifest, Manifest } from "../core/manifest.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import { accessOf, type Grants, grantsOf } from "../permissions/grants.ts";
 import { permissionLines } from "../permissions/permission_lines.ts";
 import { pinnedOf } from "../registry/lock.ts";
 import { requiredOf, variablesOf } from "../registry/manifest.ts";
 import type { Found } from "../registry/registries.ts";
-import { isProxy, keyRequired, keysMissing, upstreamLines } from "../remote/rpc.ts";
+import { keyRequired, keysMissing } from "../remote/rpc.ts";
+import { manifestKindOf } from "../servers/kinds.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
 /** A server that a registry has. */
@@ -62,15 +63,10 @@ export function registryServer(
     // What is pinned of a capability is pinned by its whole name.
     name: fqdn,
     pinned: pinnedOf(manifest, found),
-    facts: [...facts, ...accountLines(manifest, cloud?.url)],
+    facts: [...facts, ...manifestKindOf(manifest).accountLines?.(manifest, cloud?.url) ?? []],
     origin: "registry",
   };
   return { found, identity, definition };
-}
-
-function accountLines(manifest: Manifest, hub: string | undefined): readonly string[] {
-  if (manifest.kind !== "cloud" || !isProxy(manifest.proxyTo, hub)) return [];
-  return [`Your PML_API_KEY goes with all that is sent to ${new URL(manifest.proxyTo).host}`];
 }
 
 /** What a person is shown beside the entry itself. */
@@ -84,37 +80,32 @@ export interface Showing {
   readonly twin: string | undefined;
 }
 
-/** Gives the definition of an entry; nothing for what runs in the cloud. */
+/** Returns the definition of an entry; undefined if the cloud runs it. */
 export function definitionOf(
   manifest: Manifest,
-  codePath: (manifest: DenoManifest) => string,
+  codePath: (manifest: CodeManifest) => string,
 ): ServerDefinition | undefined {
   const { kind, name } = manifest;
-  switch (kind) {
-    case "deno":
-      return { kind, name, path: codePath(manifest) };
-    case "stdio":
-      return { kind, name, command: manifest.command, args: manifest.args, env: envOf(manifest) };
-    case "http":
-      return { kind, name, url: manifest.url, headers: manifest.headers };
-    case "cloud":
-      return undefined;
-  }
+  const own = manifestKindOf(manifest).definition(manifest, codePath);
+  return own && { kind, name, ...own } as ServerDefinition; // its kind made the rest
 }
 
-/** Says line by line what a yes covers. */
-export function factsOf(found: Found, showing: Showing): readonly string[] {
+/** Returns what a yes covers, line by line. */
+export function factsOf(
+  found: Found,
+  { definition, environment, workspace, grants, twin }: Showing,
+): readonly string[] {
   const { manifest, source, vouched, older, gone } = found;
-  const { definition, twin } = showing;
-  const isCapability = manifest.fqdn !== manifest.name;
-  const said = manifest.kind === "deno"
-    ? [...isCapability ? ["a capability of a registry"] : [], ...codeLines(manifest, showing)]
-    : definition === undefined
-    ? [cloudText(manifest), ...manifest.kind === "cloud" ? upstreamLines(manifest) : []]
-    : [
-      ...definitionLines(definition),
-      ...definition.kind === "stdio" ? foundLines(showing.environment) : [],
-    ];
+  const kind = manifestKindOf(manifest);
+  const said = kind.lines(manifest, {
+    permissionLines: (permissions) =>
+      permissionLines(permissions, accessOf(permissions, { workspace, grants }), workspace),
+    // Values are shown whole: a registry wrote them, so they are no keys, and may be addresses.
+    describe: (changes) =>
+      definition === undefined ? "" : serverText({ ...definition, ...changes }),
+    foundLines: () => foundLines(environment),
+    unpinned: unpinnedPackages,
+  });
   return [
     `Yes lets PML use ${quoted(manifest.fqdn)} in this workspace. It is:`,
     ...said,
@@ -123,70 +114,9 @@ export function factsOf(found: Found, showing: Showing): readonly string[] {
     ...(twin === undefined ? [] : [`Its name looks like ${quoted(twin)}, which is another server`]),
     ...(gone ? ["Its registry does not have it any more"] : []),
     ...(older ? ["This is older than what its registry said before"] : []),
-    ...keyLines(manifest),
+    ...kind.keyLines?.(manifest) ?? [],
     ...manifest.warnings.map((line) => `Its author warns: ${quoted(line, Infinity)}`),
   ];
-}
-
-function codeLines(
-  { integrity, permissions, calls }: DenoManifest,
-  { workspace, grants }: Showing,
-): readonly string[] {
-  if (calls !== undefined) {
-    const lines = calls.map((tool) => `It says that it calls ${tool}, which is judged by itself`);
-    return [
-      "code or a plan that calls tools, and nothing else",
-      `its code: ${integrity}`,
-      ...lines,
-    ];
-  }
-  const access = accessOf(permissions, { workspace, grants });
-  const lines = permissionLines(permissions, access, workspace).map((line) => `It ${line}`);
-  return ["a module in the sandbox", `its code: ${integrity}`, ...lines];
-}
-
-/** Shows values whole: a registry wrote them, so they are no keys, and one may be an address. */
-function definitionLines(definition: ServerDefinition): readonly string[] {
-  const lines = (values: Readonly<Record<string, string>>, [what, sign]: readonly string[]) =>
-    Object.entries(values).map((pair) => visible(`It is ${what} ${pair.join(sign)}`, Infinity));
-  switch (definition.kind) {
-    case "deno":
-      return [serverText(definition)];
-    case "stdio":
-      return [
-        serverText({ ...definition, env: {} }),
-        ...unpinnedPackages(definition).map(unpinnedText),
-        ...lines(definition.env, ["given", "="]),
-      ];
-    case "http":
-      return [
-        serverText({ ...definition, headers: {} }),
-        ...lines(definition.headers, ["sent the header", ": "]),
-      ];
-  }
-}
-
-function unpinnedText(spec: string): string {
-  return `It installs the newest ${spec} there is, whatever version its registry says`;
-}
-
-/** A program finds in its environment what its registry says that it needs. */
-function envOf({ env, envRequired }: Extract<Manifest, { kind: "stdio" }>): Record<string, string> {
-  const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
-  return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
-}
-
-function cloudText(manifest: Manifest): string {
-  const url = manifest.kind === "cloud" ? manifest.proxyTo : "";
-  return `a server in the cloud: each call goes to ${quoted(url, Infinity)}, whose operator can ` +
-    "read it and the keys that go with it";
-}
-
-/** Where each key goes; what a program, a module or a header is given is said with it. */
-function keyLines(manifest: Manifest): readonly string[] {
-  if (manifest.kind !== "cloud") return [];
-  const { host } = new URL(manifest.proxyTo);
-  return manifest.envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
 }
 
 /** The token of a registry goes to that registry alone: whoever writes entries would have it sent on. */
@@ -207,8 +137,9 @@ export function misusedToken(
 
 /** What a call would lack is said before anybody is asked about it. */
 export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
-  const { kind, name } = manifest;
-  if (kind === "cloud" && keys.cloud() === undefined) throw keyRequired(name);
+  const { name } = manifest;
+  const { needsAccount = false } = manifestKindOf(manifest);
+  if (needsAccount && keys.cloud() === undefined) throw keyRequired(name);
   const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
   if (missing.length > 0) throw keysMissing(name, missing);
 }

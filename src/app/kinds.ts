@@ -23,7 +23,9 @@ import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
-import { CLOUD_URL, getToolRouting, isListedLocal } from "../remote/routing.ts";
+import { CLOUD_URL, type CloudManifest } from "../servers/cloud/kind.ts";
+import { callsOf } from "../servers/kinds.ts";
+import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
   actionApproval,
@@ -229,15 +231,15 @@ export class Kinds {
     const { definition, identity: found, found: { manifest } } = registered;
     const { name, fqdn } = manifest;
     if (definition === undefined) {
-      const cloud = manifest.kind === "cloud" ? manifest : undefined;
       const approval = namedApproval({ ...this.#options, isCloud: true });
+      const cloud = manifest as CloudManifest; // no other kind has no definition
       return { approval, make: this.#cloud({ name, manifest: cloud }) };
     }
     const { packages } = this.machine;
     packages.found(definition, found);
     const identity = () => packages.identityOf(definition);
     const approval = registryApproval(definition, { ...this.#options, identity });
-    if (definition.kind !== "deno") return { approval, make: this.#program(definition, values) };
+    if (!("path" in definition)) return { approval, make: this.#program(definition, values) };
     const { integrity, permissions } = found.pinned;
     const use = (): ModuleUse => ({
       source: { kind: "file", name, path: definition.path },
@@ -252,9 +254,15 @@ export class Kinds {
         tell: (message) => starts.tell(name, message),
       });
     const saved = this.#capabilities;
-    if (manifest.kind === "deno" && manifest.calls !== undefined && saved !== undefined) {
-      const { integrity: hash, calls } = manifest;
-      const place = { id: fqdn as ToolId, hash, path: definition.path, calls, fetched };
+    const calls = callsOf(manifest);
+    if (calls !== undefined && saved !== undefined) {
+      const place = {
+        id: fqdn as ToolId,
+        hash: integrity ?? NO_CODE,
+        path: definition.path,
+        calls,
+        fetched,
+      };
       const text = () => "a capability of a registry: it calls tools, and nothing else";
       const make: Kind["make"] = (options) => saved.ofRegistry(place, this.#withCheck(options));
       return { approval: { ...approval, text }, make };

@@ -37,7 +37,7 @@ import type { SignIns } from "../oauth/sign_ins.ts";
 import type { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
-import { CLOUD_URL } from "../remote/routing.ts";
+import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Cloud } from "../remote/rpc.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
 import { Reaper } from "../sandbox/reaper.ts";

@@ -16,6 +16,7 @@ import { Cache } from "../registry/cache.ts";
 import { offline } from "../registry/client.ts";
 import { type Found, Registries } from "../registry/registries.ts";
 import { sourceOf } from "../registry/sources.ts";
+import { callsOf } from "../servers/kinds.ts";
 import { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { misusedToken } from "./entry.ts";
 import { type NetworkOptions, proxyOf } from "./network.ts";
@@ -100,8 +101,7 @@ export class RegistryLookup implements Disposable {
 
   /** Returns the lines of what a capability does, which is fetched before anybody is asked. */
   async textOf(found: Found, signal: AbortSignal): Promise<readonly string[]> {
-    const { manifest } = found;
-    if (manifest.kind !== "deno" || manifest.calls === undefined) return [];
+    if (callsOf(found.manifest) === undefined) return [];
     const { contentLines } = await import("../workflow/content_lines.ts");
     return contentLines(await this.#registries.code(found, { signal }));
   }

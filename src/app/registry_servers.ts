@@ -21,6 +21,7 @@ import { requiredOf } from "../registry/manifest.ts";
 import { entryName, fqdnOf } from "../registry/fqdn.ts";
 import type { Found } from "../registry/registries.ts";
 import { assertKeys, type RegistryServer, registryServer } from "./entry.ts";
+import { codeManifest } from "../servers/kinds.ts";
 import { NamespaceParts } from "./namespace_parts.ts";
 import { OnOffer } from "./on_offer.ts";
 import { reached, RegistryLookup } from "./registry_lookup.ts";
@@ -226,7 +227,8 @@ export class RegistryServers implements Disposable {
     { signal, tell }: { readonly signal: AbortSignal; readonly tell: (message: string) => void },
   ): Promise<void> {
     const { found } = this.#here.get(name) ?? {};
-    if (found?.manifest.kind !== "deno" || this.lookup.now.hasCode(found)) return;
+    if (found === undefined || codeManifest(found.manifest) === undefined) return;
+    if (this.lookup.now.hasCode(found)) return;
     tell(`getting ${name} from ${new URL(found.source.replace(/^mcp\+/, "")).host}`);
     await this.lookup.now.code(found, {
       signal,

@@ -11,6 +11,7 @@ import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import { writtenHost } from "./address.ts";
 import type { PolicyFile } from "./_company_file.ts";
 import type { Config } from "./config.ts";
@@ -169,10 +170,11 @@ export class Company {
 function wordsOf(
   { kind, command = "", args = [], confine, isUnheld, isOfRegistry = false }: ServerLike,
 ): readonly string[] {
+  const own = kindNamed(kind)?.pinnedAs ?? kind;
   const isProgram = kind === "stdio";
   const isContainer = isProgram && runsContainers(plainCommand({ command, args }));
   return [
-    kind,
+    own,
     ...(isOfRegistry ? ["registry"] : []),
     ...(isProgram && (confine !== true || isUnheld) ? ["unconfined"] : []),
     ...(isContainer ? ["container"] : []),

@@ -6,11 +6,10 @@
 
 import type { Permissions, ToolDefinition } from "./tool.ts";
 
-/** The manifest of a server. */
-export type Manifest = DenoManifest | StdioManifest | HttpManifest | CloudManifest;
-
-/** The fields of every manifest. */
-interface ManifestBase {
+/** The fields of every manifest. Each kind of servers adds its own. */
+export interface Manifest {
+  /** The name of its kind. */
+  readonly kind: string;
   /** The name in the registry, without a version, such as `serena` or `fs:read_json`. */
   readonly fqdn: string;
   /** The name of the server in PML. */
@@ -33,51 +32,10 @@ export interface ManifestTool {
   readonly definition: ToolDefinition | undefined;
 }
 
-/** The manifest of a module that runs in the sandbox, or of a capability that somebody saved. */
-export interface DenoManifest extends ManifestBase {
-  readonly kind: "deno";
+/** The manifest of a server whose code comes from the registry and runs in the sandbox. */
+export interface CodeManifest extends Manifest {
   /** The hash of its code: `sha256-` and 64 hexadecimal digits. */
   readonly integrity: string;
   /** The permissions that all of its tools need together. */
   readonly permissions: Permissions;
-  /**
-   * The tools that a saved capability says it calls. Its code is then what `pml capability export`
-   * writes, and no module.
-   */
-  readonly calls?: readonly string[];
-}
-
-/** The manifest of a program that is installed and speaks MCP on its pipes. */
-export interface StdioManifest extends ManifestBase {
-  readonly kind: "stdio";
-  readonly command: string;
-  readonly args: readonly string[];
-  /** The environment of the program. `${NAME}` is replaced when it starts. */
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** The manifest of a server that is reached over HTTP. */
-export interface HttpManifest extends ManifestBase {
-  readonly kind: "http";
-  readonly url: string;
-  /** The headers of each request. `${NAME}` is replaced when a request is sent. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** The manifest of a server that the cloud runs. */
-export interface CloudManifest extends ManifestBase {
-  readonly kind: "cloud";
-  /** The URL that calls are sent to. */
-  readonly proxyTo: string;
-  /** Where the hub at that URL passes calls on to. */
-  readonly upstream?: ManifestUpstream;
-}
-
-/** A server behind a hub, as far as the hub publishes it. */
-export interface ManifestUpstream {
-  readonly host: string;
-  /** The names of the headers that the hub sends. */
-  readonly headers: readonly string[];
-  /** The hash of the whole address and of all headers. */
-  readonly hash: string;
 }

@@ -5,14 +5,14 @@
  * @module
  */
 
-import type { Manifest } from "./manifest.ts";
 import type { Permissions } from "./tool.ts";
 
 /** The facts of a server that an approval fixes. */
 export interface Pinned {
   /** `private`, or the URL of the registry that the server comes from. */
   readonly source: string;
-  readonly kind: Manifest["kind"];
+  /** The name of its kind: `deno`, `stdio`, `http` or `cloud`. */
+  readonly kind: string;
   readonly version?: string | undefined;
   readonly routing?: "local" | "cloud" | undefined;
   /** The hash of the code, or of the installed package: `sha256-` and 64 digits. */

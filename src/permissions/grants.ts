@@ -12,6 +12,7 @@ import { isOwn } from "../core/steering.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Permissions } from "../core/tool.ts";
 import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
+import { kindOf } from "../servers/kinds.ts";
 
 /**
  * The access of a sandbox child: absolute paths, hosts with ports, names of programs and variables.
@@ -136,6 +137,6 @@ function realPath(path: string): string {
 
 /** Returns the grants of a module of a registry: those of the user, and the variables that it requires. */
 export function grantsOf(manifest: Manifest, grants: Grants | undefined): Grants | undefined {
-  if (manifest.kind !== "deno" || manifest.envRequired.length === 0) return grants;
+  if (!kindOf(manifest).isSandboxed || manifest.envRequired.length === 0) return grants;
   return { ...grants, env: [...grants?.env ?? [], ...manifest.envRequired] };
 }

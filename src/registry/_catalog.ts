@@ -10,10 +10,10 @@ import type { Manifest, ManifestTool } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
-import { isSound, MOST, shownText } from "./_entry_words.ts";
+import { isSound, MOST, shownText } from "../core/entry_words.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
-import { CAPABILITY } from "./manifest.ts";
 import { entryName, fqdnOf, isVersion } from "./fqdn.ts";
 import type { CatalogPage } from "./source.ts";
 
@@ -54,7 +54,6 @@ export interface KeptCatalog {
   readonly dropped: number;
 }
 
-const KINDS: readonly Manifest["kind"][] = ["deno", "stdio", "http", "cloud"];
 const MOST_ENTRIES = 50_000;
 const MOST_PAGES = 200;
 const MOST_CHARACTERS = 32 * 1024 * 1024;
@@ -142,8 +141,8 @@ function rowOf(said: unknown): CatalogRow | undefined {
   if (!isObject(said) || !isSound(said, DEEPEST)) return undefined;
   const { fqdn, type, version, description, routing, tools } = said;
   const asked = fqdnOf(textOf(fqdn));
-  const kind = KINDS.find((kind) => kind === (type === CAPABILITY ? "deno" : type));
-  if (asked === undefined || kind === undefined) return undefined;
+  const kind = kindNamed(textOf(type));
+  if (asked === undefined || kind?.manifest === undefined) return undefined;
   const listed = toolsOf(Array.isArray(tools) ? tools.slice(0, MOST.tools) : [], {
     asked,
     onLeftOut: () => {},
@@ -154,7 +153,7 @@ function rowOf(said: unknown): CatalogRow | undefined {
     : "";
   return [
     entryName(asked),
-    kind,
+    kind.pinnedAs,
     typeof version === "string" && isVersion(version) ? version : null,
     shownText(textOf(description)) ?? "",
     routing === "local" || routing === "cloud" ? routing : null,

@@ -7,7 +7,7 @@
 import type { Progress } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { DenoManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../core/manifest.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
@@ -45,7 +45,7 @@ export class Downloads {
   }
 
   /** Returns the bytes whose hash an entry says, or throws. */
-  async code(manifest: DenoManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
+  async code(manifest: CodeManifest, { place, signal, onProgress }: Wanting): Promise<Uint8Array> {
     const cached = this.#options.cache.code(manifest.integrity);
     if (cached !== undefined) return cached;
     const download = this.#all.get(manifest.integrity) ?? this.#begin(manifest, place);
@@ -57,7 +57,7 @@ export class Downloads {
     }
   }
 
-  #begin(manifest: DenoManifest, place: Place | undefined): Download {
+  #begin(manifest: CodeManifest, place: Place | undefined): Download {
     const { fqdn, integrity } = manifest;
     if (place === undefined) {
       throw new PmlError("BUG", `Cannot load "${fqdn}": its registry is not configured`);
@@ -77,7 +77,7 @@ export class Downloads {
   }
 
   async #fetched(
-    manifest: DenoManifest,
+    manifest: CodeManifest,
     { place, onProgress }: {
       readonly place: Place;
       readonly onProgress: (progress: Progress) => void;

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import { nameHere, offerOf } from "./_server_json.ts";
+import type { HttpManifest } from "../servers/http/kind.ts";
+import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
 import { parseManifest } from "./manifest.ts";
 
@@ -35,7 +37,9 @@ const url = "mcp+https://registry.example.com";
 function manifestOf(response: unknown) {
   const offer = offerOf(response);
   assert.equal(offer.kind, "entry", JSON.stringify(offer));
-  return parseManifest(offer.kind === "entry" && offer.json, { url, asked });
+  return parseManifest(offer.kind === "entry" && offer.json, { url, asked }) as
+    & StdioManifest
+    & HttpManifest;
 }
 
 function installOf(more: Record<string, unknown>, base: object = NPM) {

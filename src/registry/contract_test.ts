@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
 import type { Progress } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { DenoManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../core/manifest.ts";
+import { codeManifest } from "../servers/kinds.ts";
 import { contractSource } from "./_contract.ts";
 import {
   type Asked,
@@ -24,10 +25,11 @@ const NAME = parseFqdn("hello");
 const never = new AbortController().signal;
 const FAST = { fetch: plainFetch, retryMs: 1 };
 
-function manifest(): DenoManifest {
+function manifest(): CodeManifest {
   const read = parseManifest(denoEntry("hello", CODE), { url: "https://x.example", asked: NAME });
-  assert.ok(read.kind === "deno");
-  return read;
+  const manifest = codeManifest(read);
+  assert.ok(manifest !== undefined);
+  return manifest;
 }
 
 async function fails(work: Promise<unknown>, expected: string, says?: RegExp): Promise<void> {

@@ -14,6 +14,7 @@ import { parseExact } from "../core/exact_json.ts";
 import { parseJson } from "../core/parse_json.ts";
 import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
+import { kindNamed, KINDS } from "../servers/kinds.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
 import { integrityOf } from "./integrity.ts";
 import { parseManifest } from "./manifest.ts";
@@ -69,7 +70,9 @@ type Tags = Readonly<Record<string, Versions["tags"]>>;
 const FILE = /^([^.].*)\.(ts|js|json)$/;
 const TAGS = "tags.json";
 const LANES = 3;
-const KINDS = ["stdio", "http", "cloud"];
+/** The types of manifests without code. Code lies in a file of its own. */
+const TYPES = KINDS.filter(({ manifest }) => manifest !== undefined && manifest.code === undefined)
+  .map(({ name }) => name);
 const MEMBERS = [
   ...["fqdn", "type", "version", "description", "install", "proxy_to", "url", "headers"],
   ...["permissions", "tools", "env_required", "warnings", "routing", "integrity"],
@@ -196,8 +199,8 @@ export class Folder implements RegistryStore {
       return await this.#capabilityEntry(parseJsonBytes(bytes, parseExact), read);
     }
     const type = textOf(said.type);
-    if (!KINDS.includes(type)) {
-      throw broken(`its type is ${quoted(type)}, and it may be ${KINDS.join(", ")}`);
+    if (!TYPES.includes(type)) {
+      throw broken(`its type is ${quoted(type)}, and it may be ${TYPES.join(", ")}`);
     }
     const unknown = Object.keys(said).find((key) => !MEMBERS.includes(key));
     if (unknown !== undefined) throw broken(`its key ${quoted(unknown)} is none of a manifest`);
@@ -210,7 +213,7 @@ export class Folder implements RegistryStore {
       tools: said.tools ?? [],
       env_required: said.env_required ?? objectOf(said.install).env_required ?? [],
       warnings: said.warnings ?? [],
-      routing: said.routing ?? (type === "cloud" ? "cloud" : "local"),
+      routing: said.routing ?? (kindNamed(type)?.manifest?.needsAccount ? "cloud" : "local"),
     };
     const manifest = Object.fromEntries(
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),

@@ -13,6 +13,7 @@ import { canonical, isObject, type Json, type JsonObject, objectOf, quoted } fro
 import { INSTRUCTIONS } from "../core/lists.ts";
 import { NO_PERMISSIONS } from "../core/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
+import { kindOf, manifestKindOf, pinnedKinds } from "../servers/kinds.ts";
 import { isIntegrity } from "./integrity.ts";
 
 /**
@@ -44,7 +45,7 @@ const TEXTS: LockKind = {
 const OBJECT: LockKind = { wanted: "an object", is: isObject };
 const FIELDS: Readonly<Record<keyof Pinned, LockKind>> = {
   source: TEXT,
-  kind: oneOf(["deno", "stdio", "http", "cloud"]),
+  kind: oneOf(pinnedKinds()),
   version: TEXT,
   routing: oneOf(["local", "cloud"]),
   integrity: HASHED,
@@ -118,27 +119,10 @@ export function pinnedOf(
   manifest: Manifest,
   { source, hash }: { readonly source: string; readonly hash: string },
 ): Pinned {
-  const { kind, version, routing, envRequired } = manifest;
-  const base = { source, kind, version, routing, manifest: hash };
-  const env = listed(envRequired);
-  switch (manifest.kind) {
-    case "deno":
-      return { ...base, integrity: manifest.integrity, permissions: manifest.permissions, env };
-    case "stdio": {
-      const given = templatesOf(manifest.env);
-      const command = [manifest.command, ...manifest.args];
-      return { ...base, command, env: listed([...given, ...envRequired]) };
-    }
-    case "http":
-      return { ...base, url: manifest.url, headers: listed(templatesOf(manifest.headers)), env };
-    case "cloud":
-      return { ...base, url: manifest.proxyTo, env };
-  }
-}
-
-/** Values from a registry are not secret, and a person must see when they change. */
-function templatesOf(values: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(values).map(([name, value]) => `${name}=${value}`);
+  const { version, routing, envRequired } = manifest;
+  const { env = envRequired, headers, ...facts } = manifestKindOf(manifest).facts(manifest);
+  const base = { source, kind: kindOf(manifest).pinnedAs, version, routing, manifest: hash };
+  return { ...base, ...facts, ...headers && { headers: listed(headers) }, env: listed(env) };
 }
 
 /**

@@ -2,6 +2,10 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
+import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import type { CloudManifest } from "../servers/cloud/kind.ts";
+import type { HttpManifest } from "../servers/http/kind.ts";
+import type { StdioManifest } from "../servers/stdio/kind.ts";
 import { parseFqdn } from "./fqdn.ts";
 import { manifestHash, parseManifest, requiredOf, variablesOf } from "./manifest.ts";
 
@@ -18,7 +22,12 @@ const STDIO = {
 const HTTP = { ...BASE, fqdn: "serena", type: "http", url: "https://serena.example/mcp" };
 const CLOUD = { ...BASE, fqdn: "serena", type: "cloud", proxy_to: "https://pml.casys.ai/x" };
 
-function parse(json: unknown, asked = "serena", named: readonly string[] = []) {
+/** A manifest of any kind. */
+type AnyManifest =
+  & Manifest
+  & Partial<Omit<CodeManifest & StdioManifest & HttpManifest & CloudManifest, keyof Manifest>>;
+
+function parse(json: unknown, asked = "serena", named: readonly string[] = []): AnyManifest {
   return parseManifest(json, { url: URL_HERE, asked: parseFqdn(asked), named: new Set(named) });
 }
 
@@ -45,7 +54,7 @@ Deno.test("parseManifest() reads the four kinds", () => {
     ],
   });
   assert.equal(deno.kind, "deno");
-  assert.deepEqual(deno.kind === "deno" && deno.permissions, {
+  assert.deepEqual(deno.permissions, {
     read: [".", "src"],
     write: [],
     net: ["a.example"],
@@ -62,16 +71,17 @@ Deno.test("parseManifest() reads the four kinds", () => {
     env_required: ["OTHER"],
     install: { ...STDIO.install, env: { LEVEL: "info", KEY: "x ${SERENA_KEY:-none}" } },
   });
-  assert.ok(stdio.kind === "stdio");
+  assert.equal(stdio.kind, "stdio");
   assert.deepEqual([stdio.command, stdio.args], ["uvx", ["serena@1.2.0"]]);
   assert.deepEqual(stdio.envRequired, ["OTHER", "SERENA_TOKEN"]);
   assert.deepEqual(variablesOf(stdio), ["OTHER", "SERENA_KEY", "SERENA_TOKEN"]);
   const http = parse({ ...HTTP, headers: { Authorization: "Bearer ${SERENA_TOKEN}" } });
-  assert.ok(http.kind === "http");
+  assert.equal(http.kind, "http");
   assert.equal(http.url, "https://serena.example/mcp");
   assert.deepEqual(variablesOf(http), ["SERENA_TOKEN"]);
   const cloud = parse(CLOUD);
-  assert.equal(cloud.kind === "cloud" && cloud.proxyTo, "https://pml.casys.ai/x");
+  assert.equal(cloud.kind, "cloud");
+  assert.equal(cloud.proxyTo, "https://pml.casys.ai/x");
 });
 
 Deno.test("requiredOf() names what an entry needs, wherever it says so, and nothing that has a default", () => {
@@ -160,7 +170,7 @@ Deno.test("parseManifest() takes no command that could be more than one program"
     // Shell characters mean nothing in an argument, because no shell runs.
     const args = ["-y", "x@1", "$(id); `id`"];
     const manifest = parse({ ...STDIO, install: { command, args } });
-    assert.deepEqual(manifest.kind === "stdio" && manifest.args, args);
+    assert.deepEqual(manifest.args, args);
   }
 });
 
@@ -216,7 +226,7 @@ Deno.test("parseManifest() takes https addresses only, and this machine's own wh
   }
   const here = { ...HTTP, url: "http://127.0.0.1:8080/mcp" };
   const read = parse(here, "serena", ["127.0.0.1:8080"]);
-  assert.equal(read.kind === "http" && read.url, "http://127.0.0.1:8080/mcp");
+  assert.equal(read.url, "http://127.0.0.1:8080/mcp");
   assert.throws(() => parse(here, "serena", ["127.0.0.1:8081"]), /url/);
   const other = { ...HTTP, url: "http://a.example/" };
   assert.throws(() => parse(other, "serena", ["a.example"]), /url/);

@@ -5,7 +5,8 @@
  */
 
 import { asPmlError, PmlError } from "../core/errors.ts";
-import type { DenoManifest, Manifest } from "../core/manifest.ts";
+import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import { codeManifest } from "../servers/kinds.ts";
 import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";
 import { type CatalogOutcome, Catalogs } from "./_catalogs.ts";
@@ -141,21 +142,23 @@ export class Registries {
 
   /** Tells whether the code of an entry is here. */
   hasCode({ manifest }: Found): boolean {
-    return manifest.kind === "deno" && this.#options.cache.hasCode(manifest.integrity);
+    const code = codeManifest(manifest);
+    return code !== undefined && this.#options.cache.hasCode(code.integrity);
   }
 
   /** The file that the code of a module is kept in, once it was loaded. */
-  codePath({ integrity }: DenoManifest): string {
+  codePath({ integrity }: CodeManifest): string {
     return this.#options.cache.codePath(integrity);
   }
 
   /** Gives the code of a module: the bytes whose hash its entry says, or an error. */
   async code({ manifest, source }: Found, wanting: Omit<Wanting, "place">): Promise<Uint8Array> {
-    if (manifest.kind !== "deno") {
+    const own = codeManifest(manifest);
+    if (own === undefined) {
       throw new PmlError("BUG", `Cannot load "${manifest.fqdn}": it is no module`);
     }
     const place = this.#places.find((place) => place.source.url === source);
-    return await this.#downloads.code(manifest, { ...wanting, place });
+    return await this.#downloads.code(own, { ...wanting, place });
   }
 
   /** Gives what is known of all that there is; what is old is asked for again, behind the caller. */

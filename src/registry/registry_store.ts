@@ -7,7 +7,7 @@
 import { defined, isObject, type Json, type JsonObject, memberOf, textOf } from "../core/json.ts";
 import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
 import { integrityOf } from "./integrity.ts";
-import { CAPABILITY } from "./manifest.ts";
+import { CAPABILITY } from "../servers/capability/kind.ts";
 
 /** One version of a server. */
 export interface Entry {
@@ -149,7 +149,7 @@ export function capabilityManifest(
 ): JsonObject {
   const { code, description, parameters: inputSchema, calls: tools_used } = saved;
   return local({
-    ...{ fqdn, type: CAPABILITY, version, description },
+    ...{ fqdn, type: CAPABILITY.name, version, description },
     tools: [defined({ name: fqdn.split(":")[1], description, inputSchema })],
     ...{ tools_used, env_required: [] },
   }, integrityOf(code));

@@ -6,7 +6,7 @@
 
 import type { Progress } from "../core/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { DenoManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../core/manifest.ts";
 import type { Fqdn } from "./fqdn.ts";
 
 /** The result of looking up one name. */
@@ -44,7 +44,7 @@ export interface RegistrySource {
   readonly manifest: (name: Fqdn, options: LookOptions) => Promise<Lookup>;
   /** Returns the code of a module as it was sent. The caller compares its hash. */
   readonly code: (
-    manifest: DenoManifest,
+    manifest: CodeManifest,
     options: LookOptions & { readonly onProgress?: ((progress: Progress) => void) | undefined },
   ) => Promise<Uint8Array>;
   readonly catalog: (

@@ -13,14 +13,14 @@ import { checkedCall, knownDouble } from "../core/_server_double_test.ts";
 import { type Call, NO_CLIENT } from "../core/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { Fetch } from "../core/fetch.ts";
-import type { CloudManifest } from "../core/manifest.ts";
+import type { CloudManifest } from "../servers/cloud/kind.ts";
 import { toolId } from "../core/tool_id.ts";
 import { StartProgress } from "../mcp_client/start_progress.ts";
 import { Upstreams } from "../mcp_client/upstreams.ts";
 import { CloudServer } from "./cloud_server.ts";
 import { GuardedFetch } from "./guarded_fetch.ts";
 import { HubRouting } from "./hub_routing.ts";
-import { CLOUD_URL } from "./routing.ts";
+import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { Cloud, type CloudEntry } from "./rpc.ts";
 
 /** The key of the account, unless another one is given. */

@@ -6,9 +6,6 @@
 
 import routing from "../../config/mcp-routing.json" with { type: "json" };
 
-/** The default address of the hub. */
-export const CLOUD_URL = "https://pml.casys.ai";
-
 /** Where a tool runs if neither the person nor a manifest says so. */
 export type ToolRouting = "local" | "cloud";
 

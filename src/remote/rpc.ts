@@ -14,13 +14,12 @@ import type { Fetch } from "../core/fetch.ts";
 import { quoted } from "../core/json.ts";
 import { OF_CAPABILITY } from "../core/known_server.ts";
 import { externalTools } from "../core/lists.ts";
-import type { CloudManifest } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { isUnsent, Outages } from "../io/outages.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
+import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "../servers/cloud/kind.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "./http_servers.ts";
-import { CLOUD_URL } from "./routing.ts";
 
 /** What the cloud stands in; functions are asked at each call. */
 export interface CloudOptions extends HttpServersOptions {
@@ -198,29 +197,11 @@ export class Cloud {
 }
 
 /**
- * Returns whether an address is one where the hub proxies a server. A registry can name any
- * address, and the key of the account must not go to another one.
- */
-export function isProxy(url: string, hub: string | undefined): boolean {
-  const address = URL.parse(url);
-  return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
-    /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
-}
-
-/**
  * Returns the address of a server in the cloud. A hub that publishes where it passes calls on to
  * gets the approved version with each request, so it cannot choose another one.
  */
 function addressOf({ proxyTo, upstream, version }: CloudManifest): string {
   return upstream === undefined ? proxyTo : `${proxyTo}@${version}`;
-}
-
-/** Returns where a hub passes calls on to, for a person to read. */
-export function upstreamLines({ upstream }: CloudManifest): readonly string[] {
-  if (upstream === undefined) return [];
-  const { host, headers } = upstream;
-  const sent = headers.length === 0 ? "" : `, with the headers ${headers.join(", ")}`;
-  return [`Its hub passes all of it on to ${quoted(host, Infinity)}${sent}`];
 }
 
 // The hub looks at arguments that nobody here knows a schema for.

@@ -3,7 +3,7 @@ import { type CloudRequest, FakeCloud } from "../../tests/kit/fake_cloud.ts";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import type { PmlError } from "../core/errors.ts";
 import { ACCOUNT, makeStage, manifest } from "./_cloud_stage_test.ts";
-import { CLOUD_URL } from "./routing.ts";
+import { CLOUD_URL } from "../servers/cloud/kind.ts";
 
 const EXA = "exa-key-CANARY";
 const OWN = "own-key-CANARY";

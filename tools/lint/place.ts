@@ -6,6 +6,10 @@
 
 /** The folder of the package of the hub. */
 const HUB = "hub/";
+/** The halves of server kinds that read no file and start nothing: a layer of their own. */
+const KIND = /^src\/servers\/(?:kinds?|[a-z_]+\/kind)\.ts$/;
+/** The layer of those halves. */
+export const KINDS_ROOM = "kinds";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
 /** Where a file stands: its path from the root of the project, its room, and whether it is a test. */
@@ -29,7 +33,7 @@ export function placeOf(filename: string): Place {
   return {
     path,
     house,
-    room: inSource ? second : top,
+    room: KIND.test(path) ? KINDS_ROOM : inSource ? second : top,
     inSource,
     isTest: path.endsWith("_test.ts") || top === "tests",
   };

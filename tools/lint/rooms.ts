@@ -14,13 +14,13 @@ import { type Place, placeOf, targetOf } from "./place.ts";
 export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
   { core: [] },
   { io: ["core"] },
-  { protocol: ["core", "io"] },
+  { kinds: ["core"], protocol: ["core", "io"] },
   {
     audit: ["core", "io"],
-    config: ["core", "io"],
+    config: ["core", "io", "kinds"],
     mcp_client: ["core", "io", "protocol"],
-    permissions: ["core", "io"],
-    registry: ["core", "io"],
+    permissions: ["core", "io", "kinds"],
+    registry: ["core", "io", "kinds"],
     sandbox: ["core", "io"],
     search: ["core", "io"],
   },
@@ -28,8 +28,8 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     embedding: ["core", "io", "sandbox"],
     modules: ["core", "io", "permissions", "registry", "sandbox"],
     oauth: ["core", "io", "sandbox"],
-    policy: ["core", "io", "config", "permissions", "registry"],
-    remote: ["core", "io", "mcp_client", "protocol"],
+    policy: ["core", "io", "config", "kinds", "permissions", "registry"],
+    remote: ["core", "io", "kinds", "mcp_client", "protocol"],
     sampling: ["core", "io"],
     stdio: ["core", "io", "mcp_client", "permissions", "protocol", "sandbox"],
     transport: ["core", "io", "protocol"],
@@ -41,7 +41,7 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],
   },
   { app: [] },
-  { cli: ["core", "io", "app", "config", "transport"] },
+  { cli: ["core", "io", "app", "config", "kinds", "transport"] },
 ];
 const ALLOWED = new Map(FLOORS.flatMap((floor) => Object.entries(floor)));
 /** Every room of `src/`. */

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { isObject, quoted } from "../core/json.ts";
-import { isSteering } from "../core/steering.ts";
+import { PmlError } from "./errors.ts";
+import { isObject, quoted } from "./json.ts";
+import { isSteering } from "./steering.ts";
 
 /** The most tools, the most texts of one list, and the most warning lines of an entry. */
 export const MOST = { tools: 1_000, texts: 100, lines: 20 };

@@ -1,0 +1,44 @@
+/**
+ * The kind of capabilities: code or a plan that a user saved, which calls tools and can do nothing
+ * else.
+ *
+ * @module
+ */
+
+import type { CodeManifest } from "../../core/manifest.ts";
+import { parseToolId } from "../../core/tool_id.ts";
+import type { ServerKind } from "../kind.ts";
+
+/** The manifest of a capability. Its code is what `pml capability export` writes, and no module. */
+export interface CapabilityManifest extends CodeManifest {
+  /** The tools that it says it calls. */
+  readonly calls: readonly string[];
+}
+
+const CALLS = { what: "names of tools", is: (name: string) => parseToolId(name) === name };
+
+/** Capabilities. Their code is pinned as that of a module is. */
+export const CAPABILITY: ServerKind<CapabilityManifest> = {
+  name: "capability",
+  pinnedAs: "deno",
+  isSandboxed: true,
+  isOnline: false,
+  manifest: {
+    isAction: true,
+    read: (reader) => ({
+      permissions: reader.permissions(),
+      integrity: reader.integrity("integrity", reader.entry.integrity),
+      calls: reader.texts("tools_used", reader.entry.tools_used, CALLS),
+    }),
+    facts: ({ integrity, permissions }) => ({ integrity, permissions }),
+    definition: (manifest, codePath) => ({ path: codePath(manifest) }),
+    lines: ({ fqdn, name, integrity, calls }) => [
+      ...fqdn === name ? [] : ["a capability of a registry"],
+      "code or a plan that calls tools, and nothing else",
+      `its code: ${integrity}`,
+      ...calls.map((tool) => `It says that it calls ${tool}, which is judged by itself`),
+    ],
+    code: (manifest) => manifest,
+    calls: ({ calls }) => calls,
+  },
+};

@@ -1,0 +1,95 @@
+/**
+ * The kind of servers in the cloud: a hub, or the operator of an address, runs them.
+ *
+ * @module
+ */
+
+import { isHeader, sorted } from "../../core/entry_words.ts";
+import { quoted } from "../../core/json.ts";
+import type { Manifest } from "../../core/manifest.ts";
+import type { ManifestReader, MemberKind, ServerKind } from "../kind.ts";
+
+/** The manifest of a server that the cloud runs. */
+export interface CloudManifest extends Manifest {
+  /** The URL that calls are sent to. */
+  readonly proxyTo: string;
+  /** Where the hub at that URL passes calls on to. */
+  readonly upstream?: ManifestUpstream;
+}
+
+/** A server behind a hub, as far as the hub publishes it. */
+export interface ManifestUpstream {
+  readonly host: string;
+  /** The names of the headers that the hub sends. */
+  readonly headers: readonly string[];
+  /** The hash of the whole address and of all headers. */
+  readonly hash: string;
+}
+
+/** The default address of the hub. */
+export const CLOUD_URL = "https://pml.casys.ai";
+
+const HOST: MemberKind<string> = {
+  wanted: "a host",
+  is: (value) => typeof value === "string" && /^[\w.:[\]-]{1,255}$/.test(value),
+};
+const HEADERS = {
+  what: "names of headers",
+  is: isHeader,
+};
+
+/** Servers in the cloud. A registry or PML's own list names them, and no file does. */
+export const CLOUD: ServerKind<CloudManifest> = {
+  name: "cloud",
+  pinnedAs: "cloud",
+  isSandboxed: false,
+  isOnline: true,
+  manifest: {
+    needsAccount: true,
+    read: (reader) => ({
+      proxyTo: reader.address("proxy_to", reader.entry.proxy_to),
+      ...upstreamOf(reader),
+    }),
+    facts: ({ proxyTo }) => ({ url: proxyTo }),
+    definition: () => undefined,
+    lines: (manifest) => [
+      `a server in the cloud: each call goes to ${quoted(manifest.proxyTo, Infinity)}, whose ` +
+      "operator can read it and the keys that go with it",
+      ...upstreamLines(manifest),
+    ],
+    keyLines: ({ proxyTo, envRequired }) => {
+      const { host } = new URL(proxyTo);
+      return envRequired.map((name) => `Your key ${name} goes with each call to ${host}`);
+    },
+    accountLines: ({ proxyTo }, hub) =>
+      isProxy(proxyTo, hub)
+        ? [`Your PML_API_KEY goes with all that is sent to ${new URL(proxyTo).host}`]
+        : [],
+  },
+};
+
+function upstreamOf(reader: ManifestReader): { readonly upstream?: ManifestUpstream } {
+  const upstream = reader.objectIfAny("upstream", reader.entry.upstream);
+  if (upstream === undefined) return {};
+  const host = reader.read("upstream.host", upstream.host, HOST);
+  const headers = sorted(reader.texts("upstream.headers", upstream.headers, HEADERS));
+  return { upstream: { host, headers, hash: reader.integrity("upstream.hash", upstream.hash) } };
+}
+
+/**
+ * Returns whether an address is one where the hub proxies a server. A registry can name any
+ * address, and the key of the account must not go to another one.
+ */
+export function isProxy(url: string, hub: string | undefined): boolean {
+  const address = URL.parse(url);
+  return address?.origin === new URL(hub ?? CLOUD_URL).origin &&
+    /^\/mcp\/proxy\/[^/]+$/.test(address.pathname) && address.search === "";
+}
+
+/** Returns where a hub passes calls on to, for a person to read. */
+export function upstreamLines({ upstream }: CloudManifest): readonly string[] {
+  if (upstream === undefined) return [];
+  const { host, headers } = upstream;
+  const sent = headers.length === 0 ? "" : `, with the headers ${headers.join(", ")}`;
+  return [`Its hub passes all of it on to ${quoted(host, Infinity)}${sent}`];
+}

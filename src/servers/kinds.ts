@@ -1,0 +1,52 @@
+/**
+ * The table of server kinds. A new kind is a folder next to this file, and a line of `KINDS`.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import { CAPABILITY } from "./capability/kind.ts";
+import { CLOUD } from "./cloud/kind.ts";
+import { HTTP } from "./http/kind.ts";
+import type { ManifestKind, ServerKind } from "./kind.ts";
+import { MODULE } from "./module/kind.ts";
+import { STDIO } from "./stdio/kind.ts";
+
+/** Every kind of servers, in the order in which messages list them. */
+export const KINDS: readonly ServerKind[] = [MODULE, STDIO, HTTP, CLOUD, CAPABILITY];
+
+/** Returns the kind of a name; undefined for other entries of the directory, such as a namespace. */
+export function kindNamed(name: string): ServerKind | undefined {
+  return KINDS.find((kind) => kind.name === name);
+}
+
+/** Returns the kind of a definition, a manifest or a pinned server. */
+export function kindOf({ kind: name }: { readonly kind: string }): ServerKind {
+  const kind = kindNamed(name);
+  if (kind === undefined) throw new PmlError("BUG", `Cannot use the server kind ${quoted(name)}`);
+  return kind;
+}
+
+/** Returns how a registry defines servers of the kind of a manifest. */
+export function manifestKindOf(manifest: Pick<Manifest, "kind">): ManifestKind {
+  const { name, manifest: kind } = kindOf(manifest);
+  if (kind === undefined) throw new PmlError("BUG", `No manifest is of the kind ${quoted(name)}`);
+  return kind;
+}
+
+/** Returns a manifest that has code; undefined if it has none. */
+export function codeManifest(manifest: Manifest): CodeManifest | undefined {
+  return manifestKindOf(manifest).code?.(manifest);
+}
+
+/** Returns the tools that a saved capability says it calls; undefined for all other manifests. */
+export function callsOf(manifest: Manifest): readonly string[] | undefined {
+  return manifestKindOf(manifest).calls?.(manifest);
+}
+
+/** Returns the names that `pml.lock` and the policies of companies have for kinds. */
+export function pinnedKinds(): readonly string[] {
+  return [...new Set(KINDS.map(({ pinnedAs }) => pinnedAs))];
+}
