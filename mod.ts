@@ -73,11 +73,11 @@ export type { RuleLine, Rules } from "./src/config/rules.ts";
 export type { NetworkSection } from "./src/config/network.ts";
 export type { SamplingSettings } from "./src/config/sampling.ts";
 export type {
-  DenoDefinition,
-  HttpDefinition,
+  ModuleDefinition as DenoDefinition,
+  ProgramDefinition as StdioDefinition,
+  RemoteDefinition as HttpDefinition,
   ServerDefinition,
-  StdioDefinition,
-} from "./src/config/servers.ts";
+} from "./src/servers/kind.ts";
 export {
   inferCapabilityApprovalMode,
   type PermissionLists,

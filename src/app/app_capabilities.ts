@@ -20,6 +20,7 @@ import { Capabilities, type KnownDefinition } from "../workflow/capabilities.ts"
 import { type Asking, CapabilitySaving, type Review } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";
 import { hidden, ownerOf } from "./capability_words.ts";
+import { kindNamed } from "../servers/kinds.ts";
 
 /** What there is of capabilities: those that were saved, and what saves more. */
 export interface OpenCapabilities {
@@ -92,7 +93,8 @@ async function definitionOf(
     if (!await soon(listed, COMPARED_MS)) return undefined;
     const found = (await listed).find((each) => each.name === tool);
     // What loads tools looked at them.
-    return found === undefined && server.kind !== "cloud" ? "gone" : found as ToolDefinition;
+    const { hasUnlistedTools = false } = kindNamed(server.kind) ?? {};
+    return found === undefined && !hasUnlistedTools ? "gone" : found as ToolDefinition;
   } catch {
     // The call of the tool says why its server does not answer.
     return undefined;

@@ -6,7 +6,7 @@
  */
 
 import { envFileNames } from "../config/env_file.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { serverText } from "../config/shown.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
@@ -20,6 +20,7 @@ import { allowsBeforehand } from "../policy/always_rule.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import { fqdnOf } from "../registry/fqdn.ts";
+import { kindOf } from "../servers/kinds.ts";
 import type { RegistryServers } from "./registry_servers.ts";
 import { assertTrusted } from "./workspace_code.ts";
 
@@ -189,7 +190,7 @@ async function unpinned(
     // It may have been installed for that, and so be known by its version now.
     const tool = await pins.unapprovedTool(identity(), definition);
     // Modules have no instructions.
-    if (identity().pinned.kind === "deno") return tool;
+    if (kindOf(identity().pinned).isSandboxed) return tool;
     const all = await call.server.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
     const own = instructionsIn(all);
     const instructions = own && await pins.unapprovedTool(identity(), own);

@@ -53,6 +53,7 @@ import { errorForIdentity } from "./_hidden_tools.ts";
 import { Ahead } from "./ahead.ts";
 import { ServerResolver } from "./call_resolver.ts";
 import { ServerRunner } from "./call_runner.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import { Kinds, type KindsOptions } from "./kinds.ts";
 import type { Logins } from "./logins.ts";
 import type { Machine } from "./machine.ts";
@@ -267,7 +268,7 @@ export class CallPath implements AsyncDisposable {
     // Built-in servers describe themselves in PML's own words, and a capability was shown when it
     // was saved.
     const isKnown = call.method !== undefined || server.origin === "builtin" ||
-      server.kind === "capability" || this.approvals.hasRead(hash);
+      kindNamed(server.kind)?.isSaved === true || this.approvals.hasRead(hash);
     const lines = isKnown ? [] : definitionLines(definition);
     // guard: subject-grants
     return {
@@ -321,7 +322,7 @@ function deadlinesOf({ policy, backlog }: CallPathOptions): Deadlines {
   return new Deadlines((id) => {
     const { callMs, callMaxMs } = policy.now.config.limits;
     const own = policy.definitionOf(splitToolId(id).server);
-    const { timeoutMs = callMs } = own?.kind === "deno" ? {} : own ?? {};
+    const { timeoutMs = callMs } = own ?? {};
     const capMs = Math.max(callMaxMs, timeoutMs);
     return { callMs: timeoutMs, capMs, heldMs: backlog?.fullMs ?? 0 };
   });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { knownDouble } from "../core/_server_double_test.ts";
 import type { Answer, Outcome } from "../core/call.ts";
 import type { Listing } from "../core/known_server.ts";

@@ -6,10 +6,11 @@
 
 import { resolve } from "node:path";
 import type { Redactor } from "../audit/redact.ts";
-import { filledAddress, plainValuesOf, variablesOfAddress } from "../config/address.ts";
+import { filledAddress, plainValuesOf, variablesOfAddress } from "../core/server_address.ts";
 import { envFilePath, type FileVariables } from "../config/env_file.ts";
 import type { Keys } from "../config/keys.ts";
-import { type HttpDefinition, type StdioDefinition, textsOfProgram } from "../config/servers.ts";
+import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";
+import { textsOfProgram } from "../servers/stdio/kind.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
@@ -32,12 +33,12 @@ const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 /** Gives servers with their values: the same object as long as nothing of one changes. */
 export class DefinitionValues {
   /** Gives a command with its arguments and environment. */
-  readonly stdio: (own: StdioDefinition) => StdioValues;
+  readonly stdio: (own: ProgramDefinition) => StdioValues;
   /** Gives an address with what goes in its headers. */
-  readonly http: (own: HttpDefinition) => HttpValues;
+  readonly http: (own: RemoteDefinition) => HttpValues;
   readonly #options: DefinitionValuesOptions;
   readonly #isFromRegistry: boolean;
-  readonly #plain = new WeakMap<HttpDefinition, ReadonlyMap<string, string>>();
+  readonly #plain = new WeakMap<RemoteDefinition, ReadonlyMap<string, string>>();
 
   /** Takes where values are found; nothing is looked up yet. */
   constructor(options: DefinitionValuesOptions) {
@@ -70,7 +71,7 @@ export class DefinitionValues {
     // What is granted says which hosts may be reached.
     const http = memoized((_grants: object) =>
       options.keys.maker(
-        ({ headers, oauth, url }: HttpDefinition) => ({
+        ({ headers, oauth, url }: RemoteDefinition) => ({
           headers,
           oauth: { client_secret: oauth?.client_secret ?? "" },
           // Addresses of registries have no variables.
@@ -87,8 +88,8 @@ export class DefinitionValues {
   }
 
   #overHttp(
-    own: HttpDefinition,
-    filled: Pick<HttpDefinition, "headers"> & {
+    own: RemoteDefinition,
+    filled: Pick<RemoteDefinition, "headers"> & {
       readonly oauth: { client_secret: string };
       readonly url: Readonly<Record<string, string>>;
       readonly plain: ReadonlyMap<string, string>;
@@ -117,7 +118,7 @@ export class DefinitionValues {
   }
 
   /** Returns the values of the host of an address: the same object as long as none changes. */
-  #plainValues(own: HttpDefinition): ReadonlyMap<string, string> {
+  #plainValues(own: RemoteDefinition): ReadonlyMap<string, string> {
     const { plain } = variablesOfAddress(own.url);
     if (plain.length === 0 || this.#isFromRegistry) return NO_VALUES;
     const now = plainValuesOf(own.url, (name) => this.#options.keys.plain(name));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Redactor } from "../audit/redact.ts";
 import { Keys } from "../config/keys.ts";
-import type { HttpDefinition } from "../config/servers.ts";
+import type { RemoteDefinition } from "../servers/kind.ts";
 import type { Policy } from "../policy/policy.ts";
 import { DefinitionValues } from "./definition_values.ts";
 
@@ -19,7 +19,7 @@ Deno.test("DefinitionValues names the hosts of a registry's server that are gran
     redactor: new Redactor(),
     registryOf: () => "https://registry.example/mcp",
   });
-  const own: HttpDefinition = {
+  const own: RemoteDefinition = {
     kind: "http",
     name: "far",
     url: "https://near.example/mcp",

@@ -6,7 +6,10 @@
  */
 
 import type { Redactor } from "../audit/redact.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import { CAPABILITY } from "../servers/capability/kind.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { kindNamed } from "../servers/kinds.ts";
+import { MODULE } from "../servers/module/kind.ts";
 import type { Call, Outcome } from "../core/call.ts";
 import type { Listing } from "../core/known_server.ts";
 import { type ListItem, type ListName, unreadable } from "../core/lists.ts";
@@ -89,11 +92,13 @@ export class Directory {
     const waiting = (file?.servers ?? [])
       .filter(({ name }) => !taken.has(name) && policy.forbidden(name) === undefined);
     const listed = [
-      ...shipped.map((name) => listing({ name, kind: "deno", origin: "builtin" }, SHIPPED)),
-      ...saved.map(([name, all]) => listing({ name, kind: "capability", origin: "private" }, all)),
+      ...shipped.map((name) => listing({ name, kind: MODULE.name, origin: "builtin" }, SHIPPED)),
+      ...saved.map(([name, all]) =>
+        listing({ name, kind: CAPABILITY.name, origin: "private" }, all)
+      ),
       ...found.map((name) => {
         const manifest = known?.manifestOf(name);
-        const kind = manifest?.kind ?? "deno";
+        const kind = manifest?.kind ?? MODULE.name;
         const own = listing({ name, kind, origin: "registry" }, manifest);
         return { ...own, blocked: () => known?.blocked(name) };
       }),
@@ -128,15 +133,13 @@ function listing(
   from: Pick<Listing, "name" | "kind" | "origin">,
   definition?: object,
 ): Listing {
-  // A module shows everybody the same, and what runs it checks no arguments.
-  const isProgram = from.kind !== "deno" && from.kind !== "capability";
+  const { notifies = true, checksArguments = true } = kindNamed(from.kind) ?? {};
   return {
     ...from,
     title: undefined,
     definition,
-    tells: isProgram,
-    // Some tools of a namespace may be those of a module.
-    checksArguments: isProgram && from.kind !== "namespace",
+    tells: notifies,
+    checksArguments,
     blocked: () => undefined,
   };
 }

@@ -10,6 +10,7 @@ import { unknownTool } from "../gateway/unknown_tool.ts";
 import type { ModuleUse } from "../modules/loader.ts";
 import type { ModuleCode } from "../modules/module_files.ts";
 import { ModuleServer } from "../modules/module_server.ts";
+import { MODULE } from "../servers/module/kind.ts";
 import type { App } from "./app.ts";
 import { NOTHING_TO_APPROVE } from "./approval_sources.ts";
 
@@ -42,7 +43,7 @@ export async function takeDraft(app: App, draft: Draft | undefined): Promise<voi
     return found;
   };
   // As the directory has a name behind which there is nothing, but what runs it is known.
-  const listing = { ...app.directory.at(name), kind: "deno", checksArguments: false };
+  const listing = { ...app.directory.at(name), kind: MODULE.name, checksArguments: false };
   const approval = { ...NOTHING_TO_APPROVE, text: () => "a module that you write, with no grant" };
   callPath.draft = new ModuleServer({ listing, approval, find, modules, use: () => use });
 }

@@ -9,7 +9,7 @@ import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import type { Keys } from "../config/keys.ts";
 import type { RegistryEntry } from "../config/registries.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { foundLines, serverText } from "../config/shown.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { PmlError } from "../core/errors.ts";
@@ -22,7 +22,7 @@ import { pinnedOf } from "../registry/lock.ts";
 import { requiredOf, variablesOf } from "../registry/manifest.ts";
 import type { Found } from "../registry/registries.ts";
 import { keyRequired, keysMissing } from "../remote/rpc.ts";
-import { manifestKindOf } from "../servers/kinds.ts";
+import { kindOf, manifestKindOf } from "../servers/kinds.ts";
 import { unpinnedPackages } from "../stdio/unpinned.ts";
 
 /** A server that a registry has. */
@@ -138,8 +138,8 @@ export function misusedToken(
 /** What a call would lack is said before anybody is asked about it. */
 export function assertKeys(manifest: Manifest, keys: Pick<Keys, "cloud" | "find">): void {
   const { name } = manifest;
-  const { needsAccount = false } = manifestKindOf(manifest);
-  if (needsAccount && keys.cloud() === undefined) throw keyRequired(name);
+  const { isInCloud = false } = kindOf(manifest);
+  if (isInCloud && keys.cloud() === undefined) throw keyRequired(name);
   const missing = requiredOf(manifest).filter((each) => keys.find(each) === undefined);
   if (missing.length > 0) throw keysMissing(name, missing);
 }

@@ -7,6 +7,7 @@
 import type { Server } from "../core/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
+import { isProgramKind } from "../servers/kinds.ts";
 import type { App } from "./app.ts";
 
 /**
@@ -15,7 +16,7 @@ import type { App } from "./app.ts";
  */
 export async function prepareFirstCall(app: App): Promise<void> {
   const programs = app.directory.all().filter((server) =>
-    server.kind === "stdio" && mayStart(app, server)
+    isProgramKind(server.kind) && mayStart(app, server)
   );
   if (programs.length > 0) await startSpare(app);
   const { machine } = await app.callPath();

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
@@ -23,8 +23,8 @@ import { ModuleServer } from "../modules/module_server.ts";
 import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
-import { CLOUD_URL, type CloudManifest } from "../servers/cloud/kind.ts";
-import { callsOf } from "../servers/kinds.ts";
+import { CLOUD, CLOUD_URL, type CloudManifest } from "../servers/cloud/kind.ts";
+import { callsOf, kindNamed, kindOf, moduleOf, programOf, remoteOf } from "../servers/kinds.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
 import type { CloudEntry } from "../remote/rpc.ts";
 import {
@@ -64,8 +64,10 @@ interface Kind {
   readonly make: (options: KnownServerOptions) => Server;
 }
 
-/** The kinds of servers that run in the sandbox, or have tools that do. */
-const SANDBOXED: ReadonlySet<string> = new Set(["deno", "capability", "namespace"]);
+/** Returns whether a server runs in the sandbox, or has tools that do. */
+function isSandboxed({ kind }: Listing): boolean {
+  return kind === "namespace" || kindNamed(kind)?.isSandboxed === true;
+}
 
 /** What runs modules, and those that ship with PML. */
 interface Sandbox {
@@ -133,10 +135,10 @@ export class Kinds {
       this.#registered ??= { servers, values: values() };
     }
     const saved = isMixed ? (listing.definition as Parts).base : listing;
-    if (isMixed || saved?.kind === "capability") {
+    if (isMixed || saved !== undefined && kindNamed(saved.kind)?.isSaved) {
       this.#capabilities = (await this.#options.capabilities()).capabilities;
     }
-    if (SANDBOXED.has(listing.kind)) {
+    if (isSandboxed(listing)) {
       const [modules, builtins] = await Promise.all([
         this.machine.modules(),
         this.#options.builtins(),
@@ -151,7 +153,7 @@ export class Kinds {
     const listing = this.#options.directory.at(name);
     const cannot = (code: ErrorCode, why: string, hint?: string) =>
       new PmlError(code, `Cannot sign in or out at ${quoted(name)}: ${why}`, { hint });
-    if (listing.kind !== "http") {
+    if (kindNamed(listing.kind)?.definition?.remote === undefined) {
       throw this.#options.policy.forbidden(name)?.error ??
         cannot("USAGE", "no server over HTTP has this name", "See `pml list`");
     }
@@ -195,7 +197,7 @@ export class Kinds {
         });
       return { approval: CAPABILITY_APPROVAL, make };
     }
-    if (kind === "capability") {
+    if (kindNamed(kind)?.isSaved) {
       const namespace = listing.definition as Namespace; // the directory took it from there
       const make: Kind["make"] = (options) =>
         this.#capabilities?.server(namespace, this.#withCheck(options)) ?? unknown(options);
@@ -217,7 +219,7 @@ export class Kinds {
     const isCloud = this.#runsInCloud(name);
     const { narrowing, cloud } = policy.now.config;
     const refusal = isCloud &&
-      narrowing?.company?.forbids({ name, kind: "cloud", url: cloud?.url ?? CLOUD_URL });
+      narrowing?.company?.forbids({ name, kind: CLOUD.name, url: cloud?.url ?? CLOUD_URL });
     const approval = refusal
       ? { ...NOTHING_TO_APPROVE, unapproved: () => Promise.reject(refusal.error) }
       : namedApproval({ ...this.#options, isCloud });
@@ -239,10 +241,12 @@ export class Kinds {
     packages.found(definition, found);
     const identity = () => packages.identityOf(definition);
     const approval = registryApproval(definition, { ...this.#options, identity });
-    if (!("path" in definition)) return { approval, make: this.#program(definition, values) };
+    const module = moduleOf(definition);
+    if (module === undefined) return { approval, make: this.#program(definition, values) };
+    const { path } = module;
     const { integrity, permissions } = found.pinned;
     const use = (): ModuleUse => ({
-      source: { kind: "file", name, path: definition.path },
+      source: { kind: "file", name, path },
       approved: integrity ?? NO_CODE,
       promised: permissions,
       grants: grantsOf(manifest, this.#options.policy.now.config.grants[name]),
@@ -259,13 +263,12 @@ export class Kinds {
       const place = {
         id: fqdn as ToolId,
         hash: integrity ?? NO_CODE,
-        path: definition.path,
+        path,
         calls,
         fetched,
       };
-      const text = () => "a capability of a registry: it calls tools, and nothing else";
       const make: Kind["make"] = (options) => saved.ofRegistry(place, this.#withCheck(options));
-      return { approval: { ...approval, text }, make };
+      return { approval, make };
     }
     return { approval, make: this.#module(use, fetched) };
   }
@@ -292,8 +295,9 @@ export class Kinds {
   }
 
   #defined(own: ServerDefinition): Kind["make"] {
-    if (own.kind !== "deno") return this.#program(own, this.#values);
-    const { name, path } = own;
+    const module = moduleOf(own);
+    if (module === undefined) return this.#program(own, this.#values);
+    const { name, path } = module;
     const { policy } = this.#options;
     return this.#module(() => ({
       source: { kind: "file", name, path },
@@ -303,18 +307,24 @@ export class Kinds {
     }));
   }
 
-  #program(
-    own: Exclude<ServerDefinition, { readonly kind: "deno" }>,
-    values: DefinitionValues,
-  ): Kind["make"] {
+  #program(own: ServerDefinition, values: DefinitionValues): Kind["make"] {
     const { machine } = this;
-    if (own.kind === "http" && this.#options.stays) {
-      this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
-    }
-    const way = own.kind === "http"
-      ? () => machine.addresses.of(values.http(own))
-      : () => machine.programs.of(machine.tried(values.stdio(own)));
+    const way = this.#wayOf(own, values);
     return (options) => new McpServer({ ...options, upstreams: machine.upstreams, way });
+  }
+
+  #wayOf(own: ServerDefinition, values: DefinitionValues): () => UpstreamServer {
+    const { machine } = this;
+    const remote = remoteOf(own);
+    if (remote !== undefined) {
+      if (this.#options.stays) {
+        this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
+      }
+      return () => machine.addresses.of(values.http(remote));
+    }
+    const program = programOf(own);
+    if (program === undefined) throw new Error(`no way leads to ${own.name}`);
+    return () => machine.programs.of(machine.tried(values.stdio(program)));
   }
 
   #cloud(entry: CloudEntry): Kind["make"] {
@@ -326,7 +336,7 @@ export class Kinds {
     // What was pinned to run here is nobody's in the cloud, also where it is not to be had now.
     const pinned = this.#options.pins.pinned(name);
     // guard: pinned-here
-    if (pinned !== undefined && pinned.kind !== "cloud") return false;
+    if (pinned !== undefined && !kindOf(pinned).isInCloud) return false;
     // The list of the hub adds names, and takes none from this machine.
     const isAdded = !isListedLocal(name) && this.machine.hub.has(name);
     return isAdded || getToolRouting(name) === "cloud";
@@ -335,7 +345,7 @@ export class Kinds {
   /** Finds the way to a server by what its name stands for now; to none that nobody approved. */
   #wayTo(name: string, isCloud: boolean): UpstreamServer {
     const listing = this.#options.directory.at(name);
-    const isProgram = listing.blocked() === undefined && !SANDBOXED.has(listing.kind);
+    const isProgram = listing.blocked() === undefined && !isSandboxed(listing);
     const server = isProgram ? this.#open(listing) : undefined;
     if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
       return server.way();

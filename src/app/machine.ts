@@ -38,6 +38,7 @@ import type { GuardedFetch } from "../remote/guarded_fetch.ts";
 import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
+import { programOf, programsOf } from "../servers/kinds.ts";
 import { Cloud } from "../remote/rpc.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
 import { Reaper } from "../sandbox/reaper.ts";
@@ -219,7 +220,7 @@ export class Machine implements AsyncDisposable {
     const { Trial } = await import("../stdio/learn.ts");
     const { loaded: { environment }, config: { workspace } } = policy.now;
     const own = policy.definitionOf(server);
-    const { env = {}, cwd: written = "" } = own?.kind === "stdio" ? own : {};
+    const { env = {}, cwd: written = "" } = own && programOf(own) || {};
     const cwd = resolve(workspace, withFolders(written, policy.folders));
     const { home, userHome } = environment;
     const isHeld = (await this.layer()).kind !== "none";
@@ -255,8 +256,7 @@ export class Machine implements AsyncDisposable {
 
   /** Returns the names of the configured servers whose command installs a package. */
   async packaged(): Promise<readonly string[]> {
-    const programs = this.#config().servers.filter((own) => own.kind === "stdio");
-    return await this.programs.packaged(programs, this.closing);
+    return await this.programs.packaged(programsOf(this.#config().servers), this.closing);
   }
 
   /** Installs the package that a server is, and gives its install scripts that did not run. */
@@ -286,7 +286,7 @@ export class Machine implements AsyncDisposable {
       const said = layer.kind === "landlock" ? "landlock" : `bubblewrap ${layer.version}`;
       return { name, ok: true, said: `${said}: closed paths stay closed when folders are moved` };
     }
-    const wide = this.#config().servers.filter((one) => one.kind === "stdio" && one.isUnheld);
+    const wide = programsOf(this.#config().servers).filter((one) => one.isUnheld);
     const names = wide.map((one) => one.name).join(", ");
     const more = names === "" ? "" : `. With grants that count as unconfined: ${names}`;
     const said = `Deno alone (${layer.why}): the workspace is read-only for them${more}`;
@@ -388,7 +388,8 @@ function valuesOf(
   { policy, values }: Pick<MachineOptions, "policy" | "values">,
 ): StdioValues {
   const own = policy.definitionOf(server);
-  if (own?.kind === "stdio") return values.stdio(own);
+  const program = own && programOf(own);
+  if (program !== undefined) return values.stdio(program);
   const why = own === undefined ? "no file of yours defines it" : "no command starts it";
   throw policy.forbidden(server)?.error ??
     new PmlError("USAGE", `Cannot install ${quoted(server)}: ${why}`, {

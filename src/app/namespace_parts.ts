@@ -6,6 +6,7 @@
 
 import type { Listing } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
+import { MODULE } from "../servers/module/kind.ts";
 
 /** A capability of a registry, by its action. */
 export interface Action {
@@ -64,7 +65,7 @@ function actionListing(
 function module(name: string): Listing {
   return {
     name,
-    kind: "deno",
+    kind: MODULE.name,
     origin: "registry",
     title: undefined,
     definition: undefined,

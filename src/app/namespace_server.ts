@@ -13,6 +13,7 @@ import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Parts } from "./namespace_parts.ts";
+import { kindNamed } from "../servers/kinds.ts";
 
 /** The options of `NamespaceServer`. */
 export interface NamespaceServerOptions extends KnownServerOptions {
@@ -125,7 +126,9 @@ export class NamespaceServer extends KnownServer {
     if (this.#told.has(action)) return;
     this.#told.add(action);
     const { tell, parts } = this.#options;
-    const what = parts.base?.kind === "capability" ? "what you saved" : "the server's own tool";
+    const what = parts.base && kindNamed(parts.base.kind)?.isSaved
+      ? "what you saved"
+      : "the server's own tool";
     tell(`"${this.name}:${action}" is ${what}, and no capability of a registry`);
   }
 

@@ -7,7 +7,7 @@
 import { dirname, resolve } from "node:path";
 import type { Redactor } from "../audit/redact.ts";
 import type { Keys } from "../config/keys.ts";
-import type { HttpDefinition } from "../config/servers.ts";
+import type { RemoteDefinition } from "../servers/kind.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -54,7 +54,7 @@ export function proxyVariables(options: NetworkOptions): Readonly<Record<string,
 
 /** Returns where the certificates of a server are; undefined if it has none. */
 export function certificatesOf(
-  { url, ca, cert, key }: HttpDefinition,
+  { url, ca, cert, key }: RemoteDefinition,
   { now: { loaded } }: Policy,
 ): Certificates | undefined {
   if ((ca ?? cert) === undefined) return undefined;

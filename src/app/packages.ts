@@ -4,7 +4,8 @@
  * @module
  */
 
-import type { ServerDefinition, StdioDefinition } from "../config/servers.ts";
+import type { ProgramDefinition, ServerDefinition } from "../servers/kind.ts";
+import { moduleOf, programOf, programsOf } from "../servers/kinds.ts";
 import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
@@ -23,7 +24,7 @@ export class Packages implements PackagePins {
   /** What registries' servers are pinned by, by what defines them here. */
   readonly #found = new WeakMap<ServerDefinition, ServerIdentity>();
   readonly #whole = new WeakMap<ServerIdentity, ServerIdentity>();
-  #installed = new WeakMap<StdioDefinition, InstalledPackage | "none">();
+  #installed = new WeakMap<ProgramDefinition, InstalledPackage | "none">();
 
   /** Takes what holds. */
   constructor({ policy, pins }: { readonly policy: Policy; readonly pins: Pins }) {
@@ -38,25 +39,27 @@ export class Packages implements PackagePins {
 
   /** Returns what an approval of a server binds to. Other code of a module does not run. */
   identityOf(own: ServerDefinition): ServerIdentity {
-    if (own.kind === "stdio") return this.#identityOf(own, this.#packageOf(own));
+    const program = programOf(own);
+    if (program !== undefined) return this.#identityOf(own, this.#packageOf(program));
     return this.#identityOf(own, defined({ integrity: this.#policy.approvedCode(own.name) }));
   }
 
   /** Returns the same of a server as a file has it, whether that is trusted or not. */
   writtenAs(own: ServerDefinition, files: Pick<ModuleFiles, "integrityOf">): ServerIdentity {
-    if (own.kind !== "deno") return this.identityOf(own);
+    const module = moduleOf(own);
+    if (module === undefined) return this.identityOf(own);
     const { moduleBytes } = this.#policy.now.config.limits;
-    return this.#identityOf(own, defined({ integrity: files.integrityOf(own, moduleBytes) }));
+    return this.#identityOf(own, defined({ integrity: files.integrityOf(module, moduleBytes) }));
   }
 
   /** Returns the exact version that is pinned for a command. */
-  async versionOf(own: StdioDefinition): Promise<string | undefined> {
+  async versionOf(own: ProgramDefinition): Promise<string | undefined> {
     await this.#pins.state();
     return this.#pinnedVersion(own);
   }
 
   /** Throws for a package that is not the pinned one. */
-  async check(own: StdioDefinition, installed: InstalledPackage): Promise<void> {
+  async check(own: ProgramDefinition, installed: InstalledPackage): Promise<void> {
     // guard: package-by-definition
     this.#installed.set(own, installed);
     const stale = await this.#pins.unapproved(this.#identityOf(own, installed));
@@ -69,7 +72,7 @@ export class Packages implements PackagePins {
 
   /** Takes another version of a server's package for the present one, and tells what was before. */
   take(
-    own: StdioDefinition,
+    own: ProgramDefinition,
     installed: InstalledPackage,
   ): { readonly identity: ServerIdentity; readonly before: InstalledPackage | undefined } {
     const before = this.#packageOf(own);
@@ -79,7 +82,7 @@ export class Packages implements PackagePins {
   }
 
   /** Returns the version of a server's package that is installed and approved. */
-  async presentVersion(own: StdioDefinition): Promise<string | undefined> {
+  async presentVersion(own: ProgramDefinition): Promise<string | undefined> {
     await this.#pins.state();
     return this.#packageOf(own)?.version;
   }
@@ -88,8 +91,7 @@ export class Packages implements PackagePins {
   async checks(): Promise<readonly Check[]> {
     const { waitingScripts } = await import("../stdio/waiting_scripts.ts");
     const { home, servers } = this.#policy.now.config;
-    return servers.flatMap((own) => {
-      if (own.kind !== "stdio") return [];
+    return programsOf(servers).flatMap((own) => {
       const { name } = own;
       const waiting = waitingScripts(own, { home, version: this.#pinnedVersion(own) });
       return waiting.map(({ spec, scripts }) => ({
@@ -114,7 +116,7 @@ export class Packages implements PackagePins {
     return whole;
   }
 
-  #packageOf(own: StdioDefinition): InstalledPackage | undefined {
+  #packageOf(own: ProgramDefinition): InstalledPackage | undefined {
     const known = this.#installed.get(own);
     if (known !== undefined) return known === "none" ? undefined : known;
     const { home } = this.#policy.now.config;
@@ -124,7 +126,7 @@ export class Packages implements PackagePins {
   }
 
   /** Returns the version that is pinned, if that was for this very command. */
-  #pinnedVersion({ name, command, args }: StdioDefinition): string | undefined {
+  #pinnedVersion({ name, command, args }: ProgramDefinition): string | undefined {
     const pinned = this.#pins.pinned(name);
     // The version of a registry's entry is not that of the package.
     const isIt = pinned?.source === "private" &&

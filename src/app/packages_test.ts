@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { StdioDefinition } from "../config/servers.ts";
+import type { ProgramDefinition } from "../servers/kind.ts";
 import { CallPathStage } from "./_call_path_stage_test.ts";
 
 const OWN = { version: "1.0.0", integrity: `sha256-${"1".repeat(64)}` };
@@ -17,7 +17,7 @@ Deno.test("Packages.check() compares the definition that is started, whatever th
   for (const pml of meanwhile) {
     await using at = await CallPathStage.open({ pml: TINY });
     const { packages } = at.path.machine;
-    const own = at.policy.definitionOf("tiny") as StdioDefinition;
+    const own = at.policy.definitionOf("tiny") as ProgramDefinition;
     await packages.check(own, OWN);
     // A server is pinned with what is first seen of its tools.
     await at.pins.unapprovedTool(packages.identityOf(own), { name: "go", inputSchema: {} });

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { exists } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { namesIn, readPrivate } from "../io/private_files.ts";
+import { programsOf } from "../servers/kinds.ts";
 import { prunePackages } from "../stdio/pruning.ts";
 import type { App } from "./app.ts";
 
@@ -15,7 +16,7 @@ import type { App } from "./app.ts";
 export async function prune(app: App): Promise<readonly string[]> {
   const { home, servers } = app.config();
   const { root } = app.loaded().workspace;
-  const own = servers.filter((one) => one.kind === "stdio");
+  const own = programsOf(servers);
   const pinned = (await approvedCommands(home)).filter(({ name, source, folder }) =>
     // What this workspace defined once, and defines no more, is not named by its approval.
     folder !== root || source !== "private" || own.some((one) => one.name === name)

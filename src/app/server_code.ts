@@ -6,7 +6,8 @@
 
 import { resolve } from "node:path";
 import { envFilePath } from "../config/env_file.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { moduleOf, programOf } from "../servers/kinds.ts";
 import { type Folders, withFolders } from "../core/folder_variables.ts";
 
 /** The names of files that run. */
@@ -17,13 +18,15 @@ const CODE = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|sh|jar)$/i;
  * its variables.
  */
 export function codeOf(server: ServerDefinition, folders: Folders): readonly string[] {
-  if (server.kind === "deno") return [server.path];
-  if (server.kind !== "stdio") return [];
+  const module = moduleOf(server);
+  if (module !== undefined) return [module.path];
+  const program = programOf(server);
+  if (program === undefined) return [];
   const { workspaceFolder } = folders;
   const fill = (text: string) => withFolders(text, folders);
-  const command = fill(server.command);
-  const args = server.args.map(fill);
-  const cwd = resolve(workspaceFolder, fill(server.cwd ?? ""));
+  const command = fill(program.command);
+  const args = program.args.map(fill);
+  const cwd = resolve(workspaceFolder, fill(program.cwd ?? ""));
   // A path may have blanks, and an argument may be a line of a shell.
   const words = [command, ...args].flatMap((one) => [one, ...one.split(/[\s"'`;&|()=]+/)]);
   const files = words.filter((one) => CODE.test(one) || one === command && /[\\/]/.test(one));

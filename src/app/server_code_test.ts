@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { foldersOf } from "../core/folder_variables.ts";
 import { codeOf } from "./server_code.ts";
 

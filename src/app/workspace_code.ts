@@ -5,10 +5,11 @@
  * @module
  */
 
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Policy } from "../policy/policy.ts";
+import { programOf } from "../servers/kinds.ts";
 import { runsWorkspaceFiles } from "../stdio/workspace_files.ts";
 
 /** Returns why a server must not start in this workspace; undefined if it may. */
@@ -17,8 +18,9 @@ export function whyUntrusted(
   { now }: Pick<Policy, "now">,
 ): string | undefined {
   const { config: { trusted, workspace }, loaded: { person } } = now;
-  const isWaiting = !trusted && own.kind === "stdio" && person.servers.includes(own) &&
-    runsWorkspaceFiles(own);
+  const program = programOf(own);
+  const isWaiting = !trusted && program !== undefined && person.servers.includes(own) &&
+    runsWorkspaceFiles(program);
   return isWaiting
     ? `it runs files of the workspace ${quoted(workspace, 400)}, which is not trusted`
     : undefined;

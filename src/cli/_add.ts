@@ -20,6 +20,7 @@ import {
   type Typed,
   unchanged,
 } from "./_command_context.ts";
+import { programsOf } from "../servers/kinds.ts";
 import { type Change, changeOf } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
 import { stateSaid } from "./_find.ts";
@@ -243,7 +244,7 @@ export function list({ app }: CommandContext): Promise<Shown> {
   const { file, person } = app.loaded();
   const pathOf = (name: string) =>
     [file, person].find((each) => each?.servers.some((one) => one.name === name))?.path;
-  const unheld = app.config().servers.filter((one) => one.kind === "stdio" && one.isUnheld)
+  const unheld = programsOf(app.config().servers).filter((one) => one.isUnheld)
     .map(({ name }) => name);
   const servers = app.servers.states().map(({ name, kind, origin, state, why }) => ({
     ...{ name, kind, origin, state, why },

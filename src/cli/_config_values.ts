@@ -11,6 +11,7 @@ import { keyOf, LIMIT_NAMES, LIMITS } from "../config/limits.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
+import { remoteOf } from "../servers/kinds.ts";
 import { MANY_TOKENS } from "./_cost.ts";
 
 /** A setting and its value. */
@@ -69,7 +70,7 @@ export function networkValues(app: App): readonly Value[] {
   const files = servers.flatMap((server) =>
     (["ca", "cert", "key"] as const).map((name) => [
       `mcpServers.${server.name}.${name}`,
-      server.kind === "http" ? server[name] : undefined,
+      remoteOf(server)?.[name],
     ])
   );
   const proxy = network && new URL(network.proxy).origin;

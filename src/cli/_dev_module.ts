@@ -12,6 +12,7 @@ import { type JsonObject, quoted } from "../core/json.ts";
 import { type ModuleTool, NO_PERMISSIONS } from "../core/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { realPathIfAny } from "../io/place.ts";
+import { moduleOf } from "../servers/kinds.ts";
 import { parseArguments, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import type { CommandContext } from "./_command_context.ts";
@@ -154,10 +155,11 @@ export class DevModule {
   #place() {
     const { app, path } = this.#at;
     const { rulesFile } = app.policy;
-    const own = app.loaded().file?.servers.find((one) =>
-      one.kind === "deno" && realPathIfAny(one.path) === path &&
-      app.directory.at(one.name).definition === one
-    );
+    const own = app.loaded().file?.servers.find((one) => {
+      const module = moduleOf(one);
+      return module !== undefined && realPathIfAny(module.path) === path &&
+        app.directory.at(one.name).definition === one;
+    });
     if (own !== undefined) {
       const runs = `It has what ${rulesFile} grants; changed code asks you first`;
       return { server: own.name, runs };

@@ -7,7 +7,7 @@
 
 import { basename, dirname, join } from "node:path";
 import type { App } from "../app/app.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { FILE_NAME } from "../config/workspace.ts";
 import { sha256 } from "../core/hash.ts";
 import { defined, objectOf, textOf } from "../core/json.ts";

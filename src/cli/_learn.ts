@@ -6,12 +6,13 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { ServerDefinition } from "../config/servers.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import type { ListItem } from "../core/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { programsOf } from "../servers/kinds.ts";
 import { parseId, parseObject } from "./_arguments.ts";
 import { answered } from "./_call.ts";
 import { usage } from "./_failure.ts";
@@ -166,8 +167,8 @@ async function serverOf(name: string, { app, signal }: CommandContext): Promise<
       throw new PmlError("WORKSPACE_UNTRUSTED", message, { hint: "Look at it with `pml trust`" });
     }
   }
-  const server = app.config().servers.find((one) => one.name === name);
-  if (server?.kind === "stdio") return server;
+  const server = programsOf(app.config().servers).find((one) => one.name === name);
+  if (server !== undefined) return server;
   throw app.policy.forbidden(name)?.error ??
     noPackage(name, { app, what: "try" });
 }

@@ -5,7 +5,7 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import { changeOf } from "./_config_file.ts";
 import { changed } from "./_files.ts";
 import { definedIn, textWith } from "./_import_file.ts";

@@ -8,6 +8,7 @@
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";
 import { tell } from "./out.ts";
 
@@ -107,5 +108,5 @@ function onlineServers({ app }: CommandContext): readonly string[] {
 }
 
 function isOnline(kind: string): boolean {
-  return kind === "http" || kind === "cloud";
+  return kindNamed(kind)?.isOnline === true;
 }

@@ -6,9 +6,10 @@
 
 import type { App } from "../app/app.ts";
 import type { Machine } from "../app/machine.ts";
-import type { StdioDefinition } from "../config/servers.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import { quoted, visible } from "../core/json.ts";
+import type { ProgramDefinition } from "../servers/kind.ts";
+import { programsOf } from "../servers/kinds.ts";
 import { type CommandContext, type Shown, type Typed, unchanged } from "./_command_context.ts";
 import { changeOf } from "./_config_file.ts";
 import { misnamed, usage } from "./_failure.ts";
@@ -22,7 +23,7 @@ type Newest = NonNullable<Awaited<ReturnType<Machine["newestOf"]>>>;
 /** Lists the servers of npm's packages, with the version that runs and the newest one. */
 export async function outdated({ app }: CommandContext): Promise<Shown> {
   const { machine } = await app.callPath();
-  const all = app.config().servers.filter((own) => own.kind === "stdio");
+  const all = programsOf(app.config().servers);
   const rows = await Promise.all(all.map(async (own) => {
     const { name } = own;
     try {
@@ -60,9 +61,9 @@ export async function upgrade(
 ): Promise<Shown> {
   const { app } = at;
   const { machine } = await app.callPath();
-  const own = app.config().servers.find(({ name }) => name === server);
-  const found = own?.kind === "stdio" ? await machine.newestOf(server) : undefined;
-  if (found === undefined || own?.kind !== "stdio") {
+  const own = programsOf(app.config().servers).find(({ name }) => name === server);
+  const found = own && await machine.newestOf(server);
+  if (found === undefined || own === undefined) {
     throw noPackage(server, { app, what: "upgrade" });
   }
   const { named, newest } = found;
@@ -90,7 +91,7 @@ export function noPackage(
 
 /** What is upgraded. */
 interface Upgrade {
-  readonly own: StdioDefinition;
+  readonly own: ProgramDefinition;
   readonly found: Newest;
   readonly value: unknown;
 }

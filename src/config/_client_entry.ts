@@ -8,9 +8,10 @@
 import { WORKSPACE_FOLDER } from "../core/folder_variables.ts";
 import { defined, isObject, objectOf, textsOf } from "../core/json.ts";
 import { leftOf, type LeftOut } from "./_client_left.ts";
-import { variableName } from "./_secret_words.ts";
+import { variableName } from "../core/secret_words.ts";
 import { type ClientEntry, type ClientPlace, pathRules } from "./clients.ts";
-import { type HttpDefinition, timeoutOf } from "./servers.ts";
+import type { RemoteDefinition } from "../servers/kind.ts";
+import { timeoutOf } from "./servers.ts";
 
 export type { LeftOut } from "./_client_left.ts";
 
@@ -24,7 +25,7 @@ export interface ClientDefinition {
   readonly type?: string;
   readonly url?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly oauth?: HttpDefinition["oauth"];
+  readonly oauth?: RemoteDefinition["oauth"];
   readonly tools?: readonly string[] | Readonly<Record<string, { readonly disabled: true }>>;
   readonly timeout?: number;
 }

@@ -7,16 +7,17 @@
 import { keysIn } from "../core/folder_variables.ts";
 import { infoAt } from "../io/place.ts";
 import type { ClientDefinition } from "./_client_entry.ts";
+import { exists } from "./workspace.ts";
 import {
   isAddress,
   isCode,
   isCodeAddress,
-  isNoSecret,
   isRandom,
   isSecretName,
+  isTrivial,
   replaceRandom,
   variableName,
-} from "./_secret_words.ts";
+} from "../core/secret_words.ts";
 
 /** A variable that the person has to set, and the place of its value now. */
 export interface NeededVariable {
@@ -249,4 +250,11 @@ export class ImportVariables {
 function wantedName(name: string, kind: "env" | "headers"): string {
   if (kind === "env") return name;
   return /^authorization$/i.test(name) ? "*TOKEN" : `*${name.replace(/^x-/i, "")}`;
+}
+
+/**
+ * Returns whether a value is certainly no secret: empty, a switch, a number, or an existing file.
+ */
+function isNoSecret(value: string): boolean {
+  return isTrivial(value) || /^(\/|[A-Za-z]:\\)/.test(value) && exists(value);
 }

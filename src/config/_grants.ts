@@ -6,7 +6,7 @@
 
 import type { Grants } from "./file.ts";
 import type { PersonConfig } from "./person.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 
 // Without a prototype, like the grants of a file, so that a server's name cannot match a built-in
 // property.

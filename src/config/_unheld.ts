@@ -9,7 +9,8 @@ import type { Environment } from "./env.ts";
 import type { Grants, WorkspaceFile } from "./file.ts";
 import type { Others } from "./identities.ts";
 import type { PersonConfig } from "./person.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { programOf } from "../servers/kinds.ts";
 
 interface Files {
   readonly file: WorkspaceFile | undefined;
@@ -28,7 +29,7 @@ export async function markUnheld<T extends Files>(
   const { file, person } = files;
   const all = [file?.sections.grants, person.grants];
   const isWide = (server: ServerDefinition) =>
-    server.kind === "stdio" && server.confine === true &&
+    programOf(server)?.confine === true &&
     all.some((grants) => grantsMore(grants, server.name));
   const servers = [...file?.servers ?? [], ...person.servers];
   if (environment.confines === undefined || !servers.some(isWide)) return files;

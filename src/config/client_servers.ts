@@ -10,12 +10,12 @@ import { isDeepStrictEqual } from "node:util";
 import { defined, isObject, listOf, textOf } from "../core/json.ts";
 import { serverSlug } from "../core/tool_id.ts";
 import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.ts";
-import { addressProblem } from "./address.ts";
+import { addressProblem } from "../core/server_address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./_schema.ts";
 import type { Issue } from "./_wanted.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";
 
 export type { ClientDefinition, LeftOut } from "./_client_entry.ts";
 export type { NeededVariable } from "./_client_secrets.ts";
@@ -95,7 +95,9 @@ export function pickServers(
 }
 
 /** Returns a definition as questions show it. */
-export function shownDefinition({ name, definition }: ImportableServer): ServerDefinition {
+export function shownDefinition(
+  { name, definition }: ImportableServer,
+): ProgramDefinition | RemoteDefinition {
   const { command, args = [], env = {}, cwd, envFile, url = "", headers = {}, oauth } = definition;
   if (command === undefined) return { kind: "http", name, url, headers, oauth };
   return { kind: "stdio", name, command, args, env, ...defined({ cwd, envFile }) };

@@ -9,10 +9,9 @@ import type { Verdict } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { kindNamed } from "../servers/kinds.ts";
-import { writtenHost } from "./address.ts";
+import { kindOf } from "../servers/kinds.ts";
+import { writtenHost } from "../core/server_address.ts";
 import type { PolicyFile } from "./_company_file.ts";
 import type { Config } from "./config.ts";
 import type { Grants } from "./file.ts";
@@ -168,16 +167,14 @@ export class Company {
 
 /** Returns what a policy can forbid a server by. */
 function wordsOf(
-  { kind, command = "", args = [], confine, isUnheld, isOfRegistry = false }: ServerLike,
+  server: ServerLike,
 ): readonly string[] {
-  const own = kindNamed(kind)?.pinnedAs ?? kind;
-  const isProgram = kind === "stdio";
-  const isContainer = isProgram && runsContainers(plainCommand({ command, args }));
+  const { pinnedAs, definition } = kindOf(server);
+  const { isOfRegistry = false } = server;
   return [
-    own,
+    pinnedAs,
     ...(isOfRegistry ? ["registry"] : []),
-    ...(isProgram && (confine !== true || isUnheld) ? ["unconfined"] : []),
-    ...(isContainer ? ["container"] : []),
+    ...definition?.policyWords?.(server) ?? [],
   ];
 }
 

@@ -21,7 +21,7 @@ import type { Narrowing, Others } from "./identities.ts";
 import { type PersonConfig, type PersonSettings, readPerson } from "./person.ts";
 import { askedRegistries, type RegistryEntry, registryProblems } from "./registries.ts";
 import { crowdedRules, defaultRules, NO_RULES, type Rules } from "./rules.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
 import {
   exists,
   findWorkspace,

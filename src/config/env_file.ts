@@ -12,7 +12,8 @@ import { isOwn, isSteering } from "../core/steering.ts";
 import { stampAt } from "../io/place.ts";
 import { readRegularText, whyUnread } from "../io/regular_file.ts";
 import { type Dotenv, parseDotenv } from "./_dotenv.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { programOf } from "../servers/kinds.ts";
 
 /** The variables of a file, by name. */
 export type FileVariables = ReadonlyMap<string, string>;
@@ -74,6 +75,7 @@ export function envFileNames(
 
 /** Returns the path of the `envFile` of a definition. Only folder variables are replaced in it. */
 export function envFilePath(own: ServerDefinition, folders: Folders): string | undefined {
-  if (own.kind !== "stdio" || own.envFile === undefined) return undefined;
-  return resolve(folders.workspaceFolder, withFolders(own.envFile, folders));
+  const { envFile } = programOf(own) ?? {};
+  if (envFile === undefined) return undefined;
+  return resolve(folders.workspaceFolder, withFolders(envFile, folders));
 }

@@ -7,23 +7,7 @@
 import { keyHint, PmlError } from "../core/errors.ts";
 import { type Folders, OWN_VARIABLES } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
-
-/** The values of a definition as they were written, by the kind of place where they stand. */
-export type DefinitionTexts = Readonly<
-  Partial<
-    Record<
-      | "args"
-      | "arguments"
-      | "command"
-      | "cwd"
-      | "env"
-      | "headers"
-      | "oauth"
-      | "url",
-      Readonly<Record<string, string>>
-    >
-  >
->;
+import type { DefinitionTexts } from "../servers/kind.ts";
 
 /** A variable that a definition uses. */
 export interface VariableReference {

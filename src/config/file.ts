@@ -13,7 +13,8 @@ import type { Note, Path, Syntax } from "./_syntax.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { registriesOf, type RegistryEntry } from "./registries.ts";
 import { type Rules, rulesOf } from "./rules.ts";
-import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { disabledIn, serversOf } from "./servers.ts";
 
 /** The grants that a person gives to servers beyond the defaults, by the name of the server. */
 export type Grants = Readonly<Record<string, Partial<Permissions>>>;

@@ -7,7 +7,7 @@
 
 import { isExactNumber } from "../core/exact_number.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import { withoutSecrets } from "./_secret_words.ts";
+import { withoutSecrets } from "../core/secret_words.ts";
 import type { Keys } from "./keys.ts";
 
 /** The fixed arguments of a tool, as they are sent and as they are shown. */

@@ -20,7 +20,8 @@ import { readRegularText } from "../io/regular_file.ts";
 import { parseDotenv } from "./_dotenv.ts";
 import type { Environment } from "./env.ts";
 import { type FileVariables, readEnvFile } from "./env_file.ts";
-import { type DefinitionTexts, expanded, referencesIn } from "./expand.ts";
+import type { DefinitionTexts } from "../servers/kind.ts";
+import { expanded, referencesIn } from "./expand.ts";
 import type { FixedOptions, FixedValues } from "./fixed_arguments.ts";
 
 /** A value of a variable, and its source. */

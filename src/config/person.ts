@@ -19,7 +19,8 @@ import { type Rules, rulesOf } from "./rules.ts";
 import type { IdentitySections } from "./identities.ts";
 import type { SamplingSettings } from "./sampling.ts";
 import type { Grants } from "./file.ts";
-import { disabledIn, type ServerDefinition, serversOf } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { disabledIn, serversOf } from "./servers.ts";
 
 /** Where questions go. */
 export type Channel = "client" | "page" | "terminal";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { programOf } from "../servers/kinds.ts";
 import { readAt, readFile as read, Scratch } from "./_scratch_test.ts";
 import { readWorkspaceFile } from "./file.ts";
 
@@ -64,8 +65,8 @@ Deno.test("readWorkspaceFile() takes the entry of a registry in private_mcps", a
   const { file, error } = await read(JSON.stringify(value));
   assert.equal(error, undefined);
   const [db] = file?.servers ?? [];
-  assert.ok(db?.kind === "stdio");
-  assert.deepEqual(db.env, { C: "${C}", A: "${A}", B: "b" });
+  assert.ok(db !== undefined);
+  assert.deepEqual(programOf(db)?.env, { C: "${C}", A: "${A}", B: "b" });
   assert.deepEqual(db.tools, ["query", "list"]);
 });
 

@@ -7,27 +7,19 @@
 import { keysIn } from "../core/folder_variables.ts";
 import { quoted, visible } from "../core/json.ts";
 import { REDACTED } from "../core/key_kinds.ts";
-import { plainCommand } from "../core/plain_command.ts";
-import { maybeSecret, withoutSecrets } from "./_secret_words.ts";
-import { shownAddress, variablesOfAddress } from "./address.ts";
+import { maybeSecret, withoutSecrets } from "../core/secret_words.ts";
 import { networkEnvironment } from "./child_environment.ts";
 import type { Environment } from "./env.ts";
 import type { WorkspaceFile } from "./file.ts";
 import { gatewaySection } from "./gateway_section.ts";
-import type { ServerDefinition } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { definitionKindOf, programOf } from "../servers/kinds.ts";
 
 /** What a server of the name of a built-in does. */
 export const REPLACES = "replaces the built-in server of PML, which runs in the sandbox";
 /** No limit on the length: a person would trust what was cut off without seeing it. */
 const WHOLE = Infinity;
-const UNHELD =
-  "with grants that Deno alone bounds, which counts as unconfined: this machine has neither Landlock nor bubblewrap";
 const GETS_KEY = " (is sent your PML_API_KEY with calls of cloud tools, and as a registry)";
-/** Programs that start npm packages, which may be able to run under Deno's permissions. */
-const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
-/** Arguments that start such a program, which PML does not see. */
-const INSTALLS =
-  /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|pnx|bunx|uvx|(?:npm|pnpm|pn|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
 
 /** How the values of a definition are shown. */
 export interface ValueOptions {
@@ -68,7 +60,7 @@ export function shownLines(
     ),
     ...servers.filter(({ name }) => builtins?.has(name)).map(({ name }) => `"${name}" ${REPLACES}`),
     ...servers.flatMap((server) => settingLines(server, { register })),
-    ...servers.some(({ kind }) => kind === "stdio") ? foundLines(environment) : [],
+    ...servers.some((server) => programOf(server) !== undefined) ? foundLines(environment) : [],
     ...(permissions?.allow ?? []).map((rule) => allowedLine(rule.pattern.text)),
     ...said.map(([name, value]) =>
       `${name}: ${visible(JSON.stringify(value), WHOLE)}${name === "cloud" ? GETS_KEY : ""}`
@@ -99,51 +91,10 @@ export function foundLines(environment: Pick<Environment, "get">): readonly stri
 
 /** Returns a full description of a server and of what it runs or connects to. */
 export function serverText(server: ServerDefinition, options: ValueOptions = {}): string {
+  const { plain, fileNames } = options;
   const given = (what: string, values: Readonly<Record<string, string>>) =>
     valuesText(what, { values, ...options });
-  switch (server.kind) {
-    case "deno":
-      return `a module in the sandbox, from the file ${quoted(server.path, WHOLE)}`;
-    case "stdio": {
-      const command = JSON.stringify([server.command, ...server.args]);
-      const { command: own, args } = plainCommand(server);
-      const tries = OF_NPM.test(own)
-        ? ` (\`pml learn ${server.name}\` tries whether it can be confined)`
-        : "";
-      const how = server.confine
-        ? server.isUnheld ? UNHELD : "confined to the workspace and its grants"
-        : `with your rights${tries}`;
-      const at = server.cwd ? `in the folder ${quoted(server.cwd, WHOLE)} ` : "";
-      const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
-      const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
-      return `runs the command ${command} ${at}${how}${steers}${installs}${
-        given("variables", server.env)
-      }${envFileText(server.envFile, options.fileNames)}`;
-    }
-    case "http":
-      return `a server at ${addressText(server.url, options.plain)}${
-        given("headers", server.headers)
-      }${given("sign-in settings", texts(server.oauth))}`;
-  }
-}
-
-/** Returns an address with the values of its host, and the names of the keys in it. */
-function addressText(url: string, plain: ValueOptions["plain"] = () => undefined): string {
-  const variables = variablesOfAddress(url);
-  const keys = variables.keys.flatMap(keysIn);
-  return quoted(shownAddress(url, plain), WHOLE) +
-    (variables.plain.length === 0 ? "" : ` (from ${variables.plain.join(", ")})`) +
-    (keys.length === 0 ? "" : `, is sent the keys ${keys.join(", ")} in its address`);
-}
-
-function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {
-  if (envFile === undefined) return "";
-  const all = names === undefined ? "" : `: ${names.join(", ") || "none"}`;
-  return `, is given the variables of the file ${quoted(envFile, WHOLE)}${all}`;
-}
-
-function texts(values: object = {}): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, `${value}`]));
+  return definitionKindOf(server).describe(server, { given, plain, fileNames });
 }
 
 /** Returns a line for each tool of a server that has settings. */

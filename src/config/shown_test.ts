@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ProgramDefinition } from "../servers/kind.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { serverText, shownLines } from "./shown.ts";
 
@@ -56,7 +57,10 @@ Deno.test("shownLines() writes what the gateway shows as the file does", async (
 });
 
 Deno.test("serverText() says how a server runs, and what could hold one of npm", () => {
-  const server = { kind: "stdio", name: "gh", command: "npx", args: ["-y", "x"], env: {} } as const;
+  const server: ProgramDefinition = {
+    ...{ kind: "stdio", name: "gh" },
+    ...{ command: "npx", args: ["-y", "x"], env: {} },
+  };
   const free = 'runs the command ["npx","-y","x"] with your rights';
   assert.equal(
     serverText(server),
@@ -66,12 +70,15 @@ Deno.test("serverText() says how a server runs, and what could hold one of npm",
     serverText({ ...server, confine: true }),
     /confined to the workspace and its grants$/,
   );
-  assert.match(serverText({ ...server, command: "/opt/db" }), /with your rights$/);
+  const other: ProgramDefinition = { ...server, command: "/opt/db" };
+  assert.match(serverText(other), /with your rights$/);
 });
 
 Deno.test("serverText() says what installs a package without PML, and what steers one", () => {
-  const text = (...[command = "", ...args]: readonly string[]) =>
-    serverText({ kind: "stdio", name: "gh", command, args, env: {} });
+  const text = (...[command = "", ...args]: readonly string[]) => {
+    const program: ProgramDefinition = { kind: "stdio", name: "gh", command, args, env: {} };
+    return serverText(program);
+  };
   const unpinned = [
     ["sh", "-c", "cd x && npx -y tiny"],
     ["bash", "-lc", "npx -y tiny > log"],

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { programsOf } from "../servers/kinds.ts";
 import { Scratch } from "./_scratch_test.ts";
 import { loadConfig } from "./config.ts";
 import { shownLines } from "./shown.ts";
@@ -20,7 +21,7 @@ Deno.test("a confined server with more grants counts as unconfined without a lay
     };
     const { file } = await loadConfig(environment, scratch.ws);
     assert.ok(file);
-    const marked = file.servers.filter((one) => one.kind === "stdio" && one.isUnheld);
+    const marked = programsOf(file.servers).filter((one) => one.isUnheld);
     const names = marked.map(({ name }) => name);
     assert.deepEqual(names, isThere ? [] : ["writes", "runs"]);
     const shown = shownLines(file, { get: () => undefined });
@@ -46,7 +47,7 @@ Deno.test("the user's own servers and grants count as unconfined in the same way
   const loaded = await loadConfig(environment, scratch.ws);
   assert.equal(loaded.problem, undefined);
   for (const servers of [loaded.file?.servers, loaded.person.servers]) {
-    const marks = servers?.map((one) => one.kind === "stdio" && one.isUnheld);
+    const marks = programsOf(servers ?? []).map((one) => one.isUnheld);
     assert.deepEqual(marks, [true]);
   }
 });

@@ -5,9 +5,10 @@
  */
 
 import type { Config } from "./config.ts";
-import { type DefinitionTexts, mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
+import { mustBeSet, referencesIn, type VariableReference } from "./expand.ts";
 import { textsIn } from "./fixed_arguments.ts";
-import { type ServerDefinition, textsOfProgram } from "./servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { definitionKindOf } from "../servers/kinds.ts";
 
 /** A variable that a server or a registry needs. */
 export interface WantedKey {
@@ -61,17 +62,11 @@ function wishesOf(server: ServerDefinition, granted: readonly string[]): readonl
   const tools = [...server.settings?.of.values() ?? []].flatMap((setting) =>
     referencesIn({ arguments: textsIn(setting.arguments ?? {}) }).map(wish)
   );
-  if (server.kind === "deno") {
+  const given = definitionKindOf(server).texts?.(server);
+  if (given === undefined) {
     // A module may ask for other variables too, but gets only those that were granted by name.
     const own = granted.filter((name) => name !== "*");
     return [...own.map((name) => ({ name, by, isRequired: false })), ...tools];
   }
-  const given: DefinitionTexts = server.kind === "http"
-    ? {
-      url: { "": server.url },
-      headers: server.headers,
-      oauth: { client_secret: server.oauth?.client_secret ?? "" },
-    }
-    : textsOfProgram(server);
   return [...referencesIn(given).map(wish), ...tools];
 }

@@ -8,6 +8,7 @@ import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
 import { defined, memberOf } from "../core/json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { type LockEntries, type LockEntry, lockText, pinnedChanges } from "../registry/lock.ts";
+import { kindOf } from "../servers/kinds.ts";
 import type { PinState } from "./_pin_files.ts";
 
 /** A server, or a tool of it, to pin as it is now. */
@@ -43,7 +44,7 @@ export function changesPins(now: Kept, pin: Omit<Pin, "isApproved">): boolean {
  * package for the same command, other variables in its `envFile`, or another host of its address.
  */
 export function uncovered(was: Pinned, { pinned, origin }: ServerIdentity): readonly string[] {
-  const isSameCommand = pinned.kind === "stdio" && isSame(was, pinned);
+  const isSameCommand = isSame(was, pinned);
   if (origin === "registry") {
     // The package of a command is known only after the command was approved.
     const integrity = isSameCommand ? was.integrity ?? pinned.integrity : was.integrity;
@@ -81,7 +82,7 @@ function withPin(entries: LockEntries, { identity, tool, isApproved }: Pin): Loc
   const isStale = was !== undefined && uncovered(was, identity).length > 0;
   // A change that the person must approve does not change the pin before that.
   const entry = isStale && (!isApproved || tool !== undefined) ? was : asNow(was, identity.pinned);
-  const isNew = tool === undefined || isApproved || identity.pinned.kind === "deno" ||
+  const isNew = tool === undefined || isApproved || kindOf(identity.pinned).isSandboxed ||
     memberOf(entry.tools, tool.definition.name) === undefined;
   const more = tool && isNew ? { [tool.definition.name]: tool.hash } : {};
   return { ...entries, [identity.name]: { ...entry, tools: { ...entry.tools, ...more } } };

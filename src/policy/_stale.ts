@@ -11,6 +11,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { definitionChanges } from "../registry/definition_changes.ts";
 import { definitionHash } from "../registry/integrity.ts";
 import { type LockEntry, pinnedChanges } from "../registry/lock.ts";
+import { kindOf } from "../servers/kinds.ts";
 import { type Pin, sharedIdentity, uncovered } from "./_pin_changes.ts";
 import { LOCK_NAME, type PinState } from "./_pin_files.ts";
 
@@ -70,7 +71,7 @@ export async function staleTool(
   },
 ): Promise<Stale | undefined> {
   // The definitions of a module are part of its code.
-  if (tool === undefined || identity.pinned.kind === "deno") return undefined;
+  if (tool === undefined || kindOf(identity.pinned).isSandboxed) return undefined;
   const { name } = identity;
   const { definition, hash } = tool;
   const { approved, others } = pinsOfTool({ identity, tool }, from.state);

@@ -9,7 +9,8 @@ import { containerEnvironment, serverEnvironment } from "../config/child_environ
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
 import { type Folders, foldersOf, withFolders } from "../core/folder_variables.ts";
-import type { StdioDefinition } from "../config/servers.ts";
+import type { ProgramDefinition } from "../servers/kind.ts";
+import { kindOf, programOf } from "../servers/kinds.ts";
 import { memoized } from "../core/memo.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import { isSteering } from "../core/steering.ts";
@@ -35,7 +36,7 @@ export function variablesOf(
   { config: { servers, workspace }, environment, builtins }: VariableSources,
 ): NonNullable<JudgeOptions["variablesOf"]> {
   const folders = foldersOf({ workspace, userHome: environment.userHome });
-  const ofProgram = memoized((own: StdioDefinition): PathVariables => {
+  const ofProgram = memoized((own: ProgramDefinition): PathVariables => {
     const containers = runsContainers(plainCommand(own)) ? containerEnvironment(environment) : {};
     const known = new Map<string, readonly string[]>(
       Object.entries({ ...serverEnvironment(environment), ...containers })
@@ -54,8 +55,9 @@ export function variablesOf(
   return (server) => {
     const own = servers.find(({ name }) => name === server);
     if (own === undefined) return builtins.has(server) ? undefined : UNKNOWN;
-    if (own.kind === "deno") return undefined;
-    return own.kind === "stdio" ? ofProgram(own) : UNKNOWN;
+    const program = programOf(own);
+    if (program !== undefined) return ofProgram(program);
+    return kindOf(own).isSandboxed ? undefined : UNKNOWN;
   };
 }
 
@@ -67,7 +69,7 @@ function valuesOf(
   text: string,
   { name, own: { env }, environment: { get }, folders }: {
     readonly name: string;
-    readonly own: Pick<StdioDefinition, "env">;
+    readonly own: Pick<ProgramDefinition, "env">;
     readonly environment: Environment;
     readonly folders: Folders;
   },

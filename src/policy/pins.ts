@@ -6,8 +6,9 @@
  * @module
  */
 
-import type { ServerDefinition } from "../config/servers.ts";
-import { shownAddress } from "../config/address.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { definitionKindOf, kindOf } from "../servers/kinds.ts";
+import { shownAddress } from "../core/server_address.ts";
 import { envFileNames } from "../config/env_file.ts";
 import { serverText } from "../config/shown.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
@@ -103,8 +104,9 @@ export class Pins {
     const known = this.#identities.get(own);
     const fileNames = this.#options.fileNames?.(own);
     const { register, plain = () => undefined } = this.#options;
-    const shown = own.kind === "http" ? shownAddress(own.url, plain) : undefined;
-    const isFilled = own.kind === "http" && shown !== own.url;
+    const { url } = definitionKindOf(own).identity(own);
+    const shown = url && shownAddress(url, plain);
+    const isFilled = shown !== url;
     const outside = { envFile: fileNames, address: isFilled ? shown : undefined };
     const isSame = known !== undefined && known.pinned.address === outside.address &&
       known.pinned.version === code.version &&
@@ -175,7 +177,7 @@ export class Pins {
     if (stale !== undefined) return this.#unapproved(stale, { ...pin, of: definition });
     if (changesPins(state, pin)) this.#note(pin);
     this.#passed.add(definition);
-    if (identity.pinned.kind === "deno") this.#modules(identity).add(definition.name);
+    if (kindOf(identity.pinned).isSandboxed) this.#modules(identity).add(definition.name);
     return undefined;
   }
 
@@ -189,7 +191,7 @@ export class Pins {
   ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
     const changed = new Map<ToolDefinition, ToolDefinition>();
     // The definitions of a module are part of its code.
-    if (identity.pinned.kind === "deno") return changed;
+    if (kindOf(identity.pinned).isSandboxed) return changed;
     // If the pins cannot be read, calls report that. A tool is then compared with its first listing.
     const state = await this.state().catch(() => ({ lock: {}, home: {} }));
     const listed = this.#listed;
@@ -415,23 +417,17 @@ export interface CodeAtHand {
 /** Returns the identity of a server that a file defines. */
 function ownIdentity(
   own: ServerDefinition,
-  { origin, facts, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
+  { origin, facts: lines, ...code }: CodeAtHand & Pick<ServerIdentity, "facts" | "origin">,
   outside: Pick<Pinned, "envFile" | "address">,
 ): ServerIdentity {
-  const base = { source: "private", kind: own.kind, routing: "local", ...code } as const;
-  const { name } = own;
-  switch (own.kind) {
-    case "deno":
-      return { name, origin, facts, pinned: base };
-    case "stdio": {
-      const command = [own.command, ...own.args];
-      const pinned = { ...base, command, env: variablesOf(own.env), ...outside };
-      return { name, origin, facts, pinned };
-    }
-    case "http": {
-      const { url, headers } = own;
-      const pinned = { ...base, url, headers: variablesOf(headers), ...outside };
-      return { name, origin, facts, pinned };
-    }
-  }
+  const { name, kind } = own;
+  const { env, headers, ...facts } = definitionKindOf(own).identity(own);
+  const pinned = {
+    ...{ source: "private", kind, routing: "local", ...code } as const,
+    ...facts,
+    ...env && { env: variablesOf(env) },
+    ...headers && { headers: variablesOf(headers) },
+    ...outside,
+  };
+  return { name, origin, facts: lines, pinned };
 }

@@ -11,7 +11,8 @@ import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";
 import type { Environment } from "../config/env.ts";
-import type { ServerDefinition } from "../config/servers.ts";
+import type { ServerDefinition } from "../servers/kind.ts";
+import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import { staysInside } from "../io/place.ts";
@@ -317,8 +318,9 @@ export class Policy {
     if (own === undefined) return true;
     // A name of a built-in or own server means that server until the file is trusted.
     if (!trust.trusted) return this.#now.known(server);
-    if (own.kind !== "deno") return true;
-    const integrity = this.#integrityOf(own);
+    const module = moduleOf(own);
+    if (module === undefined) return true;
+    const integrity = this.#integrityOf(module);
     // Code that cannot be read cannot run. Loading it reports the error.
     // guard: module-approved
     return integrity === undefined || integrity === trust.approved.get(server);
@@ -332,7 +334,7 @@ export class Policy {
     const { environment, file, workspace: { root } } = this.#loaded;
     if (file === undefined) return undefined;
     const listed = file.path === file.realPath && isListed(this.#loaded);
-    const named = file.servers.filter((server) => server.kind === "deno")
+    const named = file.servers.flatMap((server) => moduleOf(server) ?? [])
       .map(({ name, path }) => ({ name, path, outside: !staysInside(root, path) }));
     const hash = file.hash.replace("sha256-", "");
     // An untrusted file must not cause reads outside the workspace.

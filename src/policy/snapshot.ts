@@ -9,6 +9,7 @@ import { DEFAULTS_SOURCE, type RuleLine, type Rules } from "../config/rules.ts";
 import type { Verdict } from "../core/call.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { kindOf } from "../servers/kinds.ts";
 import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "../permissions/rules.ts";
 import type { TrustState } from "../permissions/workspace_trust.ts";
 import { variablesOf } from "./path_variables.ts";
@@ -96,7 +97,7 @@ export function reads({ servers }: Config, id: ToolId): boolean {
   const { server } = splitToolId(id);
   const own = servers.find(({ name }) => name === server);
   return server !== "shell" &&
-    (own === undefined || own.kind === "deno" || own.kind === "stdio" && own.confine === true);
+    (own === undefined || own.confine === true || kindOf(own).isSandboxed);
 }
 
 /**

@@ -213,7 +213,7 @@ export class Folder implements RegistryStore {
       tools: said.tools ?? [],
       env_required: said.env_required ?? objectOf(said.install).env_required ?? [],
       warnings: said.warnings ?? [],
-      routing: said.routing ?? (kindNamed(type)?.manifest?.needsAccount ? "cloud" : "local"),
+      routing: said.routing ?? (kindNamed(type)?.isInCloud ? "cloud" : "local"),
     };
     const manifest = Object.fromEntries(
       MEMBERS.flatMap((key) => filled[key] === undefined ? [] : [[key, filled[key]]]),

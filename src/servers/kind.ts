@@ -6,11 +6,91 @@
  * @module
  */
 
+import type { OAuthSettings } from "../core/authorization.ts";
 import type { CodeManifest, Manifest } from "../core/manifest.ts";
 import type { Permissions } from "../core/tool.ts";
+import type { ToolSettings } from "../core/tool_settings.ts";
 
 /** Names with values, as they were written: `${NAME}` is replaced later. */
 export type Texts = Readonly<Record<string, string>>;
+
+/** A server as a file or a registry defines it. Each kind adds its own members. */
+export interface ServerDefinition {
+  /** The name of its kind: `deno`, `stdio` or `http`. */
+  readonly kind: string;
+  /** The name. */
+  readonly name: string;
+  /** The name as it was written, if that is not valid for a server. */
+  readonly title?: string;
+  /** Whether it runs confined. A module always does. */
+  readonly confine?: boolean;
+  /** The tools to keep, if they are listed. All others are ignored. */
+  readonly tools?: readonly string[];
+  /** The settings for its tools. */
+  readonly settings?: ToolSettings;
+  /** The time limit of its calls in milliseconds, in place of `limits.call_ms`. */
+  readonly timeoutMs?: number;
+}
+
+/** A server whose code is one file, which runs in the sandbox. */
+export interface ModuleDefinition extends ServerDefinition {
+  /** The absolute path of the file. */
+  readonly path: string;
+}
+
+/** A program that speaks MCP on its pipes. */
+export interface ProgramDefinition extends ServerDefinition {
+  /** The program. */
+  readonly command: string;
+  /** The arguments of the program. */
+  readonly args: readonly string[];
+  /** The environment as it was written: `${NAME}` is replaced when the server starts. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The working folder: an absolute path, or one that begins with a variable. */
+  readonly cwd?: string;
+  /** The file with further variables: an absolute path, or one that begins with a folder variable. */
+  readonly envFile?: string;
+  /**
+   * Whether it counts as unconfined although it is confined: its grants name programs or paths to
+   * write, and this machine has no layer that bounds them.
+   */
+  readonly isUnheld?: true;
+}
+
+/** A server that is reached over HTTP. */
+export interface RemoteDefinition extends ServerDefinition {
+  /** The URL. */
+  readonly url: string;
+  /** Whether the file says that the URL is one of HTTP+SSE. */
+  readonly isSse?: boolean;
+  /** The headers as they were written: `${NAME}` is replaced when a request is sent. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** How one signs in. `${NAME}` in the secret is replaced. */
+  readonly oauth?: OAuthSettings | undefined;
+  /** The file of authorities that are trusted for it as well; only in the person's file. */
+  readonly ca?: string;
+  /** The file of the certificate that PML shows it; only in the person's file. */
+  readonly cert?: string;
+  /** The file of the key of that certificate. */
+  readonly key?: string;
+}
+
+/** The values of a definition as they were written, by the kind of place where they stand. */
+export type DefinitionTexts = Readonly<
+  Partial<
+    Record<
+      | "args"
+      | "arguments"
+      | "command"
+      | "cwd"
+      | "env"
+      | "headers"
+      | "oauth"
+      | "url",
+      Readonly<Record<string, string>>
+    >
+  >
+>;
 
 /** The facts of a server that are its kind's own, as an approval and `pml.lock` have them. */
 export interface KindFacts {
@@ -84,8 +164,6 @@ export interface ManifestShowing {
 export interface ManifestKind<M extends Manifest = Manifest> {
   /** Whether only a name with an action, such as `fs:read_json`, may have such a manifest. */
   readonly isAction?: boolean;
-  /** Whether calls need the key of the user's account. */
-  readonly needsAccount?: boolean;
   /** Reads the members that only manifests of this kind have. */
   read(reader: ManifestReader): Omit<M, keyof Manifest> & Partial<Pick<Manifest, "envRequired">>;
   /** Returns the texts in which variables are replaced, arguments among them. */
@@ -109,16 +187,100 @@ export interface ManifestKind<M extends Manifest = Manifest> {
   calls?(manifest: M): readonly string[];
 }
 
+/** An entry of a file that defines a server, with what all kinds read alike. */
+export interface FileEntry {
+  /** The entry, as the schema of its kind requires it. */
+  readonly json: object;
+  /** The name of the server, and the one that was written. */
+  readonly names: Pick<ServerDefinition, "name" | "title">;
+  /** The tools to keep. */
+  readonly tools: readonly string[] | undefined;
+  /** The settings for its tools, if there are any. */
+  readonly settings: Pick<ServerDefinition, "settings">;
+  /** The time limit of its calls, if it has one. */
+  readonly limits: Pick<ServerDefinition, "timeoutMs">;
+  /** Returns an absolute path. Paths in a file are relative to its folder. */
+  readonly pathOf: (path: string) => string;
+  /** Warns about the value of a key. */
+  readonly warn: (key: string, message: string) => void;
+}
+
+/** What a description is made with. */
+export interface DescriptionParts {
+  /** Returns the end of a sentence with the values that a server is given; empty without values. */
+  readonly given: (what: string, values: Texts) => string;
+  /** Returns the value of a variable in the host of an address. */
+  readonly plain?: ((name: string) => string | undefined) | undefined;
+  /** The names of the variables in the `envFile`; undefined if the file was not read. */
+  readonly fileNames?: readonly string[] | undefined;
+}
+
+/** The facts of a definition that an approval binds to. Values stay out of `pml.lock`. */
+export interface DefinitionFacts {
+  readonly command?: readonly string[];
+  readonly url?: string;
+  readonly env?: Texts;
+  readonly headers?: Texts;
+}
+
+/** A server as a company's policy compares it: a definition or a manifest. */
+export interface PolicySubject {
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly confine?: boolean | undefined;
+  readonly isUnheld?: true;
+}
+
+/** The definitions of a kind. */
+export interface DefinitionKind<D extends ServerDefinition = ServerDefinition> {
+  /** The values of `type` in files; empty if no file defines such a server. */
+  readonly types: readonly string[];
+  /** Reads an entry of a file. */
+  read?(entry: FileEntry): Omit<D, "kind">;
+  /** Returns what a server runs or connects to, for consent, `pml list` and `pml why`. */
+  describe(definition: D, parts: DescriptionParts): string;
+  /** Returns what an approval, a pin and the lock bind to. */
+  identity(definition: D): DefinitionFacts;
+  /** Returns the texts in which variables are replaced. If missing, it gets granted variables only. */
+  texts?(definition: D): DefinitionTexts;
+  /** Returns the further words by which a company's policy forbids the server. */
+  policyWords?(server: PolicySubject): readonly string[];
+  /** Returns the definition as that of a module. */
+  module?(definition: D): ModuleDefinition;
+  /** Returns the definition as that of a program. */
+  program?(definition: D): ProgramDefinition;
+  /** Returns the definition as that of a server at a URL. */
+  remote?(definition: D): RemoteDefinition;
+}
+
 /** A kind of servers. */
-export interface ServerKind<M extends Manifest = Manifest> {
+export interface ServerKind<
+  M extends Manifest = Manifest,
+  D extends ServerDefinition = ServerDefinition,
+> {
   /** The name in configuration, manifests and lists. */
   readonly name: string;
   /** The name in `pml.lock`, in hashes and in the policies of companies. */
   readonly pinnedAs: string;
-  /** Whether its code runs in the sandbox, with nothing but what is granted. */
+  /**
+   * Whether its code runs in the sandbox, with nothing but what is granted. The definitions of its
+   * tools are then part of that code.
+   */
   readonly isSandboxed: boolean;
   /** Whether it always needs a network. */
   readonly isOnline: boolean;
+  /** Whether it notifies clients of changed lists, and may show each client other lists. */
+  readonly notifies: boolean;
+  /** Whether it checks the arguments of all its tools itself. */
+  readonly checksArguments: boolean;
+  /** Whether the cloud runs it. Calls then need the key of the user's account. */
+  readonly isInCloud?: boolean;
+  /** Whether it may have tools that its list lacks. */
+  readonly hasUnlistedTools?: boolean;
+  /** Whether the user saved it, and so has read what it does. */
+  readonly isSaved?: boolean;
+  /** The definitions of such servers; undefined if they have none. */
+  readonly definition?: DefinitionKind<D>;
   /** How registries define such servers; undefined if they cannot. */
   readonly manifest?: ManifestKind<M>;
 }

@@ -10,7 +10,15 @@ import type { CodeManifest, Manifest } from "../core/manifest.ts";
 import { CAPABILITY } from "./capability/kind.ts";
 import { CLOUD } from "./cloud/kind.ts";
 import { HTTP } from "./http/kind.ts";
-import type { ManifestKind, ServerKind } from "./kind.ts";
+import type {
+  DefinitionKind,
+  ManifestKind,
+  ModuleDefinition,
+  ProgramDefinition,
+  RemoteDefinition,
+  ServerDefinition,
+  ServerKind,
+} from "./kind.ts";
 import { MODULE } from "./module/kind.ts";
 import { STDIO } from "./stdio/kind.ts";
 
@@ -27,6 +35,50 @@ export function kindOf({ kind: name }: { readonly kind: string }): ServerKind {
   const kind = kindNamed(name);
   if (kind === undefined) throw new PmlError("BUG", `Cannot use the server kind ${quoted(name)}`);
   return kind;
+}
+
+/** Returns what the kind of a definition has for definitions. */
+export function definitionKindOf(definition: Pick<ServerDefinition, "kind">): DefinitionKind {
+  const { name, definition: kind } = kindOf(definition);
+  if (kind === undefined) throw new PmlError("BUG", `No definition is of the kind ${quoted(name)}`);
+  return kind;
+}
+
+/** Returns the kind of a value of `type` in a file, and what reads such an entry. */
+export function kindOfType(
+  type: string,
+): { readonly kind: string; readonly read: NonNullable<DefinitionKind["read"]> } {
+  const kind = KINDS.find(({ definition }) => definition?.types.includes(type));
+  const read = kind?.definition?.read;
+  if (kind !== undefined && read !== undefined) return { kind: kind.name, read };
+  throw new PmlError("BUG", `No kind of servers has the type ${quoted(type)}`);
+}
+
+/** Returns the definition of a module; undefined if it is that of another server. */
+export function moduleOf(own: ServerDefinition): ModuleDefinition | undefined {
+  return definitionKindOf(own).module?.(own);
+}
+
+/** Returns the definition of a program; undefined if it is that of another server. */
+export function programOf(own: ServerDefinition): ProgramDefinition | undefined {
+  return definitionKindOf(own).program?.(own);
+}
+
+/** Returns the definition of a server at a URL; undefined if it is that of another server. */
+export function remoteOf(own: ServerDefinition): RemoteDefinition | undefined {
+  return definitionKindOf(own).remote?.(own);
+}
+
+/** Returns whether servers of a kind are programs, which PML starts. */
+export function isProgramKind(name: string): boolean {
+  return kindNamed(name)?.definition?.program !== undefined;
+}
+
+/** Returns the definitions of programs among others. */
+export function programsOf(
+  definitions: readonly ServerDefinition[],
+): readonly ProgramDefinition[] {
+  return definitions.flatMap((own) => programOf(own) ?? []);
 }
 
 /** Returns how a registry defines servers of the kind of a manifest. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { StdioDefinition } from "../config/servers.ts";
+import type { ProgramDefinition } from "../servers/kind.ts";
 import { memoized } from "../core/memo.ts";
 import type { UpstreamServer, UpstreamsOptions } from "../mcp_client/upstreams.ts";
 import type { Grants } from "../permissions/grants.ts";
@@ -32,7 +32,7 @@ export interface StdioValues {
   /** The only tools that may be used, if they are named. */
   readonly tools: readonly string[] | undefined;
   /** Its definition as it was written, without the values of variables. */
-  readonly definition: StdioDefinition;
+  readonly definition: ProgramDefinition;
   /** The trial, if the server is being tried: it is confined to the trial's grants. */
   readonly trial?: Trial | undefined;
 }
@@ -66,9 +66,9 @@ export interface StdioServersOptions
  */
 export interface PackagePins {
   /** Returns the pinned version of a server's package. */
-  readonly versionOf: (own: StdioDefinition) => Promise<string | undefined>;
+  readonly versionOf: (own: ProgramDefinition) => Promise<string | undefined>;
   /** Throws if the installed package is not the pinned one. The server is then not started. */
-  readonly check: (own: StdioDefinition, installed: InstalledPackage) => Promise<void>;
+  readonly check: (own: ProgramDefinition, installed: InstalledPackage) => Promise<void>;
 }
 
 export type { NewestPackage, ServerScripts };
@@ -100,7 +100,7 @@ export class StdioServers {
 
   /** Returns the names of those servers whose command installs a package. */
   async packaged(
-    servers: readonly StdioDefinition[],
+    servers: readonly ProgramDefinition[],
     closing: AbortSignal,
   ): Promise<readonly string[]> {
     return (await this.#launching(closing)).packaged(servers);

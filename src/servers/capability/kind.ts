@@ -7,7 +7,7 @@
 
 import type { CodeManifest } from "../../core/manifest.ts";
 import { parseToolId } from "../../core/tool_id.ts";
-import type { ServerKind } from "../kind.ts";
+import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
 /** The manifest of a capability. Its code is what `pml capability export` writes, and no module. */
 export interface CapabilityManifest extends CodeManifest {
@@ -18,11 +18,20 @@ export interface CapabilityManifest extends CodeManifest {
 const CALLS = { what: "names of tools", is: (name: string) => parseToolId(name) === name };
 
 /** Capabilities. Their code is pinned as that of a module is. */
-export const CAPABILITY: ServerKind<CapabilityManifest> = {
+export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
   name: "capability",
   pinnedAs: "deno",
   isSandboxed: true,
   isOnline: false,
+  notifies: false,
+  checksArguments: false,
+  isSaved: true,
+  definition: {
+    types: [],
+    describe: () => "a capability of a registry: it calls tools, and nothing else",
+    identity: () => ({}),
+    module: (definition) => definition,
+  },
   manifest: {
     isAction: true,
     read: (reader) => ({

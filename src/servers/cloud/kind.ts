@@ -44,8 +44,11 @@ export const CLOUD: ServerKind<CloudManifest> = {
   pinnedAs: "cloud",
   isSandboxed: false,
   isOnline: true,
+  notifies: true,
+  checksArguments: true,
+  isInCloud: true,
+  hasUnlistedTools: true,
   manifest: {
-    needsAccount: true,
     read: (reader) => ({
       proxyTo: reader.address("proxy_to", reader.entry.proxy_to),
       ...upstreamOf(reader),

@@ -5,9 +5,11 @@
  */
 
 import { isHeader } from "../../core/entry_words.ts";
-import { visible } from "../../core/json.ts";
+import { keysIn } from "../../core/folder_variables.ts";
+import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
-import type { ServerKind, Texts } from "../kind.ts";
+import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
+import type { DescriptionParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";
 
 /** The manifest of a server that is reached over HTTP. */
 export interface HttpManifest extends Manifest {
@@ -16,12 +18,42 @@ export interface HttpManifest extends Manifest {
   readonly headers: Texts;
 }
 
+/** An entry of a file. */
+type RemoteEntry = Partial<RemoteDefinition> & {
+  readonly type: string;
+  readonly url: string;
+};
+
 /** Servers at a URL. */
-export const HTTP: ServerKind<HttpManifest> = {
+export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   name: "http",
   pinnedAs: "http",
   isSandboxed: false,
   isOnline: true,
+  notifies: true,
+  checksArguments: true,
+  definition: {
+    types: ["http", "streamable-http", "sse"],
+    read: ({ json, names, tools, limits, settings, warn }) => {
+      const { type, url, headers = {}, oauth, ca, cert, key } = json as RemoteEntry;
+      const wanted = addressProblem(url);
+      if (wanted !== undefined) warn("url", `is not ${wanted}`);
+      const isSse = type === "sse" || undefined;
+      const at = { url, isSse, headers, oauth, ca, cert, key };
+      return { ...names, ...at, tools, ...limits, ...settings };
+    },
+    describe: ({ url, headers, oauth }, { given, plain }) =>
+      `a server at ${addressText(url, plain)}${given("headers", headers)}${
+        given("sign-in settings", texts(oauth))
+      }`,
+    identity: ({ url, headers }) => ({ url, headers }),
+    texts: ({ url, headers, oauth }) => ({
+      url: { "": url },
+      headers,
+      oauth: { client_secret: oauth?.client_secret ?? "" },
+    }),
+    remote: (definition) => definition,
+  },
   manifest: {
     read: (reader) => ({
       url: reader.address("url", reader.entry.url),
@@ -41,3 +73,16 @@ export const HTTP: ServerKind<HttpManifest> = {
     ],
   },
 };
+
+/** Returns an address with the values of its host, and the names of the keys in it. */
+function addressText(url: string, plain: DescriptionParts["plain"] = () => undefined): string {
+  const variables = variablesOfAddress(url);
+  const keys = variables.keys.flatMap(keysIn);
+  return quoted(shownAddress(url, plain), Infinity) +
+    (variables.plain.length === 0 ? "" : ` (from ${variables.plain.join(", ")})`) +
+    (keys.length === 0 ? "" : `, is sent the keys ${keys.join(", ")} in its address`);
+}
+
+function texts(values: object = {}): Texts {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, `${value}`]));
+}

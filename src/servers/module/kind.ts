@@ -4,15 +4,28 @@
  * @module
  */
 
+import { quoted } from "../../core/json.ts";
 import type { CodeManifest } from "../../core/manifest.ts";
-import type { ServerKind } from "../kind.ts";
+import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
 /** Modules. Configuration and manifests name them after the runtime of the sandbox. */
-export const MODULE: ServerKind<CodeManifest> = {
+export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   name: "deno",
   pinnedAs: "deno",
   isSandboxed: true,
   isOnline: false,
+  notifies: false,
+  checksArguments: false,
+  definition: {
+    types: ["deno"],
+    read: ({ json, names, settings, pathOf }) => {
+      const { path, confine } = json as Pick<ModuleDefinition, "path" | "confine">;
+      return { ...names, path: pathOf(path), confine, ...settings };
+    },
+    describe: ({ path }) => `a module in the sandbox, from the file ${quoted(path, Infinity)}`,
+    identity: () => ({}),
+    module: (definition) => definition,
+  },
   manifest: {
     read: (reader) => ({
       permissions: reader.permissions(),

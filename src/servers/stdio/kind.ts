@@ -5,9 +5,17 @@
  */
 
 import { isPlain, isProgram, isVariable, sorted } from "../../core/entry_words.ts";
-import { visible } from "../../core/json.ts";
+import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
-import type { MemberKind, ServerKind, Texts } from "../kind.ts";
+import { plainCommand, runsContainers } from "../../core/plain_command.ts";
+import type {
+  DefinitionTexts,
+  DescriptionParts,
+  MemberKind,
+  ProgramDefinition,
+  ServerKind,
+  Texts,
+} from "../kind.ts";
 
 /** The manifest of a program that is installed. */
 export interface StdioManifest extends Manifest {
@@ -23,12 +31,55 @@ const COMMAND: MemberKind<string> = {
 };
 const ARGS = { what: "plain texts", is: isPlain };
 
+/** An entry of a file: as clients write it, or as a registry does, with `install`. */
+interface ProgramEntry extends Partial<ProgramDefinition> {
+  readonly command: string;
+  readonly install?: {
+    readonly command: string;
+    readonly args?: readonly string[];
+    readonly env?: Texts;
+    readonly env_required?: readonly string[];
+  };
+  readonly env_required?: readonly string[];
+}
+
+const UNHELD =
+  "with grants that Deno alone bounds, which counts as unconfined: this machine has neither Landlock nor bubblewrap";
+/** Programs that start npm packages, which may be able to run under Deno's permissions. */
+const OF_NPM = /(?:^|[\\/])(?:npx|bunx|pnpx|pnx)(?:\.cmd)?$/i;
+/** Arguments that start such a program, which PML does not see. */
+const INSTALLS =
+  /(?:^|[\s"'`\\/;&|(=])(?:npx|pnpx|pnx|bunx|uvx|(?:npm|pnpm|pn|yarn|bun|pipx|uv tool) (?:exec|x|dlx|run))(?=[\s"']|$)/;
+
 /** Programs. */
-export const STDIO: ServerKind<StdioManifest> = {
+export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   name: "stdio",
   pinnedAs: "stdio",
   isSandboxed: false,
   isOnline: false,
+  notifies: true,
+  checksArguments: true,
+  definition: {
+    types: ["stdio"],
+    read: ({ json, names, tools, limits, settings, pathOf }) => {
+      const entry = json as ProgramEntry;
+      const { command, args = [], env: written = {} } = entry.install ?? entry;
+      const env = { ...requiredEnvironment(entry), ...written };
+      const { cwd, envFile, confine } = entry;
+      const at = (path: string) => path.startsWith("${") ? path : pathOf(path);
+      const paths = { cwd: cwd && at(cwd), ...(envFile && { envFile: at(envFile) }) };
+      const program = { command, args, env, ...paths, tools, confine };
+      return { ...names, ...program, ...limits, ...settings };
+    },
+    describe: describeProgram,
+    identity: ({ command, args, env }) => ({ command: [command, ...args], env }),
+    texts: textsOfProgram,
+    policyWords: ({ command = "", args = [], confine, isUnheld }) => [
+      ...(confine !== true || isUnheld ? ["unconfined"] : []),
+      ...(runsContainers(plainCommand({ command, args })) ? ["container"] : []),
+    ],
+    program: (definition) => definition,
+  },
   manifest: {
     read: (reader) => {
       const install = reader.object("install", reader.entry.install);
@@ -66,4 +117,49 @@ export const STDIO: ServerKind<StdioManifest> = {
 function environmentOf({ env, envRequired }: StdioManifest): Texts {
   const needed = envRequired.filter((name) => !Object.hasOwn(env, name));
   return { ...Object.fromEntries(needed.map((name) => [name, `\${${name}}`])), ...env };
+}
+
+/** Returns the variables that the entry of a registry requires, each with its own value. */
+function requiredEnvironment({ install, env_required: needed = [] }: ProgramEntry): Texts {
+  if (install === undefined) return {};
+  const names = [...needed, ...install.env_required ?? []];
+  return Object.fromEntries(names.map((name) => [name, `\${${name}}`]));
+}
+
+function describeProgram(
+  program: ProgramDefinition,
+  { given, fileNames }: DescriptionParts,
+): string {
+  const { name, confine, isUnheld, cwd, env, envFile } = program;
+  const command = JSON.stringify([program.command, ...program.args]);
+  const { command: own, args } = plainCommand(program);
+  const tries = OF_NPM.test(own) ? ` (\`pml learn ${name}\` tries whether it can be confined)` : "";
+  const how = confine
+    ? isUnheld ? UNHELD : "confined to the workspace and its grants"
+    : `with your rights${tries}`;
+  const at = cwd ? `in the folder ${quoted(cwd, Infinity)} ` : "";
+  const steers = command.includes("--node-options") ? ", steered by `--node-options`" : "";
+  const installs = INSTALLS.test(args.join(" ")) ? ", runs an installer itself, unpinned" : "";
+  return `runs the command ${command} ${at}${how}${steers}${installs}${given("variables", env)}${
+    envFileText(envFile, fileNames)
+  }`;
+}
+
+function envFileText(envFile: string | undefined, names: readonly string[] | undefined): string {
+  if (envFile === undefined) return "";
+  const all = names === undefined ? "" : `: ${names.join(", ") || "none"}`;
+  return `, is given the variables of the file ${quoted(envFile, Infinity)}${all}`;
+}
+
+/** Returns the texts of a program's definition in which variables are replaced. */
+export function textsOfProgram(
+  { command, args, env, cwd }: ProgramDefinition,
+): DefinitionTexts & Required<Pick<DefinitionTexts, "args" | "env">> {
+  return {
+    env,
+    args: Object.fromEntries(args.entries()),
+    // The name of the program itself is written out: policies and questions depend on it.
+    ...(/[\\/][^\\/$]+$/.test(command) && { command: { "": command } }),
+    ...(cwd !== undefined && { cwd: { "": cwd } }),
+  };
 }

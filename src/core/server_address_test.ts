@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { PmlError } from "../core/errors.ts";
-import { addressProblem, filledAddress, variablesOfAddress } from "./address.ts";
+import { addressProblem, filledAddress, variablesOfAddress } from "./server_address.ts";
 
 const filled = (written: string, plain: Record<string, string> = {}, ...keys: string[]) =>
   filledAddress(written, { server: "s", plain: new Map(Object.entries(plain)), keys });

@@ -6,9 +6,9 @@
  * @module
  */
 
-import { PmlError } from "../core/errors.ts";
-import { quoted } from "../core/json.ts";
-import { isSecretName } from "./_secret_words.ts";
+import { PmlError } from "./errors.ts";
+import { quoted } from "./json.ts";
+import { isSecretName } from "./secret_words.ts";
 
 /** An address, once with the values of its keys and twice without. */
 export interface FilledAddress {

@@ -4,9 +4,8 @@
  * @module
  */
 
-import { REDACTED, withoutKnownKeys } from "../core/key_kinds.ts";
-import { isSteering } from "../core/steering.ts";
-import { exists } from "./workspace.ts";
+import { REDACTED, withoutKnownKeys } from "./key_kinds.ts";
+import { isSteering } from "./steering.ts";
 
 const SECRET_WORDS =
   /TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|API_?KEY|COOKIE|CONNECTION_STRING/;
@@ -83,12 +82,9 @@ export function isSecretName(name: string): boolean {
   return SECRET_WORDS.test(words) || SECRET_WORD.test(words);
 }
 
-/**
- * Returns whether a value is certainly no secret: empty, a switch, a number, or an existing file.
- */
-export function isNoSecret(value: string): boolean {
-  return TRIVIAL.test(value) ||
-    /^(\/|[A-Za-z]:\\)/.test(value) && exists(value);
+/** Returns whether a value is certainly no secret: empty, a switch or a number. */
+export function isTrivial(value: string): boolean {
+  return TRIVIAL.test(value);
 }
 
 /** Returns whether a text contains a long part that looks random. */
