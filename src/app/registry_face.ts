@@ -28,6 +28,8 @@ export { isLoopback } from "../core/address.ts";
 export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
 export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
 export * from "../registry/registry.ts";
+export type { ManifestText, PublishedKind } from "../servers/kind.ts";
+export { publishedKind } from "../servers/kinds.ts";
 
 /**
  * Returns why clients would refuse a manifest, or leave out one of its tools; nothing if they take

@@ -5,6 +5,7 @@
  */
 
 import { decoded, textOf } from "../core/json.ts";
+import { publishedKind } from "../servers/kinds.ts";
 import { integrityOf } from "./integrity.ts";
 import type { RegistryStore } from "./registry_store.ts";
 
@@ -76,7 +77,8 @@ async function entry(
   const { code, immutable, manifest } = found;
   const isCode = code !== undefined && !prefersJson(accept);
   // PML names the type, and gets the content that is pinned. `import()` of Deno names none.
-  const isImported = isCode && manifest.type === "capability" && !names(accept, CODE_TYPE);
+  const isImported = isCode && publishedKind(manifest.type)?.onlyCalls === true &&
+    !names(accept, CODE_TYPE);
   const body = !isCode
     ? bytesOf(manifest)
     : isImported

@@ -160,10 +160,34 @@ export interface ManifestShowing {
   }) => readonly string[];
 }
 
+/** What a registry shows of the manifests of a kind. */
+export interface ManifestText {
+  /** The kind in one or two words, such as `module`. */
+  readonly title: string;
+  /** The kind in a sentence. */
+  readonly summary: string;
+  /** Whether an empty list of permissions is shown as well. */
+  readonly listsPermissions?: boolean;
+  /** The part of a `server.json` of the official MCP Registry that defines such a server. */
+  readonly official?: "package" | "remote";
+}
+
+/** What a registry knows of the manifests of a kind. */
+export interface PublishedKind extends ManifestText {
+  /** Whether an entry has code next to its manifest. */
+  readonly hasCode: boolean;
+  /** Whether the code only calls tools. It is JSON then. */
+  readonly onlyCalls: boolean;
+  /** Whether the cloud runs such servers. */
+  readonly isInCloud: boolean;
+}
+
 /** How registries define servers of a kind. */
 export interface ManifestKind<M extends Manifest = Manifest> {
   /** Whether only a name with an action, such as `fs:read_json`, may have such a manifest. */
   readonly isAction?: boolean;
+  /** What a registry shows of such a manifest. */
+  readonly text: ManifestText;
   /** Reads the members that only manifests of this kind have. */
   read(reader: ManifestReader): Omit<M, keyof Manifest> & Partial<Pick<Manifest, "envRequired">>;
   /** Returns the texts in which variables are replaced, arguments among them. */

@@ -15,6 +15,7 @@ import type {
   ManifestKind,
   ModuleDefinition,
   ProgramDefinition,
+  PublishedKind,
   RemoteDefinition,
   ServerDefinition,
   ServerKind,
@@ -101,4 +102,15 @@ export function callsOf(manifest: Manifest): readonly string[] | undefined {
 /** Returns the names that `pml.lock` and the policies of companies have for kinds. */
 export function pinnedKinds(): readonly string[] {
   return [...new Set(KINDS.map(({ pinnedAs }) => pinnedAs))];
+}
+
+/**
+ * Returns what a registry knows of the manifests of a type: what it shows of them, and what they
+ * consist of. Returns undefined for an unknown type.
+ */
+export function publishedKind(type: unknown): PublishedKind | undefined {
+  const { manifest, isInCloud = false } = KINDS.find(({ name }) => name === type) ?? {};
+  if (manifest === undefined) return undefined;
+  const { text, code, calls } = manifest;
+  return { ...text, hasCode: code !== undefined, onlyCalls: calls !== undefined, isInCloud };
 }

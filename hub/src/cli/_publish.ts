@@ -8,6 +8,7 @@ import {
   integrityOf,
   isObject,
   parseExact,
+  publishedKind,
   quoted,
   signerOf,
   textOf,
@@ -113,7 +114,7 @@ function linesOf(entry: Prepared): readonly string[] {
     `${fqdn}@${version}  ${textOf(manifest.type)}`,
     ...code === undefined ? [] : [
       `  code   ${bytesOf(code)} bytes, ${integrityOf(new TextEncoder().encode(code))}`,
-      ...manifest.type === "capability" ? callLines(code, manifest) : [
+      ...publishedKind(manifest.type)?.onlyCalls ? callLines(code, manifest) : [
         `  may    ${
           asks.length === 0 ? "nothing outside its sandbox" : visible(asks.join(", "), 500)
         }`,

@@ -5,7 +5,13 @@
  * @module
  */
 
-import { canonicalHash, isObject, type JsonObject, textOf } from "@casys/pml/registry";
+import {
+  canonicalHash,
+  isObject,
+  type JsonObject,
+  publishedKind,
+  textOf,
+} from "@casys/pml/registry";
 
 /** A server behind a hub. */
 export interface Upstream {
@@ -27,7 +33,7 @@ const LONGEST = 2_000;
 /** Returns the server behind an entry; a text says why there is none. */
 export function upstreamOf(manifest: JsonObject): Upstream | string {
   const { fqdn, type, url, headers = {}, env_required: env = [] } = manifest;
-  if (type !== "cloud") return "it does not run in the cloud";
+  if (!publishedKind(type)?.isInCloud) return "it does not run in the cloud";
   const address = typeof url === "string" && url.length <= LONGEST ? URL.parse(url) : null;
   const isPlain = address !== null && /^https?:$/.test(address.protocol) &&
     address.username === "" && address.password === "" && !address.href.includes("#");
@@ -78,7 +84,7 @@ export function headersWith(
  * names of the headers and the hash that an approval covers.
  */
 export function forClients(manifest: JsonObject): JsonObject {
-  if (manifest.type !== "cloud") return manifest;
+  if (!publishedKind(manifest.type)?.isInCloud) return manifest;
   const { url: _, headers: __, upstream: ___, ...rest } = manifest;
   const upstream = upstreamOf(manifest);
   if (typeof upstream === "string") return rest;

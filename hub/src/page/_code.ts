@@ -4,7 +4,7 @@
  * @module
  */
 
-import { objectOf, parseExact } from "@casys/pml/registry";
+import { objectOf, parseExact, publishedKind } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 import { type Html, html } from "./_html.ts";
 
@@ -30,7 +30,7 @@ export function partOf(text: string): Part {
 /** Returns the code of an entry as people read it: that of a capability stands in JSON. */
 export function readable({ manifest, code }: Pick<StoredEntry, "manifest" | "code">): string {
   const text = new TextDecoder().decode(code);
-  if (manifest.type !== "capability") return text;
+  if (!publishedKind(manifest.type)?.onlyCalls) return text;
   try {
     const { code: own, plan } = objectOf(parseExact(text));
     return typeof own === "string" ? own : JSON.stringify(plan, null, 2);

@@ -59,8 +59,8 @@ interface Item {
 }
 
 function abilities(before: Shown, after: Shown): Html {
-  const items = ({ kind, routing, wishes, env, way }: Shown): readonly Item[] => [
-    { key: `kind ${kind} ${routing}`, shown: html`Kind: ${kind}, ${routing}` },
+  const items = ({ type, routing, wishes, env, way }: Shown): readonly Item[] => [
+    { key: `kind ${type} ${routing}`, shown: html`Kind: ${type}, ${routing}` },
     ...wishes.map((wish) => ({ key: `${wish.kind} ${wish.item}`, shown: sentenceOf(wish) })),
     ...env.map((name) => ({
       key: `key ${name}`,

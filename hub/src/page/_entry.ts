@@ -11,7 +11,7 @@ import { dayOf, downloadOf, type PageOptions, pathTo, said, type Sheet } from ".
 import { type Html, html } from "./_html.ts";
 import { counted } from "./_list.ts";
 import { type Shown, shownOf } from "./_manifest.ts";
-import { KINDS, permissionList } from "./_permissions.ts";
+import { permissionList } from "./_permissions.ts";
 import { toolSection } from "./_tools.ts";
 import { callLine, registriesLine } from "./_use.ts";
 import { versionSection } from "./_versions.ts";
@@ -71,7 +71,7 @@ function abilities(shown: Shown): Html {
     `
   );
   return html`<section aria-labelledby="may"><h2 id="may">What it may do</h2>
-<p>${KINDS[shown.kind].long}</p>
+<p>${shown.kind.summary}</p>
 ${rows.length === 0 ? html`` : html`<dl class="pairs">${rows}</dl>`}
 ${permissionList(shown)}</section>`;
 }
@@ -122,7 +122,7 @@ function facts(
     <section aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
       <dl>
-    <div><dt>Kind</dt><dd>${KINDS[shown.kind].short}</dd></div>
+    <div><dt>Kind</dt><dd>${shown.kind.title}</dd></div>
     <div><dt>Runs</dt><dd>${shown.routing === "cloud"
       ? "in the cloud"
       : "on your machine"}</dd></div>

@@ -8,7 +8,6 @@ import type { StoredEntry } from "../store/store.ts";
 import { dayOf, type PageOptions, pathTo, problemPage, said, type Sheet } from "./_frame.ts";
 import { type Html, html } from "./_html.ts";
 import { shownOf } from "./_manifest.ts";
-import { KINDS } from "./_permissions.ts";
 import { registriesLine } from "./_use.ts";
 
 const LATEST = 20;
@@ -94,7 +93,7 @@ function hit({ fqdn, version, manifest, created }: StoredEntry): Html {
   return html`
     <li><h3><a class="said" href="${pathTo(fqdn)}">${fqdn}</a></h3>
     ${description === "" ? html`` : html`<p>${said(description, 160)}</p>`}
-    <p class="facts"><span>${version}</span><span>${KINDS[kind].short}</span><span>${counted(
+    <p class="facts"><span>${version}</span><span>${kind.title}</span><span>${counted(
       tools.length,
       "tool",
       "tools",

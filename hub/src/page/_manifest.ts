@@ -8,8 +8,10 @@ import {
   isObject,
   type Json,
   type JsonObject,
+  type ManifestText,
   objectOf,
   type Permissions,
+  publishedKind,
   textOf,
 } from "@casys/pml/registry";
 
@@ -27,7 +29,9 @@ export interface ShownTool {
 
 /** What a page shows of a manifest. */
 export interface Shown {
-  readonly kind: "deno" | "stdio" | "http" | "cloud" | "capability" | "other";
+  /** The name of its kind, or `other`. */
+  readonly type: string;
+  readonly kind: ManifestText;
   readonly routing: string;
   readonly description: string;
   readonly integrity: string;
@@ -39,6 +43,11 @@ export interface Shown {
   readonly way: readonly (readonly [what: string, value: string])[];
 }
 
+/** An entry that a newer client may know. */
+const OTHER: ManifestText = {
+  title: "other",
+  summary: "PML does not know entries of this kind.",
+};
 const KINDS = ["read", "write", "net", "run", "env"] as const;
 
 /** Reads a manifest. */
@@ -47,8 +56,10 @@ export function shownOf(manifest: JsonObject): Shown {
   const listed = listOf(tools).flatMap(toolOf);
   const asking = [manifest.permissions, ...listed.map((tool) => tool.definition?.permissions)];
   const install = objectOf(manifest.install);
+  const kind = publishedKind(type);
   return {
-    kind: kindOf(textOf(type)),
+    type: kind === undefined ? OTHER.title : textOf(type),
+    kind: kind ?? OTHER,
     routing: textOf(routing),
     description: textOf(description),
     integrity: textOf(integrity),
@@ -60,19 +71,6 @@ export function shownOf(manifest: JsonObject): Shown {
     tools: listed,
     way: wayOf(manifest, install),
   };
-}
-
-function kindOf(type: string): Shown["kind"] {
-  switch (type) {
-    case "deno":
-    case "stdio":
-    case "http":
-    case "cloud":
-    case "capability":
-      return type;
-    default:
-      return "other";
-  }
 }
 
 function toolOf(said: Json): readonly ShownTool[] {

@@ -1,5 +1,5 @@
 /**
- * Says in plain words what an entry may do, and what it is.
+ * Says in plain words what an entry may do.
  *
  * @module
  */
@@ -7,37 +7,6 @@
 import { posix } from "node:path";
 import { type Html, html } from "./_html.ts";
 import type { Shown, Wish } from "./_manifest.ts";
-
-/** What a kind of entry is, in a few words and in a sentence. */
-export const KINDS: Readonly<
-  Record<Shown["kind"], { readonly short: string; readonly long: string }>
-> = {
-  deno: {
-    short: "module",
-    long: "It is a module: PML runs its code in a sandbox, with no more than what is named here.",
-  },
-  stdio: {
-    short: "program",
-    long: "It is a program: PML starts it with your rights, outside the sandbox, unless you " +
-      "confine it.",
-  },
-  http: {
-    short: "remote server",
-    long: "It is a remote server: each call goes to its address, whose operator can read it.",
-  },
-  cloud: {
-    short: "cloud server",
-    long: "It runs in the cloud: each call goes through the hub, whose operator can read it and " +
-      "the keys that go with it.",
-  },
-  capability: {
-    short: "capability",
-    long:
-      "It is code or a plan that calls the tools named here, and does nothing else. PML judges " +
-      "each of these calls by your rules.",
-  },
-  other: { short: "other", long: "PML does not know entries of this kind." },
-};
 
 /** Says what is asked for. */
 export function sentenceOf({ kind, item }: Wish): Html {
@@ -74,7 +43,7 @@ function isOutside(path: string): boolean {
 
 /** Says all that an entry may do, as a list. */
 export function permissionList({ kind, wishes }: Shown): Html {
-  if (kind !== "deno" && wishes.length === 0) return html``;
+  if (kind.listsPermissions !== true && wishes.length === 0) return html``;
   if (wishes.length === 0) {
     return html`<p class="calm">It uses no files, no network, no programs and no variables.</p>`;
   }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { fqdnOf, type JsonObject, objectOf, textOf } from "@casys/pml/registry";
+import { fqdnOf, type JsonObject, objectOf, publishedKind, textOf } from "@casys/pml/registry";
 import type { StoredEntry } from "../store/store.ts";
 
 /** The namespace of names that have no dot, which the other API does not know. */
@@ -31,14 +31,14 @@ export function fqdnOfOfficial(name: string): string | undefined {
 /** Returns the `server.json` of an entry; nothing if the form cannot say how it runs. */
 export function serverJson({ fqdn, version, manifest }: StoredEntry): JsonObject | undefined {
   const name = officialName(fqdn);
-  const way = manifest.type === "stdio"
-    ? packageOf(manifest)
-    : manifest.type === "http"
-    ? remoteOf(manifest)
-    : undefined;
+  const { official } = publishedKind(manifest.type) ?? {};
+  const way = official && MAKERS[official](manifest);
   if (name === undefined || way === undefined) return undefined;
   return { name, description: textOf(manifest.description), version, ...way };
 }
+
+/** What makes the part of a `server.json` that defines a server. */
+const MAKERS = { package: packageOf, remote: remoteOf };
 
 function packageOf(manifest: JsonObject): JsonObject | undefined {
   const { command, args, env } = objectOf(manifest.install);

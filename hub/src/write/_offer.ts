@@ -13,6 +13,7 @@ import {
   type Json,
   type JsonObject,
   parseJson,
+  publishedKind,
   quoted,
   textOf,
   visible,
@@ -72,7 +73,7 @@ export async function offeredIn(
   if (why !== undefined) throw new Unfit(why);
   checkUpstream(manifest, `${registry}/proxy/${entryName(target)}`);
   const bytes = codeOf(manifest, code);
-  if (bytes !== undefined && manifest.type === "capability") {
+  if (bytes !== undefined && publishedKind(manifest.type)?.onlyCalls) {
     await checkCapability(manifest, bytes);
   } else if (manifest.tools_used !== undefined) throw new Unfit("only a capability has tools_used");
   const { version } = target;
@@ -145,7 +146,7 @@ function checkText(text: string, { where, isName }: Omit<TextPlace, "depth">): v
 /** Checks what an entry says of a server behind this hub. */
 function checkUpstream(manifest: JsonObject, proxy: string): void {
   const { type, url, headers, proxy_to: said } = manifest;
-  if (type !== "cloud" || url === undefined && headers === undefined) return;
+  if (!publishedKind(type)?.isInCloud || url === undefined && headers === undefined) return;
   const upstream = upstreamOf(manifest);
   if (typeof upstream === "string") throw new Unfit(upstream);
   if (said !== proxy) throw new Unfit(`its proxy_to is not ${proxy}, where this hub passes it on`);
@@ -163,12 +164,13 @@ async function checkCapability(manifest: JsonObject, bytes: Uint8Array): Promise
 
 /** Returns the code of a module, which must have the hash that the manifest says. */
 function codeOf(manifest: JsonObject, code: string | undefined) {
-  if (manifest.type !== "deno" && manifest.type !== "capability") {
+  const kind = publishedKind(manifest.type);
+  if (!kind?.hasCode) {
     if (code !== undefined) throw new Unfit(`a manifest of type ${manifest.type} has no code`);
     return undefined;
   }
   if (code === undefined) {
-    throw new Unfit(`a ${manifest.type === "deno" ? "module" : "capability"} needs its code`);
+    throw new Unfit(`a ${kind.title} needs its code`);
   }
   const bytes = new TextEncoder().encode(code);
   if (bytes.length > MOST.code) {

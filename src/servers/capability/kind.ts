@@ -33,6 +33,11 @@ export const CAPABILITY: ServerKind<CapabilityManifest, ModuleDefinition> = {
     module: (definition) => definition,
   },
   manifest: {
+    text: {
+      title: "capability",
+      summary: "It is code or a plan that calls the tools named here, and does nothing else. PML " +
+        "judges each of these calls by your rules.",
+    },
     isAction: true,
     read: (reader) => ({
       permissions: reader.permissions(),

@@ -49,6 +49,11 @@ export const CLOUD: ServerKind<CloudManifest> = {
   isInCloud: true,
   hasUnlistedTools: true,
   manifest: {
+    text: {
+      title: "cloud server",
+      summary: "It runs in the cloud: each call goes through the hub, whose operator can read it " +
+        "and the keys that go with it.",
+    },
     read: (reader) => ({
       proxyTo: reader.address("proxy_to", reader.entry.proxy_to),
       ...upstreamOf(reader),

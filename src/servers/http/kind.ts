@@ -55,6 +55,11 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
     remote: (definition) => definition,
   },
   manifest: {
+    text: {
+      title: "remote server",
+      summary: "It is a remote server: each call goes to its address, whose operator can read it.",
+      official: "remote",
+    },
     read: (reader) => ({
       url: reader.address("url", reader.entry.url),
       headers: reader.values("headers", reader.entry.headers, isHeader),

@@ -27,6 +27,12 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
     module: (definition) => definition,
   },
   manifest: {
+    text: {
+      title: "module",
+      summary:
+        "It is a module: PML runs its code in a sandbox, with no more than what is named here.",
+      listsPermissions: true,
+    },
     read: (reader) => ({
       permissions: reader.permissions(),
       integrity: reader.integrity("integrity", reader.entry.integrity),

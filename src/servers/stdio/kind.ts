@@ -81,6 +81,12 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
     program: (definition) => definition,
   },
   manifest: {
+    text: {
+      title: "program",
+      summary: "It is a program: PML starts it with your rights, outside the sandbox, unless you " +
+        "confine it.",
+      official: "package",
+    },
     read: (reader) => {
       const install = reader.object("install", reader.entry.install);
       const more = reader.variables("install.env_required", install.env_required);
