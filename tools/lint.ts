@@ -1,14 +1,15 @@
 /**
- * Holds the code to the rules of the house: rooms, powers, sizes and words.
+ * Holds the code to the rules of the house: rooms, server kinds, powers, sizes and words.
  *
  * @module
  */
 
+import { kinds } from "./lint/kinds.ts";
 import { powers } from "./lint/powers.ts";
 import { rooms } from "./lint/rooms.ts";
 import { sizes } from "./lint/sizes.ts";
 import { words } from "./lint/words.ts";
 
-const plugin: Deno.lint.Plugin = { name: "house", rules: { rooms, powers, sizes, words } };
+const plugin: Deno.lint.Plugin = { name: "house", rules: { rooms, kinds, powers, sizes, words } };
 
 export default plugin;

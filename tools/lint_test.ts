@@ -41,6 +41,23 @@ Deno.test("rooms lets the hub import PML by its face only, and its own rooms dow
   });
 });
 
+Deno.test("kinds forbids comparisons with the names of server kinds outside src/servers/", () => {
+  const offences = [
+    `export const a = own.kind === "stdio";`,
+    `export const a = "http" !== manifest?.type;`,
+    `export const a = ["deno", "x"].includes(server.kind);`,
+    `switch (kind) { case "cloud": break; }`,
+  ];
+  const innocent = `export const a = routing === "cloud" || own.kind === "text" || x === "stdio";`;
+  for (const offence of offences) {
+    assertOffence("src/app/a.ts", /comparison with the server kind/, { offence, innocent });
+    assertOffence("hub/src/write/a.ts", /comparison with the server kind/, { offence, innocent });
+    for (const file of ["src/servers/x/kind.ts", "src/app/a_test.ts", "tools/a.ts"]) {
+      assert.deepEqual(lint(file, offence), [], file);
+    }
+  }
+});
+
 Deno.test("only tests may import the SDK", () => {
   const offence = `import type { Server } from "@modelcontextprotocol/server";`;
   assertOffence("src/transport/a.ts", /cannot import "@modelcontextprotocol/, {
