@@ -10,23 +10,20 @@ import { quoted } from "../core/json.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
 import type { Server } from "../core/server.ts";
-import type { ToolId } from "../core/tool_id.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
 import { McpServer } from "../mcp_client/mcp_server.ts";
 import type { UpstreamServer } from "../mcp_client/upstreams.ts";
 import type { ModuleUse } from "../modules/loader.ts";
-import type { Modules } from "../modules/modules.ts";
 import { grantsOf } from "../permissions/grants.ts";
 import type { ModuleSource } from "../modules/module_files.ts";
-import { ModuleServer } from "../modules/module_server.ts";
-import { CloudServer } from "../remote/cloud_server.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
 import type { HttpValues } from "../remote/http_servers.ts";
-import { CLOUD, CLOUD_URL, type CloudManifest } from "../servers/cloud/kind.ts";
-import { callsOf, kindNamed, kindOf, moduleOf, programOf, remoteOf } from "../servers/kinds.ts";
+import { CLOUD, CLOUD_URL } from "../servers/cloud/kind.ts";
+import type { OpenOptions, ServerHost } from "../servers/host.ts";
+import { kindNamed, kindOf, KINDS, moduleOf } from "../servers/kinds.ts";
+import { Runtimes } from "../servers/runtimes.ts";
 import { getToolRouting, isListedLocal } from "../remote/routing.ts";
-import type { CloudEntry } from "../remote/rpc.ts";
 import {
   actionApproval,
   CAPABILITY_APPROVAL,
@@ -41,10 +38,10 @@ import { Logins } from "./logins.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import type { RegistryServer } from "./entry.ts";
 import type { RegistryServers } from "./registry_servers.ts";
-import type { Capabilities, Namespace, SavedServerOptions } from "../workflow/capabilities.ts";
+import type { Capabilities } from "../workflow/capabilities.ts";
 import type { Parts } from "./namespace_parts.ts";
-import { NamespaceServer } from "./namespace_server.ts";
-import { UnknownServer } from "./unknown_server.ts";
+import type { NamespaceServer } from "./namespace_server.ts";
+import type { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */
 export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
@@ -58,21 +55,16 @@ export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
   readonly capabilities: () => Promise<{ readonly capabilities: Capabilities }>;
 }
 
-/** What a server is approved by, and how it is made. */
-interface Kind {
+/** A server as its source found it; without a kind nothing can be opened. */
+interface SourcedServer extends Partial<Omit<OpenOptions, keyof KnownServerOptions>> {
   readonly approval: Approval;
-  readonly make: (options: KnownServerOptions) => Server;
+  readonly kind?: string;
 }
 
-/** Returns whether a server runs in the sandbox, or has tools that do. */
-function isSandboxed({ kind }: Listing): boolean {
-  return kind === "namespace" || kindNamed(kind)?.isSandboxed === true;
-}
-
-/** What runs modules, and those that ship with PML. */
-interface Sandbox {
-  readonly modules: Modules;
-  readonly builtins: ReadonlyMap<string, ModuleSource>;
+/** What opens entries of the directory that are no servers of a kind. */
+interface Entries {
+  readonly NamespaceServer: typeof NamespaceServer;
+  readonly UnknownServer: typeof UnknownServer;
 }
 
 /** The servers of registries, and the values of their definitions. */
@@ -81,8 +73,11 @@ interface Registered {
   readonly values: DefinitionValues;
 }
 
+/** The kinds of servers that connections lead to: programs, addresses and the cloud. */
+const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name }) => name);
+
 /** Opens servers of every kind; starts nothing before the first call. */
-export class Kinds {
+export class Kinds implements ServerHost {
   /** What runs them. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
@@ -91,9 +86,10 @@ export class Kinds {
   readonly #find: FindTool;
   readonly #opened = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
-  #sandbox: Sandbox | undefined;
+  readonly #runtimes = new Runtimes(this);
+  #builtins: ReadonlyMap<string, ModuleSource> | undefined;
   #registered: Registered | undefined;
-  #capabilities: Capabilities | undefined;
+  #entries: Entries | undefined;
 
   /** Takes what there is. */
   constructor(options: KindsOptions) {
@@ -134,18 +130,30 @@ export class Kinds {
       const values = () => new DefinitionValues({ ...this.#options, registryOf });
       this.#registered ??= { servers, values: values() };
     }
-    const saved = isMixed ? (listing.definition as Parts).base : listing;
-    if (isMixed || saved !== undefined && kindNamed(saved.kind)?.isSaved) {
-      this.#capabilities = (await this.#options.capabilities()).capabilities;
-    }
-    if (isSandboxed(listing)) {
-      const [modules, builtins] = await Promise.all([
-        this.machine.modules(),
-        this.#options.builtins(),
+    if (isMixed || listing.origin === "registry") {
+      const [{ NamespaceServer }, { UnknownServer }] = await Promise.all([
+        import("./namespace_server.ts"),
+        import("./unknown_server.ts"),
       ]);
-      this.#sandbox ??= { modules, builtins };
+      this.#entries ??= { NamespaceServer, UnknownServer };
     }
+    const parts = isMixed ? partsOf(listing) : [listing];
+    if (parts.some(({ origin }) => origin === "builtin")) {
+      this.#builtins ??= await this.#options.builtins();
+    }
+    await Promise.all(parts.flatMap(runtimesOf).map((kind) => this.#runtimes.load(kind)));
     return this.#open(listing);
+  }
+
+  /** Returns what the user saved. */
+  async capabilities(): Promise<Capabilities> {
+    return (await this.#options.capabilities()).capabilities;
+  }
+
+  /** Follows where the user signs in, if the process stays. */
+  followSignIns(): void {
+    if (!this.#options.stays) return;
+    this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
   }
 
   /** Returns a server to sign in at. Throws if nobody can sign in there. */
@@ -171,165 +179,120 @@ export class Kinds {
   #open(listing: Listing): Server {
     const known = this.#opened.get(listing);
     if (known !== undefined) return known;
-    const { approval, make } = this.#kindOf(listing);
-    const server = make({ listing, approval, find: this.#find });
+    const server = listing.kind === "namespace"
+      ? this.#namespace(listing)
+      : this.#opening(listing, this.#sourceOf(listing));
     this.#opened.set(listing, server);
     return server;
   }
 
-  #kindOf(listing: Listing): Kind {
+  #opening(listing: Listing, { approval, kind, ...found }: SourcedServer): Server {
+    const options = { listing, approval, find: this.#find };
+    const { servers } = this.#options;
+    if (kind === undefined) return new (this.#loaded().UnknownServer)({ ...options, servers });
+    return this.#runtimes.of(kind).open({ values: this.#values, ...options, ...found });
+  }
+
+  #namespace(listing: Listing): Server {
+    const { servers, log } = this.#options;
+    const { NamespaceServer, UnknownServer } = this.#loaded();
+    const none = { listing, approval: actionApproval(this.#options), find: this.#find };
+    return new NamespaceServer({
+      ...{ ...none, approval: CAPABILITY_APPROVAL },
+      parts: listing.definition as Parts, // the directory made it
+      unknown: new UnknownServer({ ...none, servers }),
+      open: (part) => this.#open(part),
+      tell: (message) => log.info(message),
+    });
+  }
+
+  #loaded(): Entries {
+    if (this.#entries === undefined) throw new Error("Cannot open a name that no server has");
+    return this.#entries;
+  }
+
+  /** Finds the definition and the approval of a server by where it comes from. */
+  #sourceOf(listing: Listing): SourcedServer {
     const { name, origin, kind } = listing;
-    const { policy, servers, pins } = this.#options;
-    const unknown: Kind["make"] = (options) => new UnknownServer({ ...options, servers });
     // guard: disabled-unapproved
-    if (kind === "disabled") return { approval: NOTHING_TO_APPROVE, make: unknown };
+    if (kind === "disabled") return { approval: NOTHING_TO_APPROVE };
     if (origin === "builtin") {
-      return { approval: NOTHING_TO_APPROVE, make: this.#module(() => this.#shipped(name)) };
+      return { approval: NOTHING_TO_APPROVE, kind, use: () => this.#shipped(name) };
     }
-    if (kind === "namespace") {
-      const parts = listing.definition as Parts; // the directory made it
-      const none = { listing, approval: actionApproval(this.#options), find: this.#find };
-      const make: Kind["make"] = (options) =>
-        new NamespaceServer({
-          ...{ ...options, parts, unknown: new UnknownServer({ ...none, servers }) },
-          open: (part) => this.#open(part),
-          tell: (message) => this.#options.log.info(message),
-        });
-      return { approval: CAPABILITY_APPROVAL, make };
-    }
-    if (kindNamed(kind)?.isSaved) {
-      const namespace = listing.definition as Namespace; // the directory took it from there
-      const make: Kind["make"] = (options) =>
-        this.#capabilities?.server(namespace, this.#withCheck(options)) ?? unknown(options);
-      return { approval: actionApproval(this.#options), make };
-    }
+    if (kindNamed(kind)?.isSaved) return { approval: actionApproval(this.#options), kind };
     // guard: own-is-local
-    if (origin === "private") {
-      const own = listing.definition as ServerDefinition; // the directory took it from a file
-      const identity = () => this.machine.packages.identityOf(own);
-      const instructions = () => this.#options.servers.saidBy(own.name);
-      const approval = ownApproval(own, { policy, pins, identity, instructions });
-      return { approval, make: this.#defined(own) };
-    }
+    if (origin === "private") return this.#ofFile(listing.definition as ServerDefinition);
     const { servers: found, values } = this.#registered ?? {};
     const registered = listing.definition && found?.at((listing.definition as Manifest).fqdn);
     if (registered !== undefined && values !== undefined) {
       return this.#ofRegistry(registered, values);
     }
-    const isCloud = this.#runsInCloud(name);
-    const { narrowing, cloud } = policy.now.config;
-    const refusal = isCloud &&
-      narrowing?.company?.forbids({ name, kind: CLOUD.name, url: cloud?.url ?? CLOUD_URL });
-    const approval = refusal
-      ? { ...NOTHING_TO_APPROVE, unapproved: () => Promise.reject(refusal.error) }
-      : namedApproval({ ...this.#options, isCloud });
-    return {
-      approval,
-      make: isCloud && !refusal ? this.#cloud({ name, manifest: undefined }) : unknown,
-    };
+    return this.#ofHub(name);
   }
 
-  #ofRegistry(registered: RegistryServer, values: DefinitionValues): Kind {
+  #ofFile(own: ServerDefinition): SourcedServer {
+    const { policy, servers, pins } = this.#options;
+    const identity = () => this.machine.packages.identityOf(own);
+    const instructions = () => servers.saidBy(own.name);
+    const approval = ownApproval(own, { policy, pins, identity, instructions });
+    const server = { approval, kind: own.kind, definition: own };
+    const module = moduleOf(own);
+    if (module === undefined) return server;
+    const { name, path } = module;
+    const use = (): ModuleUse => ({
+      source: { kind: "file", name, path },
+      // It may have had no file till now.
+      approved: policy.approvedCode(name) ?? NO_CODE,
+      grants: policy.now.config.grants[name],
+    });
+    return { ...server, use };
+  }
+
+  #ofRegistry(registered: RegistryServer, values: DefinitionValues): SourcedServer {
     const { definition, identity: found, found: { manifest } } = registered;
-    const { name, fqdn } = manifest;
+    const { name, fqdn, kind } = manifest;
     if (definition === undefined) {
-      const approval = namedApproval({ ...this.#options, isCloud: true });
-      const cloud = manifest as CloudManifest; // no other kind has no definition
-      return { approval, make: this.#cloud({ name, manifest: cloud }) };
+      return { approval: namedApproval({ ...this.#options, isCloud: true }), kind, manifest };
     }
-    const { packages } = this.machine;
+    const { packages, starts, closing } = this.machine;
     packages.found(definition, found);
     const identity = () => packages.identityOf(definition);
     const approval = registryApproval(definition, { ...this.#options, identity });
+    const server = { approval, kind, definition, manifest, values };
     const module = moduleOf(definition);
-    if (module === undefined) return { approval, make: this.#program(definition, values) };
-    const { path } = module;
+    if (module === undefined) return server;
     const { integrity, permissions } = found.pinned;
     const use = (): ModuleUse => ({
-      source: { kind: "file", name, path },
+      source: { kind: "file", name, path: module.path },
       approved: integrity ?? NO_CODE,
       promised: permissions,
       grants: grantsOf(manifest, this.#options.policy.now.config.grants[name]),
     });
-    const { starts, closing } = this.machine;
     const fetched = async () =>
       await this.#registered?.servers.ready(fqdn, {
         signal: closing,
         tell: (message) => starts.tell(name, message),
       });
-    const saved = this.#capabilities;
-    const calls = callsOf(manifest);
-    if (calls !== undefined && saved !== undefined) {
-      const place = {
-        id: fqdn as ToolId,
-        hash: integrity ?? NO_CODE,
-        path,
-        calls,
-        fetched,
-      };
-      const make: Kind["make"] = (options) => saved.ofRegistry(place, this.#withCheck(options));
-      return { approval, make };
+    return { ...server, use, fetched };
+  }
+
+  /** Finds a name that no file and no approved registry defines: the hub may run it. */
+  #ofHub(name: string): SourcedServer {
+    if (!this.#runsInCloud(name)) return { approval: namedApproval(this.#options) };
+    const { narrowing, cloud } = this.#options.policy.now.config;
+    const server = { name, kind: CLOUD.name, url: cloud?.url ?? CLOUD_URL };
+    const refusal = narrowing?.company?.forbids(server);
+    if (refusal === undefined) {
+      return { approval: namedApproval({ ...this.#options, isCloud: true }), kind: CLOUD.name };
     }
-    return { approval, make: this.#module(use, fetched) };
-  }
-
-  #withCheck(options: KnownServerOptions): SavedServerOptions {
-    const { modules } = this.#loaded();
-    return { ...options, wrong: (...of) => modules.wrongValue(...of) };
-  }
-
-  #module(use: () => ModuleUse, fetched?: () => Promise<void>): Kind["make"] {
-    const { modules } = this.#loaded();
-    return (options) => new ModuleServer({ ...options, modules, use, ...(fetched && { fetched }) });
-  }
-
-  #loaded(): Sandbox {
-    if (this.#sandbox === undefined) throw new Error("Cannot open a module: no code runs modules");
-    return this.#sandbox;
+    const unapproved = () => Promise.reject(refusal.error);
+    return { approval: { ...NOTHING_TO_APPROVE, unapproved } };
   }
 
   #shipped(name: string): ModuleUse {
-    const source = this.#loaded().builtins.get(name);
+    const source = this.#builtins?.get(name);
     if (source === undefined) throw new Error(`no built-in is called ${name}`);
     return { source, approved: undefined, grants: this.#options.policy.now.config.grants[name] };
-  }
-
-  #defined(own: ServerDefinition): Kind["make"] {
-    const module = moduleOf(own);
-    if (module === undefined) return this.#program(own, this.#values);
-    const { name, path } = module;
-    const { policy } = this.#options;
-    return this.#module(() => ({
-      source: { kind: "file", name, path },
-      // It may have had no file till now.
-      approved: policy.approvedCode(name) ?? NO_CODE,
-      grants: policy.now.config.grants[name],
-    }));
-  }
-
-  #program(own: ServerDefinition, values: DefinitionValues): Kind["make"] {
-    const { machine } = this;
-    const way = this.#wayOf(own, values);
-    return (options) => new McpServer({ ...options, upstreams: machine.upstreams, way });
-  }
-
-  #wayOf(own: ServerDefinition, values: DefinitionValues): () => UpstreamServer {
-    const { machine } = this;
-    const remote = remoteOf(own);
-    if (remote !== undefined) {
-      if (this.#options.stays) {
-        this.logins.follow().catch(({ message }) => this.#options.log.debug(message));
-      }
-      return () => machine.addresses.of(values.http(remote));
-    }
-    const program = programOf(own);
-    if (program === undefined) throw new Error(`no way leads to ${own.name}`);
-    return () => machine.programs.of(machine.tried(values.stdio(program)));
-  }
-
-  #cloud(entry: CloudEntry): Kind["make"] {
-    const { cloud, hub, far } = this.machine;
-    return (options) => new CloudServer({ ...options, cloud, hub, entry, upstreams: far });
   }
 
   #runsInCloud(name: string): boolean {
@@ -345,13 +308,38 @@ export class Kinds {
   /** Finds the way to a server by what its name stands for now; to none that nobody approved. */
   #wayTo(name: string, isCloud: boolean): UpstreamServer {
     const listing = this.#options.directory.at(name);
-    const isProgram = listing.blocked() === undefined && !isSandboxed(listing);
-    const server = isProgram ? this.#open(listing) : undefined;
-    if (server instanceof McpServer && server instanceof CloudServer === isCloud) {
+    const isConnected = listing.blocked() === undefined &&
+      runtimesOf(listing).every((kind) => this.#runtimes.has(kind)) && !isSandboxed(listing) &&
+      (listing.origin !== "registry" || this.#entries !== undefined);
+    const server = isConnected ? this.#open(listing) : undefined;
+    const { upstreams, far } = this.machine;
+    if (server instanceof McpServer && server.isReachedBy(isCloud ? far : upstreams)) {
       return server.way();
     }
     throw unknownTool(name, this.#options.servers);
   }
+}
+
+/** Returns whether a server runs in the sandbox, or has tools that do. */
+function isSandboxed({ kind }: Listing): boolean {
+  return kind === "namespace" || kindNamed(kind)?.isSandboxed === true;
+}
+
+/** Returns the listings of a namespace: that of the server of its name, and its capabilities. */
+function partsOf({ definition }: Listing): readonly Listing[] {
+  const { base, actions } = definition as Parts; // the directory made it
+  return [...base === undefined ? [] : [base], ...actions.map(({ listing }) => listing)];
+}
+
+/**
+ * Returns the kinds whose runtimes a server needs. After a change of the configuration a name may
+ * lead to another connection, which is then opened at once, and a name of a registry may be one of
+ * the cloud.
+ */
+function runtimesOf({ kind, origin, definition }: Listing): readonly string[] {
+  const { kind: name = kind } = origin === "registry" ? definition as Manifest ?? {} : { kind };
+  const own = kindNamed(name)?.isSandboxed ? [name] : [];
+  return own.length > 0 && origin !== "registry" ? own : [...own, ...CONNECTED];
 }
 
 /** Stands for the hash of a module that nobody approved: no code has it. */

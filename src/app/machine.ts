@@ -39,7 +39,7 @@ import { HttpServers } from "../remote/http_servers.ts";
 import { HubRouting } from "../remote/hub_routing.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { programOf, programsOf } from "../servers/kinds.ts";
-import { Cloud } from "../remote/rpc.ts";
+import type { Cloud } from "../remote/rpc.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
 import { Reaper } from "../sandbox/reaper.ts";
 import type { Trial } from "../stdio/learn.ts";
@@ -106,8 +106,6 @@ export class Machine implements AsyncDisposable {
   readonly addresses: HttpServers;
   /** The connections to programs and addresses. */
   readonly upstreams: Upstreams;
-  /** What is known of the cloud. */
-  readonly cloud: Cloud;
   /** The connections to the cloud. */
   readonly far: Upstreams;
   /** The hub's list of what runs in the cloud. */
@@ -127,6 +125,7 @@ export class Machine implements AsyncDisposable {
   }));
   readonly #basics: Basics;
   #modules: Promise<Modules> | undefined;
+  #cloud: Promise<Cloud> | undefined;
   #network: Promise<GuardedFetch> | undefined;
   #signIns: Promise<SignIns> | undefined;
 
@@ -158,11 +157,6 @@ export class Machine implements AsyncDisposable {
       },
     });
     this.upstreams = new Upstreams({ ...shared, server: (name) => way(name, false) });
-    this.cloud = new Cloud({
-      ...basics,
-      url: () => this.#config().cloud?.url,
-      keys: options.keys,
-    });
     // The cloud has its own: nothing that is asked of a server of the person's finds a way there.
     this.far = new Upstreams({ ...shared, server: (name) => way(name, true) });
     this.hub = new HubRouting({
@@ -310,6 +304,17 @@ export class Machine implements AsyncDisposable {
       openSignIns({ ...this.#options, fetch: this.fetch, closing: this.closing })
     );
     return this.#signIns;
+  }
+
+  /** Returns what reaches the cloud. The first connection loads it. */
+  cloud(): Promise<Cloud> {
+    return this.#cloud ??= import("../remote/rpc.ts").then(({ Cloud }) =>
+      new Cloud({
+        ...this.#basics,
+        url: () => this.#config().cloud?.url,
+        keys: this.#options.keys,
+      })
+    );
   }
 
   /** Returns what runs modules in the sandbox. The first module loads it. */

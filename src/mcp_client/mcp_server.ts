@@ -29,6 +29,11 @@ export class McpServer extends KnownServer {
     ({ way: this.way, upstreams: this.#upstreams } = options);
   }
 
+  /** Returns whether its connections are among these. */
+  isReachedBy(upstreams: Upstreams): boolean {
+    return this.#upstreams === upstreams;
+  }
+
   /** Returns a list as the server shows it to this client. */
   override async list(list: ListName): Promise<readonly ListItem[]> {
     return await this.#upstreams.listOf(this.way(), list);

@@ -10,7 +10,7 @@ import type { Manifest, ManifestTool } from "../core/manifest.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
-import { isSound, MOST, shownText } from "../core/entry_words.ts";
+import { isSound, MOST, shownText } from "./_entry_words.ts";
 import { kindNamed } from "../servers/kinds.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";

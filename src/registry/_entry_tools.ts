@@ -14,7 +14,7 @@ import {
   type Permissions,
 } from "../core/tool.ts";
 import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
-import { isPlain, isVariable, MOST, sorted } from "../core/entry_words.ts";
+import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";
 
 /** The beginning of error messages of the metadata parser. */

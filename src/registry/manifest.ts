@@ -23,7 +23,7 @@ import {
   shownText,
   sorted,
   warningsOf,
-} from "../core/entry_words.ts";
+} from "./_entry_words.ts";
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
 import { canonicalHash, isIntegrity } from "./integrity.ts";
 
@@ -65,6 +65,7 @@ const ROUTING: MemberKind<"local" | "cloud" | undefined> = {
   wanted: '"local" or "cloud"',
   is: (value) => value === undefined || value === "local" || value === "cloud",
 };
+const PLAIN = { what: "plain texts", is: isPlain };
 const VARIABLE = { what: "names of variables that a server may ask for", is: isVariable };
 const TOOLS: MemberKind<readonly unknown[] | undefined> = {
   wanted: `an array of at most ${MOST.tools} tools`,
@@ -90,7 +91,7 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
     version,
     description: shownText(reader.read("description", entry.description, DESCRIPTION)),
     tools: listed.tools,
-    envRequired: sorted(reader.variables("env_required", entry.env_required)),
+    envRequired: reader.variables("env_required", entry.env_required),
     warnings: warningsOf(entry.warnings ?? undefined),
     routing: reader.read("routing", entry.routing, ROUTING),
   };
@@ -102,7 +103,8 @@ export function parseManifest(json: unknown, options: ManifestOptions): Manifest
   const wanted = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
   if (kind === undefined) return reader.read("type", entry.type, { wanted, is: () => false });
   const own = kind.read(reader.of(entry, { listed, envRequired: base.envRequired }));
-  return { ...base, ...own, kind: kind.name };
+  const envRequired = sorted(own.envRequired ?? base.envRequired);
+  return { ...base, ...own, envRequired, kind: kind.name };
 }
 
 /** The parts of an entry that were read before the members of its kind. */
@@ -130,6 +132,8 @@ class EntryReader {
       integrity: (key, value) => this.read(key, value, INTEGRITY),
       texts: (key, value, item) => this.texts(key, value, item),
       variables: (key, value) => this.variables(key, value),
+      plainTexts: (key, value) => this.texts(key, value, PLAIN),
+      environment: (key, value) => this.values(key, value, isVariable),
       values: (key, value, isName) => this.values(key, value, isName),
       address: (key, value) => this.address(key, value),
       permissions: () => {

@@ -11,7 +11,7 @@ import type { KeyObject } from "node:crypto";
 import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
-import { badEntry } from "../core/entry_words.ts";
+import { badEntry } from "./_entry_words.ts";
 import { canonicalHash } from "./integrity.ts";
 
 /** The options of `signManifest`. */

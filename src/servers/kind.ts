@@ -133,8 +133,12 @@ export interface ManifestReader {
     value: unknown,
     item: { readonly what: string; readonly is: (text: string) => boolean },
   ): readonly string[];
+  /** Returns a list of texts without control characters; empty if it is missing. */
+  plainTexts(key: string, value: unknown): readonly string[];
   /** Returns names of variables that a server may ask for. */
   variables(key: string, value: unknown): readonly string[];
+  /** Returns variables that a server may set, with values, which may refer to others. */
+  environment(key: string, value: unknown): Texts;
   /** Returns names with values, which may refer to variables. */
   values(key: string, value: unknown, isName: (text: string) => boolean): Texts;
   /** Returns an address that PML may send requests to. */

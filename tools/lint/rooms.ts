@@ -35,7 +35,10 @@ export const FLOORS: readonly Readonly<Record<string, readonly string[]>>[] = [
     transport: ["core", "io", "protocol"],
     workflow: ["core", "io", "sandbox", "search"],
   },
-  { calls: ["core", "io", "audit", "permissions"] },
+  {
+    calls: ["core", "io", "audit", "permissions"],
+    servers: ["core", "io", "kinds", "mcp_client", "modules", "remote"],
+  },
   { gateway: ["core", "io", "protocol", "search", "workflow"] },
   {
     authoring: ["core", "io", "modules", "permissions", "registry", "sandbox"],

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { isHeader, sorted } from "../../core/entry_words.ts";
 import { quoted } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
+import { isHeader } from "../http/kind.ts";
 import type { ManifestReader, MemberKind, ServerKind } from "../kind.ts";
 
 /** The manifest of a server that the cloud runs. */
@@ -80,7 +80,8 @@ function upstreamOf(reader: ManifestReader): { readonly upstream?: ManifestUpstr
   const upstream = reader.objectIfAny("upstream", reader.entry.upstream);
   if (upstream === undefined) return {};
   const host = reader.read("upstream.host", upstream.host, HOST);
-  const headers = sorted(reader.texts("upstream.headers", upstream.headers, HEADERS));
+  const named = reader.texts("upstream.headers", upstream.headers, HEADERS);
+  const headers = [...new Set(named)].sort();
   return { upstream: { host, headers, hash: reader.integrity("upstream.hash", upstream.hash) } };
 }
 

@@ -4,7 +4,6 @@
  * @module
  */
 
-import { isHeader } from "../../core/entry_words.ts";
 import { keysIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
@@ -17,6 +16,11 @@ export interface HttpManifest extends Manifest {
   /** The headers of each request. `${NAME}` is replaced when a request is sent. */
   readonly headers: Texts;
 }
+
+/** Headers that control how a request is sent, or that PML sends itself. */
+const CARRYING =
+  /^(?:host|connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|proxy-.*|content-.*|accept|accept-encoding|mcp-.*|x-pml-.*)$/i;
+const HEADER = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
 
 /** An entry of a file. */
 type RemoteEntry = Partial<RemoteDefinition> & {
@@ -90,4 +94,9 @@ function addressText(url: string, plain: DescriptionParts["plain"] = () => undef
 
 function texts(values: object = {}): Texts {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, `${value}`]));
+}
+
+/** Returns whether a server may have PML send a header with this name. */
+export function isHeader(name: string): boolean {
+  return HEADER.test(name) && !CARRYING.test(name);
 }

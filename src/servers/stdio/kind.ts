@@ -4,7 +4,6 @@
  * @module
  */
 
-import { isPlain, isProgram, isVariable, sorted } from "../../core/entry_words.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
@@ -25,11 +24,18 @@ export interface StdioManifest extends Manifest {
   readonly env: Texts;
 }
 
+const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
+/**
+ * Files that Windows runs through its shell, and shells themselves. They would run arguments as
+ * commands.
+ */
+const SHELL =
+  /(?:\.(?:bat|cmd|com|ps1|vbs|vbe|js|jse|wsf|msc|lnk|scr|sh)|^(?:(?:ba|z|da|fi|k|c|tc|a)?sh|cmd|powershell|pwsh|env|sudo|doas|su|xargs|eval|exec)(?:\.exe)?)$/i;
+
 const COMMAND: MemberKind<string> = {
   wanted: "the name of a program, without a path, that is no shell",
   is: (value) => typeof value === "string" && isProgram(value),
 };
-const ARGS = { what: "plain texts", is: isPlain };
 
 /** An entry of a file: as clients write it, or as a registry does, with `install`. */
 interface ProgramEntry extends Partial<ProgramDefinition> {
@@ -91,10 +97,10 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
       const install = reader.object("install", reader.entry.install);
       const more = reader.variables("install.env_required", install.env_required);
       return {
-        envRequired: sorted([...reader.envRequired, ...more]),
+        envRequired: [...reader.envRequired, ...more],
         command: reader.read("install.command", install.command, COMMAND),
-        args: reader.texts("install.args", install.args, ARGS),
-        env: reader.values("install.env", install.env, isVariable),
+        args: reader.plainTexts("install.args", install.args),
+        env: reader.environment("install.env", install.env),
       };
     },
     templates: ({ args, env }) => [...args, ...Object.values(env)],
@@ -168,4 +174,9 @@ export function textsOfProgram(
     ...(/[\\/][^\\/$]+$/.test(command) && { command: { "": command } }),
     ...(cwd !== undefined && { cwd: { "": cwd } }),
   };
+}
+
+/** Returns whether a text is the name of a program that is no shell. */
+function isProgram(name: string): boolean {
+  return PROGRAM.test(name) && !SHELL.test(name);
 }

@@ -5,9 +5,9 @@
  * @module
  */
 
-import { PmlError } from "./errors.ts";
-import { isObject, quoted } from "./json.ts";
-import { isSteering } from "./steering.ts";
+import { PmlError } from "../core/errors.ts";
+import { isObject, quoted } from "../core/json.ts";
+import { isSteering } from "../core/steering.ts";
 
 /** The most tools, the most texts of one list, and the most warning lines of an entry. */
 export const MOST = { tools: 1_000, texts: 100, lines: 20 };
@@ -18,17 +18,6 @@ const CONTROL = /\p{Cc}/u;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]+/gu;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const REFERENCE = /\$\{([A-Za-z_]\w*)(?::-[^}]*)?\}/g;
-/** Headers that control how a request is sent, or that PML sends itself. */
-const CARRYING =
-  /^(?:host|connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|proxy-.*|content-.*|accept|accept-encoding|mcp-.*|x-pml-.*)$/i;
-const HEADER = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
-const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
-/**
- * Files that Windows runs through its shell, and shells themselves. They would run arguments as
- * commands.
- */
-const SHELL =
-  /(?:\.(?:bat|cmd|com|ps1|vbs|vbe|js|jse|wsf|msc|lnk|scr|sh)|^(?:(?:ba|z|da|fi|k|c|tc|a)?sh|cmd|powershell|pwsh|env|sudo|doas|su|xargs|eval|exec)(?:\.exe)?)$/i;
 
 /** Returns a text on one line, without invisible characters, and cut to `max` characters. */
 export function shownText(text: string | undefined, max = LONGEST.text): string | undefined {
@@ -43,11 +32,6 @@ export function isPlain(text: string): boolean {
 /** Returns whether a server may ask for a variable, or set it. */
 export function isVariable(name: string): boolean {
   return VARIABLE.test(name) && !isSteering(name);
-}
-
-/** Returns whether a server may have PML send a header with this name. */
-export function isHeader(name: string): boolean {
-  return HEADER.test(name) && !CARRYING.test(name);
 }
 
 /** Returns whether a value is valid: it may refer only to variables that a server may ask for. */
@@ -103,11 +87,6 @@ export function warningsOf(said: unknown): readonly string[] {
   );
   if (shown.length <= MOST.lines) return shown;
   return [...shown.slice(0, MOST.lines), `and ${shown.length - MOST.lines} more`];
-}
-
-/** Returns whether a text is the name of a program that is no shell. */
-export function isProgram(name: string): boolean {
-  return PROGRAM.test(name) && !SHELL.test(name);
 }
 
 /** An entry, and what is wrong with it. */

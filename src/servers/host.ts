@@ -1,0 +1,75 @@
+/**
+ * What the runtime of a server kind opens servers with.
+ *
+ * @module
+ */
+
+import type { KnownServerOptions } from "../core/known_server.ts";
+import type { Manifest } from "../core/manifest.ts";
+import type { Server } from "../core/server.ts";
+import type { Upstreams } from "../mcp_client/upstreams.ts";
+import type { ModuleUse } from "../modules/loader.ts";
+import type { Modules } from "../modules/modules.ts";
+import type { HttpServers, HttpValues } from "../remote/http_servers.ts";
+import type { HubRouting } from "../remote/hub_routing.ts";
+import type { Cloud } from "../remote/rpc.ts";
+import type { StdioServers, StdioValues } from "../stdio/stdio_servers.ts";
+import type { Capabilities } from "../workflow/capabilities.ts";
+import type { ProgramDefinition, RemoteDefinition, ServerDefinition } from "./kind.ts";
+
+/** Fills in the variables of definitions. */
+export interface DefinitionFiller {
+  /** Returns what a program is started with. */
+  readonly stdio: (own: ProgramDefinition) => StdioValues;
+  /** Returns what an address is reached with. */
+  readonly http: (own: RemoteDefinition) => HttpValues;
+}
+
+/** A server to open: how it is approved, and what its source found. */
+export interface OpenOptions extends KnownServerOptions {
+  /** The definition; undefined for servers in the cloud and for what the user saved. */
+  readonly definition?: ServerDefinition;
+  /** The manifest of a server of a registry. */
+  readonly manifest?: Manifest;
+  /** Fills in the variables of the definition. */
+  readonly values: DefinitionFiller;
+  /** Returns the code that may run now, if the server has code. */
+  readonly use?: () => ModuleUse;
+  /** Fetches the code before it is read. */
+  readonly fetched?: () => Promise<void>;
+}
+
+/** What starts programs, runs modules and reaches addresses. */
+export interface ServerMachine {
+  readonly programs: StdioServers;
+  readonly addresses: HttpServers;
+  /** The connections to programs and addresses. */
+  readonly upstreams: Upstreams;
+  readonly hub: HubRouting;
+  /** The connections to the cloud. */
+  readonly far: Upstreams;
+  /** Returns a program as it is tried out, if it is. */
+  tried(server: StdioValues): StdioValues;
+  /** Returns what reaches the cloud. The first connection loads it. */
+  cloud(): Promise<Cloud>;
+  /** Returns what runs modules. The first module loads it. */
+  modules(): Promise<Modules>;
+}
+
+/** What the runtimes of all kinds share. */
+export interface ServerHost {
+  readonly machine: ServerMachine;
+  /** Returns what the user saved. */
+  capabilities(): Promise<Capabilities>;
+  /** Follows where the user signs in, if the process stays. */
+  followSignIns(): void;
+}
+
+/** The runtime of a kind. */
+export interface KindRuntime {
+  /** Opens a server. Starts nothing. */
+  open(options: OpenOptions): Server;
+}
+
+/** Loads the runtime of a kind. */
+export type LoadRuntime = (host: ServerHost) => Promise<KindRuntime>;

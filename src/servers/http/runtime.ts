@@ -1,0 +1,22 @@
+/**
+ * Opens servers at a URL.
+ *
+ * @module
+ */
+
+import { McpServer } from "../../mcp_client/mcp_server.ts";
+import type { LoadRuntime } from "../host.ts";
+import { remoteOf } from "../kinds.ts";
+
+/** Returns what opens servers at a URL. */
+export const load: LoadRuntime = (host) =>
+  Promise.resolve({
+    open: ({ definition, values, ...options }) => {
+      const remote = definition && remoteOf(definition);
+      if (remote === undefined) throw new Error(`no URL leads to ${options.listing.name}`);
+      const { addresses, upstreams } = host.machine;
+      host.followSignIns();
+      const way = () => addresses.of(values.http(remote));
+      return new McpServer({ ...options, upstreams, way });
+    },
+  });

@@ -1,0 +1,19 @@
+/**
+ * Opens modules, which run in the sandbox.
+ *
+ * @module
+ */
+
+import { ModuleServer } from "../../modules/module_server.ts";
+import type { LoadRuntime } from "../host.ts";
+
+/** Loads what runs modules. */
+export const load: LoadRuntime = async ({ machine }) => {
+  const modules = await machine.modules();
+  return {
+    open: ({ use, fetched, ...options }) => {
+      if (use === undefined) throw new Error(`no code was found for ${options.listing.name}`);
+      return new ModuleServer({ ...options, modules, use, ...fetched && { fetched } });
+    },
+  };
+};

@@ -1,0 +1,20 @@
+/**
+ * Opens programs, which a command starts.
+ *
+ * @module
+ */
+
+import { McpServer } from "../../mcp_client/mcp_server.ts";
+import type { LoadRuntime } from "../host.ts";
+import { programOf } from "../kinds.ts";
+
+/** Returns what opens programs. */
+export const load: LoadRuntime = ({ machine }) =>
+  Promise.resolve({
+    open: ({ definition, values, ...options }) => {
+      const program = definition && programOf(definition);
+      if (program === undefined) throw new Error(`no command starts ${options.listing.name}`);
+      const way = () => machine.programs.of(machine.tried(values.stdio(program)));
+      return new McpServer({ ...options, upstreams: machine.upstreams, way });
+    },
+  });
