@@ -96,6 +96,13 @@ function heeding(said: string): string {
   );
 }
 
+/** The lines of `ls /proc/self/fd`. */
+const DESCRIPTORS = /^\d+\n/gm;
+
+function descriptorsIn(said: string): readonly string[] {
+  return said.match(DESCRIPTORS) ?? [];
+}
+
 Deno.test({
   name: "A kept program finds all as it would without a keeper, and ends as it would",
   ignore: Deno.build.os !== "linux",
@@ -117,9 +124,14 @@ Deno.test({
       const ended = ends.map((end) => ran(new StartedProgram({ ...shell, args: ["-c", end] })));
       const variables = stdout.replace(/^PML_RUN=.*\n/m, "").split("\n").sort();
       const found = kept ? looked : { ...looked, stdout: heeding(looked.stdout) };
-      return [found, variables, ...await Promise.all(ended)];
+      const open = descriptorsIn(found.stdout);
+      const rest = { ...found, stdout: found.stdout.replace(DESCRIPTORS, "") };
+      return { open, all: [rest, variables, ...await Promise.all(ended)] };
     };
-    assert.deepEqual(await seen(true), await seen(false));
+    const [kept, plain] = [await seen(true), await seen(false)];
+    assert.deepEqual(kept.all, plain.all);
+    // Without a keeper, a program can also inherit what other tests of the process open just then.
+    assert.deepEqual(kept.open.filter((one) => !plain.open.includes(one)), []);
     const missing = [{ file: "/nothing", cwd }, { file: "/etc/passwd", cwd }, {
       file: "/bin/sh",
       cwd: "/nothing",

@@ -63,8 +63,10 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
     await until(async () => codeOf(await ask(LIST)) === undefined);
     const starts = async () => ofKind(await journalOf(ws), "start").length;
     const before = await starts();
-    const answer = ask({ name, arguments: argsOf(`${name}-go`) });
-    await until(async () => await starts() > before);
+    let ended: Message | undefined;
+    const answer = ask({ name, arguments: argsOf(`${name}-go`) }).then((said) => ended = said);
+    await until(async () => ended !== undefined || await starts() > before);
+    assert.equal(ended, undefined, "the run ended before its first call");
     const rules = { ...RULES, permissions: { ...RULES.permissions, deny: DENY } };
     await writeFile(ws.file(".pml.json"), JSON.stringify(rules));
     await until(async () => codeOf(await ask(LIST)) === "PERMISSION_DENIED");
