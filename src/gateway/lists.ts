@@ -218,10 +218,14 @@ export class Lists implements Disposable {
 
   /** Loads the tools of a server if they are not known. Throws why that failed. */
   async load(server: string): Promise<void> {
-    const entry = this.#entries.get(server);
-    const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
-      entry.source.blocked() === undefined;
-    if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
+    for (let tries = 0; tries < LOADS_MAX; tries++) {
+      const entry = this.#entries.get(server);
+      const isKnown = entry?.source.tells === true && this.#isKnown(entry, "tools") &&
+        entry.source.blocked() === undefined;
+      if (entry !== undefined && !isKnown) await this.#loadApproved(entry);
+      // If the configuration was read again meanwhile, the catalog has no tools of that entry.
+      if (this.#entries.get(server) === entry) return;
+    }
   }
 
   /** Returns whether the tools of a server are known, and it reported no change of them. */

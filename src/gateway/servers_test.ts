@@ -75,6 +75,22 @@ Deno.test("Servers gives a definition, or why its server failed, or that it is u
   }
 });
 
+Deno.test("definition() loads the tools of a server that was defined anew meanwhile", async () => {
+  const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<readonly ToolDefinition[]>();
+  const list = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  servers.lists.replace([source("one", { definition: {}, list })]);
+  const definition = servers.definition(toolId("one", "t"));
+  await asked.promise;
+  servers.lists.replace([source("one", { definition: {} })]);
+  answer.resolve(TOOLS);
+  assert.equal((await definition).name, "t");
+});
+
 Deno.test("definition() waits for a changed list that another call is loading", async () => {
   const servers = new Servers({ catalog: new Catalog(), waitMs: () => 20, onChange: () => {} });
   let list = Promise.resolve(TOOLS);

@@ -66,7 +66,7 @@ async function denied(ws: Workspace, ask: Ask): Promise<void> {
     let ended: Message | undefined;
     const answer = ask({ name, arguments: argsOf(`${name}-go`) }).then((said) => ended = said);
     await until(async () => ended !== undefined || await starts() > before);
-    assert.equal(ended, undefined, "the run ended before its first call");
+    if (ended !== undefined) assert.fail(`${name} ended before its first call: ${textOf(ended)}`);
     const rules = { ...RULES, permissions: { ...RULES.permissions, deny: DENY } };
     await writeFile(ws.file(".pml.json"), JSON.stringify(rules));
     await until(async () => codeOf(await ask(LIST)) === "PERMISSION_DENIED");
