@@ -12,8 +12,8 @@ import { isObject, quoted, visible } from "../core/json.ts";
 import { RULES_FILE_MAX } from "../core/pattern.ts";
 import { readRegular, whyUnread } from "../io/regular_file.ts";
 import type { Problem, Report } from "./_problem.ts";
-import type { Note, Path, Syntax } from "./_syntax.ts";
-import type { Wanted } from "./_wanted.ts";
+import type { Note, Syntax } from "./_syntax.ts";
+import type { Path, Wanted } from "../core/wanted.ts";
 import { exists } from "./workspace.ts";
 
 /** A file that was read and is valid so far. */
@@ -86,13 +86,13 @@ async function read<T>(
     const offset = offsetOf(keys) ?? offsetOf(keys.slice(0, -1)) ?? 0;
     note(offset, { path: keys, ...said });
   };
-  const { validated } = await import("./_wanted.ts");
+  const { validated } = await import("../core/wanted.ts");
   const data = validated(value, { schema: await schema(), problem });
   if (data === undefined) return undefined;
   return {
     realPath,
     hash: `sha256-${sha256(bytes)}`,
-    said: data,
+    said: withTypes(data) as T, // types are all that it adds
     exactAt,
     problem,
     warn: (said) => report.warnings.push(`${quoted(path, 200)}: ${said}`),

@@ -13,6 +13,7 @@ import { withType } from "./_document.ts";
 import type { OsLayer } from "./os_layer.ts";
 import { keyOf, LIMIT_NAMES, LIMITS } from "./limits.ts";
 import { isAddress, REGISTRY_BEGINNINGS } from "./registries.ts";
+import type { ServerEntry } from "./servers.ts";
 import {
   also,
   any,
@@ -23,22 +24,18 @@ import {
   object,
   oneOf,
   record,
-  type Value,
   type Wanted,
-} from "./_wanted.ts";
+} from "../core/wanted.ts";
+import type { EntryForms, FormParts } from "../servers/kind.ts";
+import { KINDS, pinnedKinds } from "../servers/kinds.ts";
 
 /** How a rate is written: `60/minute`. */
 export const RATE = /^([1-9]\d{0,5})\/(second|minute|hour|day)$/;
 /** What a policy can forbid. */
 export const FORBIDDEN = [
-  "deno",
-  "stdio",
-  "http",
-  "cloud",
-  "registry",
-  "container",
-  "unconfined",
-] as const;
+  ...pinnedKinds(),
+  ...["registry", "container", "unconfined"],
+];
 
 const SERVER_NAME = 'a name of 1 to 64 of a-z, 0-9, ".", "_" and "-", none that PML reserves';
 const NAME = 'a name of 1 to 64 of letters, digits, ".", "_" and "-", not "local"';
@@ -106,6 +103,15 @@ const required = { env_required: list(variable, "names of variables") };
 const pasted = {
   ...{ fqdn: text(), version: text(), description: text(), integrity: text() },
   ...{ routing: oneOf(["local"]), warnings: texts, ...required },
+};
+
+/** Keys that clients write and PML ignores: only rules decide which calls run. */
+const beside = {
+  disabled: flag,
+  timeout: any,
+  description: any,
+  autoApprove: any,
+  alwaysAllow: any,
 };
 
 /** The keys that both files may have. */
@@ -255,57 +261,19 @@ export const policySchema = object({}, {
  * servers are distinguished by `type`.
  */
 function serverSections(certificate: Wanted<string>) {
-  const program = { command: filled };
-  const given = { args: texts, env: record(variable, text()) };
-  const running = { cwd: path, envFile: path, tools: listedTools, confine: flag };
-  // An address that is not valid makes its own server fail, and not the configuration.
-  const address = { url: text("the URL of the server", /\S/) };
-  const header = text("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
-  const line = text("a header value on one line", /^[^\r\n]*$/);
-  const oauth = also(
-    object({}, {
-      client_id: filled,
-      client_secret: filled,
-      scopes: list(text("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
-      redirect_port: number(1, 65_535),
-    }),
-    ({ client_id, client_secret }) => client_secret === undefined || client_id !== undefined,
-    { wanted: "set only together with oauth.client_id", key: "client_secret" },
-  );
-  const sent = {
-    ...{ headers: record(header, line), oauth, tools: listedTools },
-    ...{ ca: certificate, cert: certificate, key: certificate },
+  const parts: FormParts = {
+    ...{ text: text(), filled, texts, flag, variable, path, certificate, listedTools, settings },
+    ...{ port: number(1, 65_535), matching: text, required, pasted, beside },
+    type: (...types) => ({ type: oneOf(types) }),
   };
-  // Keys that clients write and PML ignores: only rules decide which calls run.
-  const beside = {
-    disabled: flag,
-    timeout: any,
-    description: any,
-    autoApprove: any,
-    alwaysAllow: any,
-  };
-  const type = <T extends string>(...types: readonly T[]) => ({ type: oneOf(types) });
-  const own = byType({
-    deno: object({ ...type("deno"), path }, { confine: flag, tools: settings }),
-    stdio: object(
-      { ...type("stdio"), install: object(program, { ...given, ...required }) },
-      { ...running, ...pasted },
-    ),
-    http: object({ ...type("http"), ...address }, { ...sent, ...pasted }),
-  });
-  const remote = also(
-    object({ ...type("http", "streamable-http", "sse"), ...address }, { ...sent, ...beside }),
-    ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
-    { wanted: "cert and key together, and a url that begins https://" },
-  );
-  const clients = byType({
-    stdio: object({ ...type("stdio"), ...program }, { ...given, ...running, ...beside }),
-    ...{ http: remote, "streamable-http": remote, sse: remote },
-  });
-  type Client = Value<typeof clients>;
-  const typed: Wanted<Client> = (value, place): value is Client => clients(withType(value), place);
+  const forms = KINDS.flatMap(({ definition }) => definition?.forms?.(parts) ?? []);
+  const typeOf = (section: keyof EntryForms) =>
+    byType(Object.assign({}, ...forms.map((form) => form[section]))) as Wanted<ServerEntry>;
+  const clients = typeOf("clients");
+  const typed: Wanted<ServerEntry> = (value, place): value is ServerEntry =>
+    clients(withType(value), place);
   const title = text(SERVER_NAME, { test: (value) => succeeds(() => serverSlug(value)) });
-  return { private_mcps: record(title, own), mcpServers: record(title, typed) };
+  return { private_mcps: record(title, typeOf("own")), mcpServers: record(title, typed) };
 }
 
 /** Wants a text that passes a test. No text may contain NUL. */

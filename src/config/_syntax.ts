@@ -7,9 +7,7 @@
 import type { Node, ParseError } from "jsonc-parser";
 import { exactNumber, isChangedByParsing, isNumberText } from "../core/exact_number.ts";
 import { visible } from "../core/json.ts";
-
-/** A path of keys and indices. */
-export type Path = (string | number)[];
+import type { Path } from "../core/wanted.ts";
 
 /** A parsed text: its value with numbers of the platform, and what else is known of its parts. */
 export interface Syntax {

@@ -13,7 +13,7 @@ import { type ClientDefinition, converted, type LeftOut } from "./_client_entry.
 import { addressProblem } from "../core/server_address.ts";
 import { ImportVariables, type NeededVariable, type SecretFinder } from "./_client_secrets.ts";
 import { clientServersSchema } from "./_schema.ts";
-import type { Issue } from "./_wanted.ts";
+import type { Issue } from "../core/wanted.ts";
 import type { ClientEntry, ClientPlace } from "./clients.ts";
 import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";
 

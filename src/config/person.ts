@@ -9,7 +9,7 @@ import { dirname, join, resolve } from "node:path";
 import { readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import type { personSchema } from "./_schema.ts";
-import type { Value } from "./_wanted.ts";
+import type { Value } from "../core/wanted.ts";
 import { gatewayOf, type GatewayOverrides } from "./gateway_options.ts";
 import { type Limits, limitsOf } from "./limits.ts";
 import type { NetworkSection } from "./network.ts";

@@ -11,14 +11,23 @@ import type { ToolSetting, ToolSettings } from "../core/tool_settings.ts";
 import type { ConfigDocument } from "./_document.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { kindOfType } from "../servers/kinds.ts";
-import type { workspaceSchema } from "./_schema.ts";
-import type { Value } from "./_wanted.ts";
-import type { Path } from "./_syntax.ts";
+import type { Path } from "../core/wanted.ts";
 
-type WorkspaceValues = Value<typeof workspaceSchema>;
-type ServerSections = Partial<Pick<WorkspaceValues, "private_mcps" | "mcpServers">>;
-type ServerEntry =
-  (NonNullable<ServerSections["private_mcps"]> | NonNullable<ServerSections["mcpServers"]>)[string];
+/** An entry of a file, as far as all kinds have the same keys. */
+export interface ServerEntry {
+  readonly type: string;
+  readonly tools?: readonly (string | { readonly name: string })[] | Settings;
+  readonly timeout?: unknown;
+  readonly disabled?: boolean;
+  readonly autoApprove?: unknown;
+  readonly alwaysAllow?: unknown;
+}
+
+/** The sections that define servers. */
+interface ServerSections {
+  readonly private_mcps?: Readonly<Record<string, ServerEntry>> | undefined;
+  readonly mcpServers?: Readonly<Record<string, ServerEntry>> | undefined;
+}
 
 /** Returns the servers of both sections, with the names that they have in PML. */
 export function serversOf(file: ConfigDocument<ServerSections>): readonly ServerDefinition[] {
@@ -49,7 +58,7 @@ export function disabledIn({ said }: ConfigDocument<ServerSections>): readonly s
 }
 
 function isDisabled(entry: ServerEntry): boolean {
-  return "disabled" in entry && entry.disabled === true;
+  return entry.disabled === true;
 }
 
 /** No timer of the platform waits longer than 24 days, and `limits.call_ms` at most one. */
@@ -78,7 +87,7 @@ function define(entry: ServerEntry, from: DefinitionPlace): ServerDefinition {
     const wanted = `tools of this server: "${name}:tool" or "tool"`;
     file.problem([...path, "tools"], { found: quoted(foreign), wanted });
   }
-  const timeoutMs = "timeout" in entry ? timeoutOf(entry.timeout) : undefined;
+  const timeoutMs = timeoutOf(entry.timeout);
   const { kind, read } = kindOfType(entry.type);
   const definition = read({
     json: entry,

@@ -10,6 +10,7 @@ import type { OAuthSettings } from "../core/authorization.ts";
 import type { CodeManifest, Manifest } from "../core/manifest.ts";
 import type { Permissions } from "../core/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
+import type { Wanted } from "../core/wanted.ts";
 
 /** Names with values, as they were written: `${NAME}` is replaced later. */
 export type Texts = Readonly<Record<string, string>>;
@@ -215,6 +216,44 @@ export interface ManifestKind<M extends Manifest = Manifest> {
   calls?(manifest: M): readonly string[];
 }
 
+/** The parts of which the forms of entries in files consist. */
+export interface FormParts {
+  readonly text: Wanted<string>;
+  /** A text that is not empty. */
+  readonly filled: Wanted<string>;
+  readonly texts: Wanted<string[]>;
+  readonly flag: Wanted<boolean>;
+  /** The name of a variable. */
+  readonly variable: Wanted<string>;
+  /** The path of a file or folder. */
+  readonly path: Wanted<string>;
+  /** The path of a certificate, which only the user's own file may have. */
+  readonly certificate: Wanted<string>;
+  readonly port: Wanted<number>;
+  /** The tools to keep, or settings for them. */
+  readonly listedTools: Wanted<unknown>;
+  /** Settings for tools, by their names. */
+  readonly settings: Wanted<unknown>;
+  /** Returns a text that matches. */
+  readonly matching: (wanted: string, grammar: RegExp) => Wanted<string>;
+  /** Returns the key `type` with these values. */
+  readonly type: (...types: readonly string[]) => { readonly type: Wanted<string> };
+  /** The variables that a registry's entry requires. */
+  readonly required: Readonly<Record<string, Wanted<unknown>>>;
+  /** The keys of a registry's entry, which can be pasted. */
+  readonly pasted: Readonly<Record<string, Wanted<unknown>>>;
+  /** The keys that clients write and PML ignores. */
+  readonly beside: Readonly<Record<string, Wanted<unknown>>>;
+}
+
+/** The forms of entries that define servers of a kind, by the values of `type`. */
+export interface EntryForms {
+  /** The entries of `private_mcps`. */
+  readonly own: Readonly<Record<string, Wanted<unknown>>>;
+  /** The entries of `mcpServers`, as clients write them. */
+  readonly clients: Readonly<Record<string, Wanted<unknown>>>;
+}
+
 /** An entry of a file that defines a server, with what all kinds read alike. */
 export interface FileEntry {
   /** The entry, as the schema of its kind requires it. */
@@ -261,9 +300,11 @@ export interface PolicySubject {
 
 /** The definitions of a kind. */
 export interface DefinitionKind<D extends ServerDefinition = ServerDefinition> {
-  /** The values of `type` in files; empty if no file defines such a server. */
+  /** Returns the forms of entries. If missing, no file defines such a server. */
+  forms?(parts: FormParts): EntryForms;
+  /** The values of `type` in files. */
   readonly types: readonly string[];
-  /** Reads an entry of a file. */
+  /** Reads an entry of a file, which has the form of its type. */
   read?(entry: FileEntry): Omit<D, "kind">;
   /** Returns what a server runs or connects to, for consent, `pml list` and `pml why`. */
   describe(definition: D, parts: DescriptionParts): string;

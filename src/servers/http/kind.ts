@@ -8,7 +8,8 @@ import { keysIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
 import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
-import type { DescriptionParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";
+import { also, list, object, record } from "../../core/wanted.ts";
+import type { DescriptionParts, FormParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";
 
 /** The manifest of a server that is reached over HTTP. */
 export interface HttpManifest extends Manifest {
@@ -21,6 +22,9 @@ export interface HttpManifest extends Manifest {
 const CARRYING =
   /^(?:host|connection|keep-alive|te|trailer|upgrade|expect|transfer-encoding|proxy-.*|content-.*|accept|accept-encoding|mcp-.*|x-pml-.*)$/i;
 const HEADER = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
+
+/** The values of `type`, as clients write them. */
+const TYPES = ["http", "streamable-http", "sse"];
 
 /** An entry of a file. */
 type RemoteEntry = Partial<RemoteDefinition> & {
@@ -37,7 +41,27 @@ export const HTTP: ServerKind<HttpManifest, RemoteDefinition> = {
   notifies: true,
   checksArguments: true,
   definition: {
-    types: ["http", "streamable-http", "sse"],
+    types: TYPES,
+    forms: (parts) => {
+      const { type, certificate } = parts;
+      // An address that is not valid makes its own server fail, and not the configuration.
+      const address = { url: parts.matching("the URL of the server", /\S/) };
+      const header = parts.matching("the name of a header", /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
+      const line = parts.matching("a header value on one line", /^[^\r\n]*$/);
+      const sent = {
+        ...{ headers: record(header, line), oauth: signInForm(parts), tools: parts.listedTools },
+        ...{ ca: certificate, cert: certificate, key: certificate },
+      };
+      const client = also(
+        object({ ...type(...TYPES), ...address }, { ...sent, ...parts.beside }),
+        ({ url, ca, cert, key }) => !cert === !key && (!(ca ?? cert) || /^https:/i.test(url)),
+        { wanted: "cert and key together, and a url that begins https://" },
+      );
+      return {
+        own: { http: object({ ...type("http"), ...address }, { ...sent, ...parts.pasted }) },
+        clients: Object.fromEntries(TYPES.map((name) => [name, client])),
+      };
+    },
     read: ({ json, names, tools, limits, settings, warn }) => {
       const { type, url, headers = {}, oauth, ca, cert, key } = json as RemoteEntry;
       const wanted = addressProblem(url);
@@ -99,4 +123,18 @@ function texts(values: object = {}): Texts {
 /** Returns whether a server may have PML send a header with this name. */
 export function isHeader(name: string): boolean {
   return HEADER.test(name) && !CARRYING.test(name);
+}
+
+/** Returns the form of the settings of a sign-in. */
+function signInForm({ filled, port, matching }: FormParts) {
+  return also(
+    object({}, {
+      client_id: filled,
+      client_secret: filled,
+      scopes: list(matching("a scope", /^[\x21\x23-\x5b\x5d-\x7e]+$/), "scopes"),
+      redirect_port: port,
+    }),
+    ({ client_id, client_secret }) => client_secret === undefined || client_id !== undefined,
+    { wanted: "set only together with oauth.client_id", key: "client_secret" },
+  );
 }

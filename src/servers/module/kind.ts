@@ -6,6 +6,7 @@
 
 import { quoted } from "../../core/json.ts";
 import type { CodeManifest } from "../../core/manifest.ts";
+import { object } from "../../core/wanted.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 
 /** Modules. Configuration and manifests name them after the runtime of the sandbox. */
@@ -18,6 +19,10 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
   checksArguments: false,
   definition: {
     types: ["deno"],
+    forms: ({ type, path, flag, settings }) => ({
+      own: { deno: object({ ...type("deno"), path }, { confine: flag, tools: settings }) },
+      clients: {},
+    }),
     read: ({ json, names, settings, pathOf }) => {
       const { path, confine } = json as Pick<ModuleDefinition, "path" | "confine">;
       return { ...names, path: pathOf(path), confine, ...settings };

@@ -7,6 +7,7 @@
 import { quoted, visible } from "../../core/json.ts";
 import type { Manifest } from "../../core/manifest.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
+import { object, record } from "../../core/wanted.ts";
 import type {
   DefinitionTexts,
   DescriptionParts,
@@ -67,6 +68,19 @@ export const STDIO: ServerKind<StdioManifest, ProgramDefinition> = {
   checksArguments: true,
   definition: {
     types: ["stdio"],
+    forms: (parts) => {
+      const { type, filled, texts, text, variable, path, flag, listedTools: tools } = parts;
+      const program = { command: filled };
+      const given = { args: texts, env: record(variable, text) };
+      const running = { cwd: path, envFile: path, tools, confine: flag };
+      const install = object(program, { ...given, ...parts.required });
+      const own = object({ ...type("stdio"), install }, { ...running, ...parts.pasted });
+      const client = { ...given, ...running, ...parts.beside };
+      return {
+        own: { stdio: own },
+        clients: { stdio: object({ ...type("stdio"), ...program }, client) },
+      };
+    },
     read: ({ json, names, tools, limits, settings, pathOf }) => {
       const entry = json as ProgramEntry;
       const { command, args = [], env: written = {} } = entry.install ?? entry;

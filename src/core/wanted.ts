@@ -7,10 +7,11 @@
  * @module
  */
 
-import { isObject, quoted } from "../core/json.ts";
-import { nearName } from "../core/near_name.ts";
-import { type ConfigDocument, withTypes } from "./_document.ts";
-import type { Path } from "./_syntax.ts";
+import { isObject, quoted } from "./json.ts";
+import { nearName } from "./near_name.ts";
+
+/** A path of keys and indices. */
+export type Path = (string | number)[];
 
 /** Something that is wrong with a value. */
 export interface Issue {
@@ -136,7 +137,14 @@ function told({ path, wrong }: Place, wanted: string, keys?: readonly string[]):
 /** Returns a file's value if it is as its schema wants it, and reports all that is wrong with it. */
 export function validated<T>(
   value: unknown,
-  { schema, problem }: Pick<ConfigDocument<T>, "problem"> & { readonly schema: Wanted<T> },
+  { schema, problem }: {
+    readonly schema: Wanted<T>;
+    /** Reports that the key at a path is wrong. */
+    readonly problem: (
+      path: Path,
+      said: { readonly found: string; readonly wanted: string },
+    ) => void;
+  },
 ): T | undefined {
   // What parsers make may have prototypes, or none at all.
   const said: unknown = structuredClone(value);
@@ -148,7 +156,7 @@ export function validated<T>(
       problem(path, { found, wanted: near ? quoted(near) : wanted });
     },
   });
-  return isValid ? withTypes(said) as T : undefined; // types are all that it adds
+  return isValid ? said as T : undefined; // the schema has checked it
 }
 
 /** Describes the value at a path. Values that may be secret are not repeated. */
