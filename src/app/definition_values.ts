@@ -9,7 +9,14 @@ import type { Redactor } from "../audit/redact.ts";
 import { filledAddress, plainValuesOf, variablesOfAddress } from "../core/server_address.ts";
 import { envFilePath, type FileVariables } from "../config/env_file.ts";
 import type { Keys } from "../config/keys.ts";
-import type { ProgramDefinition, RemoteDefinition } from "../servers/kind.ts";
+import type { DefinitionFiller } from "../servers/host.ts";
+import type {
+  DefinitionTexts,
+  ProgramDefinition,
+  RemoteDefinition,
+  ServerDefinition,
+} from "../servers/kind.ts";
+import { definitionKindOf } from "../servers/kinds.ts";
 import { textsOfProgram } from "../servers/stdio/kind.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -31,11 +38,13 @@ const NO_VALUES: ReadonlyMap<string, string> = new Map();
 const SECRET_HEADER = /auth|key|token|secret|cookie/i;
 
 /** Gives servers with their values: the same object as long as nothing of one changes. */
-export class DefinitionValues {
+export class DefinitionValues implements DefinitionFiller {
   /** Gives a command with its arguments and environment. */
   readonly stdio: (own: ProgramDefinition) => StdioValues;
   /** Gives an address with what goes in its headers. */
   readonly http: (own: RemoteDefinition) => HttpValues;
+  /** Gives the texts of a definition of any kind. */
+  readonly filled: (own: ServerDefinition) => DefinitionTexts;
   readonly #options: DefinitionValuesOptions;
   readonly #isFromRegistry: boolean;
   readonly #plain = new WeakMap<RemoteDefinition, ReadonlyMap<string, string>>();
@@ -83,6 +92,11 @@ export class DefinitionValues {
           this.#overHttp(own, { ...filled, plain }),
         (own) => this.#plainValues(own),
       )
+    );
+    this.filled = options.keys.maker(
+      (own: ServerDefinition): DefinitionTexts => definitionKindOf(own).texts?.(own) ?? {},
+      (_, filled) => filled,
+      () => NO_VALUES,
     );
     this.http = (own) => http(options.policy.now.config.grants)(own);
   }

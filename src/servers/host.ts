@@ -15,7 +15,12 @@ import type { HubRouting } from "../remote/hub_routing.ts";
 import type { Cloud } from "../remote/rpc.ts";
 import type { StdioServers, StdioValues } from "../stdio/stdio_servers.ts";
 import type { Capabilities } from "../workflow/capabilities.ts";
-import type { ProgramDefinition, RemoteDefinition, ServerDefinition } from "./kind.ts";
+import type {
+  DefinitionTexts,
+  ProgramDefinition,
+  RemoteDefinition,
+  ServerDefinition,
+} from "./kind.ts";
 
 /** Fills in the variables of definitions. */
 export interface DefinitionFiller {
@@ -23,6 +28,8 @@ export interface DefinitionFiller {
   readonly stdio: (own: ProgramDefinition) => StdioValues;
   /** Returns what an address is reached with. */
   readonly http: (own: RemoteDefinition) => HttpValues;
+  /** Returns the texts of a definition of any kind, filled in. Throws KEY_MISSING. */
+  readonly filled: (own: ServerDefinition) => DefinitionTexts;
 }
 
 /** A server to open: how it is approved, and what its source found. */
