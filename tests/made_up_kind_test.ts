@@ -1,6 +1,6 @@
 /**
- * A made-up server kind. It needed these files: `tests/kit/spoken/kind.ts`,
- * `tests/kit/spoken/runtime.ts`, and one line in each of the two tables, `src/servers/kinds.ts`
+ * A made-up server kind. It needed these files: `tests/kit/made_up_kind/kind.ts`,
+ * `tests/kit/made_up_kind/runtime.ts`, and one line in each of the two tables, `src/servers/kinds.ts`
  * and `src/servers/runtimes.ts`. The lines below stand for those.
  *
  * @module
@@ -11,8 +11,8 @@ import { parseFqdn } from "../src/registry/fqdn.ts";
 import type { ServerKind } from "../src/servers/kind.ts";
 import { KINDS } from "../src/servers/kinds.ts";
 import { RUNTIMES } from "../src/servers/runtimes.ts";
-import { SPOKEN } from "./kit/spoken/kind.ts";
-import { load } from "./kit/spoken/runtime.ts";
+import { SPOKEN } from "./kit/made_up_kind/kind.ts";
+import { load } from "./kit/made_up_kind/runtime.ts";
 
 const OWN = KINDS.map(({ name }) => name);
 (KINDS as ServerKind[]).push(SPOKEN);
@@ -26,7 +26,7 @@ const { lockText, parseLock, pinnedOf } = await import("../src/registry/lock.ts"
 const { manifestHash, parseManifest, requiredOf } = await import("../src/registry/manifest.ts");
 const { publishedKind } = await import("../src/servers/kinds.ts");
 
-const PARROT = { type: "spoken", phrase: "${PARROT_KEY:-Polly} speaks", rooms: ["the hall"] };
+const PARROT = { type: "spoken", phrase: "${PARROT_KEY:-Polly} speaks", channels: ["four"] };
 
 Deno.test("each kind has a runtime", () => {
   assert.deepEqual(Object.keys(RUNTIMES), [...OWN, "spoken"]);
@@ -41,8 +41,8 @@ Deno.test("a server of a made-up kind is asked about, pinned, called and cancell
   const asked = await stage.call("parrot", "say");
   assert.ok(asked.kind === "ask");
   const { handle, text } = asked.question;
-  assert.match(text, /a server that is heard in the hall, is given the phrase phrase="\$\{PARROT/);
-  assert.match(text, /It may speak in the hall/);
+  assert.match(text, /a server that is heard on four, is given the phrase phrase="\$\{PARROT/);
+  assert.match(text, /It may speak on four/);
   const said = await stage.call("parrot", "say", { answer: { handle, reply: "Yes" } });
   assert.ok(said.kind === "result");
   assert.deepEqual(said.result.content, [{ type: "text", text: "Polly speaks" }]);

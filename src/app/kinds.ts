@@ -1,5 +1,6 @@
 /**
- * Makes servers of what the directory lists, each by its kind.
+ * Opens the servers that the directory lists. Where a server comes from decides its definition and
+ * its approval, and the runtime of its kind opens it.
  *
  * @module
  */
@@ -61,7 +62,7 @@ interface SourcedServer extends Partial<Omit<OpenOptions, keyof KnownServerOptio
   readonly kind?: string;
 }
 
-/** What opens entries of the directory that are no servers of a kind. */
+/** The classes of entries of the directory that have no kind. */
 interface Entries {
   readonly NamespaceServer: typeof NamespaceServer;
   readonly UnknownServer: typeof UnknownServer;
@@ -145,7 +146,7 @@ export class Kinds implements ServerHost {
     return this.#open(listing);
   }
 
-  /** Returns what the user saved. */
+  /** Returns the saved capabilities. */
   async capabilities(): Promise<Capabilities> {
     return (await this.#options.capabilities()).capabilities;
   }

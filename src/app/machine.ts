@@ -306,7 +306,7 @@ export class Machine implements AsyncDisposable {
     return this.#signIns;
   }
 
-  /** Returns what reaches the cloud. The first connection loads it. */
+  /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud> {
     return this.#cloud ??= import("../remote/rpc.ts").then(({ Cloud }) =>
       new Cloud({

@@ -1,5 +1,5 @@
 /**
- * What the runtime of a server kind opens servers with.
+ * The interfaces between the runtimes of server kinds and the app, which opens servers with them.
  *
  * @module
  */
@@ -24,9 +24,9 @@ import type {
 
 /** Fills in the variables of definitions. */
 export interface DefinitionFiller {
-  /** Returns what a program is started with. */
+  /** Returns the command of a program, with its arguments and environment. */
   readonly stdio: (own: ProgramDefinition) => StdioValues;
-  /** Returns what an address is reached with. */
+  /** Returns an address with its headers. */
   readonly http: (own: RemoteDefinition) => HttpValues;
   /** Returns the texts of a definition of any kind, filled in. Throws KEY_MISSING. */
   readonly filled: (own: ServerDefinition) => DefinitionTexts;
@@ -34,7 +34,7 @@ export interface DefinitionFiller {
 
 /** A server to open: how it is approved, and what its source found. */
 export interface OpenOptions extends KnownServerOptions {
-  /** The definition; undefined for servers in the cloud and for what the user saved. */
+  /** The definition; undefined for servers in the cloud and for saved capabilities. */
   readonly definition?: ServerDefinition;
   /** The manifest of a server of a registry. */
   readonly manifest?: Manifest;
@@ -46,7 +46,7 @@ export interface OpenOptions extends KnownServerOptions {
   readonly fetched?: () => Promise<void>;
 }
 
-/** What starts programs, runs modules and reaches addresses. */
+/** The machine that starts programs, runs modules and reaches addresses. */
 export interface ServerMachine {
   readonly programs: StdioServers;
   readonly addresses: HttpServers;
@@ -57,16 +57,16 @@ export interface ServerMachine {
   readonly far: Upstreams;
   /** Returns a program as it is tried out, if it is. */
   tried(server: StdioValues): StdioValues;
-  /** Returns what reaches the cloud. The first connection loads it. */
+  /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud>;
-  /** Returns what runs modules. The first module loads it. */
+  /** Returns the runner of modules. The first module loads it. */
   modules(): Promise<Modules>;
 }
 
-/** What the runtimes of all kinds share. */
+/** The services that the runtimes of all kinds share. */
 export interface ServerHost {
   readonly machine: ServerMachine;
-  /** Returns what the user saved. */
+  /** Returns the saved capabilities. */
   capabilities(): Promise<Capabilities>;
   /** Follows where the user signs in, if the process stays. */
   followSignIns(): void;

@@ -1,6 +1,6 @@
 /**
- * The interface of a server kind: how a registry's manifest and a file define a server of the kind,
- * what the user is shown of it, and what an approval and `pml.lock` bind to. This half of a kind
+ * The interface of a server kind: the manifests and entries of files that define a server of the
+ * kind, its consent lines, and the facts that an approval and `pml.lock` bind to. This half of a kind
  * reads no file and starts nothing, so that the configuration, the policy and the hub can use it.
  *
  * @module
@@ -148,7 +148,7 @@ export interface ManifestReader {
   permissions(): Permissions;
 }
 
-/** What the lines of a manifest are made with. */
+/** The functions that consent lines of manifests use. */
 export interface ManifestShowing {
   /** Returns a line for each permission that code asks for and gets. */
   readonly permissionLines: (permissions: Permissions) => readonly string[];
@@ -165,7 +165,7 @@ export interface ManifestShowing {
   }) => readonly string[];
 }
 
-/** What a registry shows of the manifests of a kind. */
+/** The words for a kind on the pages of a registry. */
 export interface ManifestText {
   /** The kind in one or two words, such as `module`. */
   readonly title: string;
@@ -177,7 +177,7 @@ export interface ManifestText {
   readonly official?: "package" | "remote";
 }
 
-/** What a registry knows of the manifests of a kind. */
+/** A kind as registries use it: its words, and the parts of its entries. */
 export interface PublishedKind extends ManifestText {
   /** Whether an entry has code next to its manifest. */
   readonly hasCode: boolean;
@@ -191,7 +191,7 @@ export interface PublishedKind extends ManifestText {
 export interface ManifestKind<M extends Manifest = Manifest> {
   /** Whether only a name with an action, such as `fs:read_json`, may have such a manifest. */
   readonly isAction?: boolean;
-  /** What a registry shows of such a manifest. */
+  /** The words for the kind on the pages of a registry. */
   readonly text: ManifestText;
   /** Reads the members that only manifests of this kind have. */
   read(reader: ManifestReader): Omit<M, keyof Manifest> & Partial<Pick<Manifest, "envRequired">>;
@@ -204,7 +204,7 @@ export interface ManifestKind<M extends Manifest = Manifest> {
     manifest: M,
     codePath: (manifest: CodeManifest) => string,
   ): object | undefined;
-  /** Returns what a yes covers, line by line. */
+  /** Returns the facts that an approval covers, one line each. */
   lines(manifest: M, showing: ManifestShowing): readonly string[];
   /** Returns where each key goes, if the other lines do not contain that. */
   keyLines?(manifest: M): readonly string[];
@@ -254,7 +254,7 @@ export interface EntryForms {
   readonly clients: Readonly<Record<string, Wanted<unknown>>>;
 }
 
-/** An entry of a file that defines a server, with what all kinds read alike. */
+/** An entry of a file that defines a server, with the members that all kinds have. */
 export interface FileEntry {
   /** The entry, as the schema of its kind requires it. */
   readonly json: object;
@@ -272,7 +272,7 @@ export interface FileEntry {
   readonly warn: (key: string, message: string) => void;
 }
 
-/** What a description is made with. */
+/** The functions and values that descriptions use. */
 export interface DescriptionParts {
   /** Returns the end of a sentence with the values that a server is given; empty without values. */
   readonly given: (what: string, values: Texts) => string;
@@ -306,9 +306,9 @@ export interface DefinitionKind<D extends ServerDefinition = ServerDefinition> {
   readonly types: readonly string[];
   /** Reads an entry of a file, which has the form of its type. */
   read?(entry: FileEntry): Omit<D, "kind">;
-  /** Returns what a server runs or connects to, for consent, `pml list` and `pml why`. */
+  /** Returns a description for consent, `pml list` and `pml why`. */
   describe(definition: D, parts: DescriptionParts): string;
-  /** Returns what an approval, a pin and the lock bind to. */
+  /** Returns the facts that an approval, a pin and the lock bind to. */
   identity(definition: D): DefinitionFacts;
   /** Returns the texts in which variables are replaced. If missing, it gets granted variables only. */
   texts?(definition: D): DefinitionTexts;
@@ -332,7 +332,7 @@ export interface ServerKind<
   /** The name in `pml.lock`, in hashes and in the policies of companies. */
   readonly pinnedAs: string;
   /**
-   * Whether its code runs in the sandbox, with nothing but what is granted. The definitions of its
+   * Whether its code runs in the sandbox, with the granted permissions alone. The definitions of its
    * tools are then part of that code.
    */
   readonly isSandboxed: boolean;
@@ -346,7 +346,7 @@ export interface ServerKind<
   readonly isInCloud?: boolean;
   /** Whether it may have tools that its list lacks. */
   readonly hasUnlistedTools?: boolean;
-  /** Whether the user saved it, and so has read what it does. */
+  /** Whether the user saved it, and has read it before. */
   readonly isSaved?: boolean;
   /** The definitions of such servers; undefined if they have none. */
   readonly definition?: DefinitionKind<D>;

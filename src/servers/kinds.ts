@@ -38,14 +38,14 @@ export function kindOf({ kind: name }: { readonly kind: string }): ServerKind {
   return kind;
 }
 
-/** Returns what the kind of a definition has for definitions. */
+/** Returns the part of a kind that is about definitions. */
 export function definitionKindOf(definition: Pick<ServerDefinition, "kind">): DefinitionKind {
   const { name, definition: kind } = kindOf(definition);
   if (kind === undefined) throw new PmlError("BUG", `No definition is of the kind ${quoted(name)}`);
   return kind;
 }
 
-/** Returns the kind of a value of `type` in a file, and what reads such an entry. */
+/** Returns the kind of a value of `type` in a file, with the reader of such an entry. */
 export function kindOfType(
   type: string,
 ): { readonly kind: string; readonly read: NonNullable<DefinitionKind["read"]> } {
@@ -105,8 +105,8 @@ export function pinnedKinds(): readonly string[] {
 }
 
 /**
- * Returns what a registry knows of the manifests of a type: what it shows of them, and what they
- * consist of. Returns undefined for an unknown type.
+ * Returns the words for the manifests of a type, and the parts of their entries. Returns undefined
+ * for an unknown type.
  */
 export function publishedKind(type: unknown): PublishedKind | undefined {
   const { manifest, isInCloud = false } = KINDS.find(({ name }) => name === type) ?? {};

@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { KindRuntime, LoadRuntime, ServerHost } from "./host.ts";
 
-/** What loads the runtime of each kind. */
+/** The loader of the runtime of each kind. */
 export const RUNTIMES: Readonly<Record<string, LoadRuntime>> = {
   deno: async (host) => (await import("./module/runtime.ts")).load(host),
   stdio: async (host) => (await import("./stdio/runtime.ts")).load(host),

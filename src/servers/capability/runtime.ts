@@ -9,7 +9,7 @@ import type { Namespace, SavedServerOptions } from "../../workflow/capabilities.
 import type { LoadRuntime } from "../host.ts";
 import { callsOf, codeManifest, moduleOf } from "../kinds.ts";
 
-/** Loads what the user saved, and what checks values in the sandbox. */
+/** Loads the saved capabilities, and the sandbox, which checks their values. */
 export const load: LoadRuntime = async (host) => {
   const [capabilities, modules] = await Promise.all([
     host.capabilities(),

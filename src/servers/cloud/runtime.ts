@@ -8,7 +8,7 @@ import { CloudServer } from "../../remote/cloud_server.ts";
 import type { LoadRuntime } from "../host.ts";
 import type { CloudManifest } from "./kind.ts";
 
-/** Loads what reaches the cloud. */
+/** Loads the client of the cloud. */
 export const load: LoadRuntime = async ({ machine }) => {
   const cloud = await machine.cloud();
   return {

@@ -8,7 +8,7 @@ import { McpServer } from "../../mcp_client/mcp_server.ts";
 import type { LoadRuntime } from "../host.ts";
 import { remoteOf } from "../kinds.ts";
 
-/** Returns what opens servers at a URL. */
+/** Returns the runtime of servers at a URL. */
 export const load: LoadRuntime = (host) =>
   Promise.resolve({
     open: ({ definition, values, ...options }) => {

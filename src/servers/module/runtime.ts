@@ -7,7 +7,7 @@
 import { ModuleServer } from "../../modules/module_server.ts";
 import type { LoadRuntime } from "../host.ts";
 
-/** Loads what runs modules. */
+/** Loads the runner of modules. */
 export const load: LoadRuntime = async ({ machine }) => {
   const modules = await machine.modules();
   return {

@@ -8,7 +8,7 @@ import { McpServer } from "../../mcp_client/mcp_server.ts";
 import type { LoadRuntime } from "../host.ts";
 import { programOf } from "../kinds.ts";
 
-/** Returns what opens programs. */
+/** Returns the runtime of programs. */
 export const load: LoadRuntime = ({ machine }) =>
   Promise.resolve({
     open: ({ definition, values, ...options }) => {

@@ -13,7 +13,7 @@ import type { SpokenDefinition } from "./kind.ts";
 
 const TOOLS = ["say", "wait"].map((name) => ({ name, inputSchema: { type: "object" } }));
 
-/** Returns what opens servers that speak. */
+/** Returns the runtime of servers that speak. */
 export const load: LoadRuntime = () =>
   Promise.resolve({ open: (options) => new SpokenServer(options) });
 
@@ -30,8 +30,8 @@ class SpokenServer extends KnownServer {
   }
 
   override permissionLines(): Promise<readonly string[]> {
-    const { rooms } = this.#options.definition as SpokenDefinition; // it is of this kind
-    return Promise.resolve([`may speak in ${rooms.join(", ")}`]);
+    const { channels } = this.#options.definition as SpokenDefinition; // it is of this kind
+    return Promise.resolve([`may speak on ${channels.join(", ")}`]);
   }
 
   override async call({ tool, cancellation: { signal } }: CheckedCall): Promise<Outcome> {

@@ -11,8 +11,8 @@ import type { ServerDefinition, ServerKind } from "../../../src/servers/kind.ts"
 /** A server that speaks. */
 export interface SpokenDefinition extends ServerDefinition {
   readonly phrase: string;
-  /** The rooms in which it is heard. */
-  readonly rooms: readonly string[];
+  /** The channels on which it is heard. */
+  readonly channels: readonly string[];
 }
 
 /** The manifest of a server that speaks. */
@@ -32,15 +32,15 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
     types: ["spoken"],
     forms: ({ type, filled, text, beside }) => {
       const keys = { ...type("spoken"), phrase: filled };
-      const rooms = list(text, "names of rooms");
-      return { own: {}, clients: { spoken: object(keys, { rooms, ...beside }) } };
+      const channels = list(text, "names of channels");
+      return { own: {}, clients: { spoken: object(keys, { channels, ...beside }) } };
     },
     read: ({ json, names, settings, limits }) => {
-      const { phrase, rooms = [] } = json as Pick<SpokenDefinition, "phrase" | "rooms">;
-      return { ...names, phrase, rooms, ...settings, ...limits };
+      const { phrase, channels = [] } = json as Pick<SpokenDefinition, "phrase" | "channels">;
+      return { ...names, phrase, channels, ...settings, ...limits };
     },
-    describe: ({ phrase, rooms }, { given }) =>
-      `a server that is heard in ${rooms.join(", ")}${given("phrase", { phrase })}`,
+    describe: ({ phrase, channels }, { given }) =>
+      `a server that is heard on ${channels.join(", ")}${given("phrase", { phrase })}`,
     identity: ({ phrase }) => ({ command: ["speak", phrase] }),
     texts: ({ phrase }) => ({ env: { phrase } }),
     policyWords: () => ["unconfined"],
@@ -50,7 +50,7 @@ export const SPOKEN: ServerKind<SpokenManifest, SpokenDefinition> = {
     read: ({ entry, plainTexts }) => ({ phrase: plainTexts("phrase", entry.phrase).join(" ") }),
     templates: ({ phrase }) => [phrase],
     facts: ({ phrase }) => ({ command: ["speak", phrase] }),
-    definition: ({ phrase }) => ({ phrase, rooms: [] }),
+    definition: ({ phrase }) => ({ phrase, channels: [] }),
     lines: (_, { describe }) => [describe()],
   },
 };
