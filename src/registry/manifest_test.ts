@@ -84,6 +84,11 @@ Deno.test("parseManifest() reads the four kinds", () => {
   assert.equal(cloud.proxyTo, "https://pml.casys.ai/x");
 });
 
+Deno.test("an entry without a type is refused", () => {
+  const { type: _, ...rest } = DENO;
+  refuses(rest, /type is missing, wanted deno, stdio, http or cloud/);
+});
+
 Deno.test("requiredOf() names what an entry needs, wherever it says so, and nothing that has a default", () => {
   const stdio = parse({
     ...STDIO,
