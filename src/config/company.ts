@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { kindOf } from "../servers/kinds.ts";
+import { kindNamed } from "../servers/kinds.ts";
 import { writtenHost } from "../core/server_address.ts";
 import type { PolicyFile } from "./_company_file.ts";
 import type { Config } from "./config.ts";
@@ -169,7 +169,8 @@ export class Company {
 function wordsOf(
   server: ServerLike,
 ): readonly string[] {
-  const { pinnedAs, definition } = kindOf(server);
+  // A cached catalog may be of a version with other kinds.
+  const { pinnedAs = server.kind, definition } = kindNamed(server.kind) ?? {};
   const { isOfRegistry = false } = server;
   return [
     pinnedAs,
