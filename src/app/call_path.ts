@@ -54,14 +54,14 @@ import { Ahead } from "./ahead.ts";
 import { ServerResolver } from "./call_resolver.ts";
 import { ServerRunner } from "./call_runner.ts";
 import { kindNamed } from "../servers/kinds.ts";
-import { Kinds, type KindsOptions } from "./kinds.ts";
+import { ServerOpener, type ServerOpenerOptions } from "./server_opener.ts";
 import type { Logins } from "./logins.ts";
 import type { Machine } from "./machine.ts";
 import type { Sampler } from "./sampler.ts";
 import { factsOf, samplingClient } from "./server_asks.ts";
 
 /** What the call path stands in. */
-export interface CallPathOptions extends KindsOptions {
+export interface CallPathOptions extends ServerOpenerOptions {
   readonly metrics: Metrics;
   readonly schemas: Schemas;
   /** Is told of each call that reached its server. */
@@ -85,7 +85,7 @@ export class CallPath implements AsyncDisposable {
   /** The module that its author is writing. Nothing is granted to it, so it runs unasked. */
   draft: Server | undefined;
   readonly #options: CallPathOptions;
-  readonly #kinds: Kinds;
+  readonly #opener: ServerOpener;
   readonly #capacity = new Capacity(
     () => this.#config().limits,
     ({ id, actor, callId }) => this.record("overloaded", { actor, about: { tool: id, callId } }),
@@ -109,9 +109,9 @@ export class CallPath implements AsyncDisposable {
       remark: () => this.#remark,
     });
     this.always = alwaysIn({ policy, isExact: (id) => RUNS_CODE.has(id) });
-    this.#kinds = new Kinds(options);
-    this.machine = this.#kinds.machine;
-    this.logins = this.#kinds.logins;
+    this.#opener = new ServerOpener(options);
+    this.machine = this.#opener.machine;
+    this.logins = this.#opener.logins;
     const asking = this.#asking();
     this.#pipeline = new CallPipeline({
       capacity: this.#capacity,
@@ -143,7 +143,7 @@ export class CallPath implements AsyncDisposable {
 
   /** Opens what the directory lists. */
   open(listing: Listing): Promise<Server> {
-    return this.#kinds.open(listing);
+    return this.#opener.open(listing);
   }
 
   /** Leaves a question for `pml approve`, and gives the error that says so. */

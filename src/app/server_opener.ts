@@ -45,7 +45,7 @@ import type { NamespaceServer } from "./namespace_server.ts";
 import type { UnknownServer } from "./unknown_server.ts";
 
 /** What opening servers needs. */
-export interface KindsOptions extends Omit<MachineOptions, "way" | "values"> {
+export interface ServerOpenerOptions extends Omit<MachineOptions, "way" | "values"> {
   readonly directory: Directory;
   readonly servers: Servers;
   /** Loads the built-in modules. */
@@ -78,12 +78,12 @@ interface Registered {
 const CONNECTED = KINDS.filter(({ isSandboxed }) => !isSandboxed).map(({ name }) => name);
 
 /** Opens servers of every kind; starts nothing before the first call. */
-export class Kinds implements ServerHost {
+export class ServerOpener implements ServerHost {
   /** What runs them. */
   readonly machine: Machine;
   /** Signs the person in at servers. */
   readonly logins: Logins;
-  readonly #options: KindsOptions;
+  readonly #options: ServerOpenerOptions;
   readonly #find: FindTool;
   readonly #opened = new WeakMap<Listing, Server>();
   readonly #values: DefinitionValues;
@@ -93,7 +93,7 @@ export class Kinds implements ServerHost {
   #entries: Entries | undefined;
 
   /** Takes what there is. */
-  constructor(options: KindsOptions) {
+  constructor(options: ServerOpenerOptions) {
     this.#options = options;
     this.#values = new DefinitionValues(options);
     this.#find = (id) => options.servers.definition(id);
