@@ -140,7 +140,7 @@ Deno.test("Whatever a stdio server writes, only its answers count (SP8, SP9, SP1
   const told = answers.join("\n");
   assert.match(told, /"uri":"file:\/\/.*"name":"workspace"/);
   assert.match(told, /the client cannot have its model asked/);
-  assert.match(told, /PML does not support tools\/call/);
+  assert.match(told, /tools\/call on: servers cannot request it/);
   await endWell(ws, pml);
 });
 

@@ -83,7 +83,10 @@ export function serverInput(
 
 /** Returns the name that rules have for a method of an extension that the client declared. */
 function extensionDoor(method: string, capabilities: JsonObject): string {
-  const door = isDefined(method) ? undefined : methodDoor(method);
+  if (isDefined(method)) {
+    throw new RpcError(ERROR.methodNotFound, "servers cannot request it from clients");
+  }
+  const door = methodDoor(method);
   // guard: extension-declared
   if (door === undefined || !declaresExtensionOf(method, capabilities)) {
     throw new RpcError(ERROR.methodNotFound, "the client did not declare its extension");
