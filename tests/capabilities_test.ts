@@ -133,7 +133,7 @@ Deno.test("A plan that worked is saved and called with other arguments", async (
   assert.equal(asked.length, 1);
 });
 
-Deno.test("What cannot be saved does not run", async () => {
+Deno.test("A capability that cannot be saved does not run", async () => {
   await using scene = await capabilityScene("2025-11-25", { files: {} });
   const { pml, ws } = scene;
   const cases: [unknown, RegExp][] = [

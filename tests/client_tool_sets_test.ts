@@ -86,7 +86,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("pml stdio gives its client the tool set of its name", async () => {
+Deno.test("pml stdio serves its client the tool set of its name", async () => {
   await using ws = await scenery();
   await using small = await connect(ws, { era: "2026-07-28", clientName: "Small Editor" });
   await assertReads(small.client);

@@ -83,7 +83,7 @@ for (const era of ["2025-11-25", "2026-07-28"] as const) {
   });
 }
 
-Deno.test("Code that nobody can be asked for gets an error that it can catch", async () => {
+Deno.test("Code gets an error that it can catch where no user can be asked", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28", capabilities: {} });
   const { ws, pml } = scene;
   const code = untyped(`

@@ -232,7 +232,7 @@ Deno.test("execute_code tells what the code wrote, up to a limit, also of code t
   await endWell(ws, pml);
 });
 
-Deno.test("execute_code tells of its progress", async () => {
+Deno.test("execute_code reports its progress", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28" });
   const { ws, pml } = scene;
   const told = async (code: string) => {

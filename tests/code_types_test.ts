@@ -6,7 +6,7 @@ import { until } from "./kit/wait.ts";
 
 const WRONG = "The code did not run: its types are wrong";
 
-Deno.test("execute_code tells of wrong types with the line, and runs nothing", async () => {
+Deno.test("execute_code reports wrong types with the line, and runs nothing", async () => {
   await using scene = await ledgerScene({ era: "2026-07-28" });
   const { ws, pml } = scene;
   const first = 'await mcp.led.note({ text: "first" });\n';

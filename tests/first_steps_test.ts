@@ -131,7 +131,7 @@ Deno.test({
   },
 });
 
-Deno.test("A mistyped name is told with the nearest one, also where no registry can be reached", async () => {
+Deno.test("The error of a mistyped name has the nearest one, also where no registry can be reached", async () => {
   // Nothing listens there.
   await using ws = await makeWorkspace({ env: { PML_REGISTRIES: "http://127.0.0.1:9/mcp" } });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
@@ -180,7 +180,7 @@ Deno.test("search takes a text or a list of texts, each by its own name", async 
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("pml://servers tells in a fresh process what pml doctor tells", async () => {
+Deno.test("pml://servers reports in a fresh process the same as pml doctor", async () => {
   await using ws = await makeWorkspace();
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();

@@ -59,7 +59,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("A file that nobody trusts names no server", async () => {
+Deno.test("An untrusted file names no server", async () => {
   await using ws = await workspaceOf(
     { pml: PML, trusted: false },
     "gateway: { name: mine, version: '7' }\n",
@@ -67,7 +67,7 @@ Deno.test("A file that nobody trusts names no server", async () => {
   assert.deepEqual(await infoIn(ws, "2026-07-28"), OWN);
 });
 
-Deno.test("A name that is none is told with file, key, found and wanted", async () => {
+Deno.test("An invalid name is reported with file, key, found and wanted", async () => {
   await using ws = await workspaceOf({ pml: { version: 1, gateway: { name: 7 } } });
   await using pml = new RawStdio(ws, { era: "2025-11-25" });
   await pml.open();

@@ -80,7 +80,7 @@ async function answersOf(client: DoorClient, id: string): Promise<readonly strin
   return all;
 }
 
-Deno.test("What is hidden from an identity answers like what there is not", async () => {
+Deno.test("A tool that is hidden from an identity answers like a missing one", async () => {
   await using full = new FullHttp("legacy");
   const hidden = ["filesystem:write_file", "weather:*", "full:*", "my:*"];
   await using ws = await makeScenery({

@@ -74,7 +74,7 @@ for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] a
     assert.deepEqual(server.calls, ["done", "held"]);
   });
 
-  Deno.test(`A call that is given up over HTTP is sent once, ${who}`, async () => {
+  Deno.test(`A cancelled call over HTTP is sent once, ${who}`, async () => {
     using server = await listen(kind === "modern");
     await using scene = await open(era, server.url);
     const { id, answer } = begin(scene, "held");

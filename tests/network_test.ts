@@ -98,7 +98,7 @@ Deno.test("Calls go through the person's proxy, and what is here or excepted doe
   }
 });
 
-Deno.test("A server that wants a certificate of PML gets that of its own", async () => {
+Deno.test("A server that requires a certificate gets the one in its definition", async () => {
   await using full = new FullHttp("modern");
   await using wants = await TlsFront.before(portOf(full), {
     ...{ cert: OTHER_CERTIFICATE, key: OTHER_KEY, ca: OTHER_AUTHORITY },

@@ -123,7 +123,7 @@ async function assertAll(
 }
 
 for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] as const) {
-  Deno.test(`No fault of a server on stdio is told as one of PML, ${kind} for ${era}`, async () => {
+  Deno.test(`No fault of a server on stdio is reported as one of PML, ${kind} for ${era}`, async () => {
     const all = ON_PIPES.map((fault, at) => {
       const args = ["run", "-A", "--quiet", repoFile("tests/kit/odd_server.ts"), kind, fault];
       // Where its code is compiled already: a folder of its own would have that done anew each time.
@@ -133,7 +133,7 @@ for (const [kind, era] of [["legacy", "2026-07-28"], ["modern", "2025-11-25"]] a
     await assertAll(era, Object.fromEntries(all));
   });
 
-  Deno.test(`No fault of a server over HTTP is told as one of PML, ${kind} for ${era}`, async () => {
+  Deno.test(`No fault of a server over HTTP is reported as one of PML, ${kind} for ${era}`, async () => {
     const isModern = kind === "modern";
     const faults = [
       ...Object.keys(FAULTS).map((fault) => ({ fault, isModern })),

@@ -131,7 +131,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("All that is wrong with a plan is told at once, before anything runs", async () => {
+Deno.test("All errors of a plan are reported at once, before anything runs", async () => {
   await using at = await scene({ era: "2025-11-25", capabilities: CAN_ASK });
   const { ws, pml } = at;
   const from = { $ref: "fine#/then" };
@@ -253,7 +253,7 @@ Deno.test("What failed of a plan runs again, and nothing that is done", async ()
   await endWell(ws, pml);
 });
 
-Deno.test("What may have run is told, and what did nothing may change", async () => {
+Deno.test("The error of a plan names the tasks that may have run", async () => {
   await using at = await scene({ era: "2025-11-25", limits: { call_ms: 5_000 } });
   const no = { id: "each", tool: "steps:fragile", for_each: ["no"], arguments: { path: "no" } };
   const tasks = [sleep("late", { arguments: { ms: 60_000 } }), no];
@@ -310,7 +310,7 @@ Deno.test("A large output stays outside, and is read in parts", async () => {
   await endWell(ws, pml);
 });
 
-Deno.test("A plan tells its progress, and a client may cancel it", async () => {
+Deno.test("A plan reports its progress, and a client may cancel it", async () => {
   await using at = await scene({ era: "2025-11-25" });
   const { ws, pml } = at;
   const plan = planOf(sleep("a"), sleep("b", { depends_on: ["a"] }));

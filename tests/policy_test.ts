@@ -64,7 +64,7 @@ const POLICY = {
   forbid: ["stdio"],
 };
 
-Deno.test("What a policy says holds at each way in", async () => {
+Deno.test("A policy applies to each way in", async () => {
   // A narrower allow overrides no rule of the company.
   const own = "filesystem:create_directory(path=planted)";
   const allow = ["*", ...Object.keys(JUDGED), "off:*", own];
@@ -90,7 +90,7 @@ Deno.test("What a policy says holds at each way in", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
-Deno.test("What a policy denies is in no list and no search", async () => {
+Deno.test("A tool that a policy denies is in no list and no search", async () => {
   await using ws = await ruled(POLICY, {
     pml: { ...WIDE, gateway: { tools_exposure: "full_proxy" } },
   });

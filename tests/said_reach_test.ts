@@ -27,7 +27,7 @@ function streaming(begins: string, status: number) {
   return { asked, server, url: `http://127.0.0.1:${server.addr.port}/sse` };
 }
 
-Deno.test("An address that takes no message over any transport is told by its status", async () => {
+Deno.test("The error of an address that takes no message has its status", async () => {
   const begins = ": hello\r\n\r\nevent: endpoint\r\ndata: /messages?id=1\r\n\r\n";
   const servers = {
     older: streaming(begins, 404),

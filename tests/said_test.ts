@@ -56,7 +56,7 @@ async function readAfterYes(pml: RawStdio, uri: string): Promise<Message> {
   return await pml.request("resources/read", { uri, inputResponses, requestState });
 }
 
-Deno.test("The error of a list of tools names its server and says what it said", async () => {
+Deno.test("The error of a list of tools has the server's name and its message", async () => {
   const table = { "tools/list": FAILS };
   await using scene = await sceneOf("2026-07-28", {
     older: table,

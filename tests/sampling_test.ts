@@ -206,7 +206,7 @@ Deno.test("A module asks a model by host.sample", async () => {
   assert.match(message, /`sampling` of config\.yaml/);
 });
 
-Deno.test("The client is told how an answer comes along", async () => {
+Deno.test("The client is notified of the progress of an answer", async () => {
   await using provider = new FakeProvider("anthropic", { text: "it is" });
   await using scene = await samplingScene({ era: "2025-11-25", provider, rules: ALLOWED });
   const { pml } = scene;

@@ -263,7 +263,7 @@ Deno.test("The command line speaks of tools as their definition does", async () 
   assert.match(missing.stderr, /requires CODE_TOKEN/);
 });
 
-Deno.test("What an untrusted file says of tools counts after the yes, not before", async () => {
+Deno.test("Settings of an untrusted file apply after the approval, not before", async () => {
   await using http = servedOverHttp(TABLE);
   const url = `http://127.0.0.1:${http.addr.port}/mcp`;
   await using scene = await sceneOf("2026-07-28", { url, trusted: false });

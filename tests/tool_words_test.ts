@@ -21,7 +21,7 @@ const ERRORS = {
 };
 const inputSchema = { type: "object" };
 
-Deno.test("schema gives the errors of a tool, of a module and of a server", async () => {
+Deno.test("schema returns the errors of a tool, of a module and of a server", async () => {
   const table: Table = {
     "tools/list": { result: { tools: [{ name: "tell", inputSchema, errors: ERRORS }] } },
   };

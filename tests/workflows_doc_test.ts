@@ -21,7 +21,7 @@ const FILES = Object.fromEntries(
   BLOCKS.filter(({ name }) => /\.\w+$/.test(name)).map(({ name, text }) => [name, `${text}\n`]),
 );
 
-Deno.test("docs/workflows.md: every example gives the answer that it shows", async () => {
+Deno.test("docs/workflows.md: every example returns the answer that it shows", async () => {
   await using scene = await makeScene({
     era: "2026-07-28",
     files: FILES,

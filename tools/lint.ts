@@ -1,5 +1,5 @@
 /**
- * Holds the code to the rules of the house: rooms, server kinds, powers, sizes and words.
+ * Enforces the rules for code: layers, server kinds, powers, sizes and words.
  *
  * @module
  */

@@ -43,7 +43,7 @@ export class DefinitionValues implements DefinitionFiller {
   readonly stdio: (own: ProgramDefinition) => StdioValues;
   /** Gives an address with what goes in its headers. */
   readonly http: (own: RemoteDefinition) => HttpValues;
-  /** Gives the texts of a definition of any kind. */
+  /** Returns the texts of a definition of any kind. */
   readonly filled: (own: ServerDefinition) => DefinitionTexts;
   readonly #options: DefinitionValuesOptions;
   readonly #isFromRegistry: boolean;

@@ -90,7 +90,7 @@ export function definitionOf(
   return own && { kind, name, ...own } as ServerDefinition; // its kind made the rest
 }
 
-/** Returns what a yes covers, line by line. */
+/** Returns the lines that an approval covers. */
 export function factsOf(
   found: Found,
   { definition, environment, workspace, grants, twin }: Showing,

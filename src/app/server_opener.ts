@@ -242,7 +242,7 @@ export class ServerOpener implements ServerHost {
     const { name, path } = module;
     const use = (): ModuleUse => ({
       source: { kind: "file", name, path },
-      // It may have had no file till now.
+      // It may have had no file until now.
       approved: policy.approvedCode(name) ?? NO_CODE,
       grants: policy.now.config.grants[name],
     });

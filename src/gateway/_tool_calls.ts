@@ -1,5 +1,5 @@
 /**
- * Serves `tools/call`: finds the tool that a name stands for, and calls it.
+ * Serves `tools/call`: finds the tool of a name, and calls it.
  *
  * @module
  */

@@ -70,7 +70,7 @@ type Tags = Readonly<Record<string, Versions["tags"]>>;
 const FILE = /^([^.].*)\.(ts|js|json)$/;
 const TAGS = "tags.json";
 const LANES = 3;
-/** The types of manifests without code. Code lies in a file of its own. */
+/** The types of manifests without code. Code is in a separate file. */
 const TYPES = KINDS.filter(({ manifest }) => manifest !== undefined && manifest.code === undefined)
   .map(({ name }) => name);
 const MEMBERS = [

@@ -121,7 +121,7 @@ class EntryReader {
     this.#options = options;
   }
 
-  /** Returns what reads the members that only one kind has. */
+  /** Returns the reader of the members that only one kind has. */
   of(entry: Members, { listed, envRequired }: EntryParts): ManifestReader {
     return {
       entry,

@@ -103,7 +103,7 @@ function journalOf(ws: Workspace): readonly string[] {
 }
 
 Deno.test({
-  name: "A full disk is told once with its place, and refuses each call (AU3, RX9)",
+  name: "A full disk is reported once with its path, and refuses each call (AU3, RX9)",
   ...linux,
   fn: async () => {
     await using scene = await makeScene("2025-11-25");

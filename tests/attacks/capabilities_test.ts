@@ -23,7 +23,7 @@ async function startsOf(ws: Workspace, tool: string): Promise<number> {
 const WARN = `return await mcp.weather.warn({ to: "all" })`;
 const SNEAKY = `return await mcp["weat" + "her"]["wa" + "rn"]({ to: "all" })`;
 
-Deno.test("A capability that says nothing of what it calls gains nothing", async () => {
+Deno.test("A capability that declares no calls gains nothing", async () => {
   const codes = { "my:plain": WARN, "my:sneaky": SNEAKY };
   const prepare = (ws: Workspace) => approve(ws, codes);
   await using asks = await capabilityScene("2026-07-28", { prepare, canAsk: false });
@@ -47,7 +47,7 @@ Deno.test("A capability that says nothing of what it calls gains nothing", async
   }
 });
 
-Deno.test("A capability that calls what is denied is refused before it begins", async () => {
+Deno.test("A capability that calls a denied tool is refused before it begins", async () => {
   const text = `await mcp.weather.get({ city: "Rome" }); ${WARN}`;
   const hash = `sha256-${"0".repeat(64)}`;
   const prepare = (ws: Workspace) =>

@@ -81,7 +81,7 @@ function wanted({ ws, sink, tcp }: {
   ];
 }
 
-Deno.test("What a module asks for it does not get without a grant, and the question says so (SE11)", async () => {
+Deno.test("A module does not get a permission without a grant, and the question says so (SE11)", async () => {
   await using sink = new HttpSink();
   await using tcp = new TcpSink();
   const allow = ["filesystem:*", "greedy:attempt"];

@@ -30,7 +30,7 @@ function called(tool: string) {
   return { name: "call", arguments: { tool, arguments: {} } };
 }
 
-Deno.test("A name that nobody offered is told to no registry before a question that shows it (GW19)", async () => {
+Deno.test("A name that no registry offers is sent to none before a question that shows it (GW19)", async () => {
   await using hub = new FakeCloud();
   await using registry = await FakeRegistry.open([await entry("listed")]);
   await using ws = await makeWorkspace({
@@ -61,7 +61,7 @@ Deno.test("A name that nobody offered is told to no registry before a question t
   assert.equal((await pml.close()).code, 0);
 });
 
-Deno.test("No other request tells a registry a name that nobody offered (GW19)", async () => {
+Deno.test("No other request sends a registry a name that none offers (GW19)", async () => {
   await using registry = await FakeRegistry.open([await entry("listed")]);
   await using ws = await makeWorkspace({
     env: { PML_REGISTRIES: registry.url },

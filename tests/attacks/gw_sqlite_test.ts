@@ -69,7 +69,7 @@ async function mostBytes(ws: Workspace, over: Promise<unknown>): Promise<number>
   return most;
 }
 
-Deno.test("A database grows by what one child may write, and not by more (GW6, RX9)", async () => {
+Deno.test("A database grows by at most the bytes that one child may write (GW6, RX9)", async () => {
   const limits = { write_bytes: 10 * MB };
   await using scene = await makeScene({
     era: "2026-07-28",
@@ -122,7 +122,7 @@ Deno.test("What one child may write is one amount for files, logs and all its da
   }
 });
 
-Deno.test("A statement without end holds up no file of another (GW6)", async () => {
+Deno.test("An endless statement delays no file of another module (GW6)", async () => {
   const limits = { call_ms: 2_000 };
   await using scene = await makeScene({ pml: PML, limits, files: { "writer.js": WRITER } });
   const { ws, pml } = scene;

@@ -12,7 +12,7 @@ import { assertServes, endWell, textOf } from "./oracles.ts";
 const LINE = /^\d\d:\d\d:\d\d\.\d{3} (debug|info|warn|error) +/;
 const LEVEL = { PML_LOG_LEVEL: "debug" };
 
-Deno.test("Calls go on while nobody reads stderr (GW4)", async () => {
+Deno.test("Calls go on while the client does not read stderr (GW4)", async () => {
   const never = Promise.withResolvers<void>();
   const hears = () => never.promise;
   await using scene = await floodScene(["a"], { era: "2025-11-25", hears, env: LEVEL });

@@ -82,7 +82,7 @@ async function open(ws: Workspace, era: Era): Promise<RawStdio> {
   return pml;
 }
 
-Deno.test("What is denied while its server starts is not sent to it", async () => {
+Deno.test("A call that is denied while its server starts is not sent to it", async () => {
   await using ws = await scenery();
   const run = { name: "s__run", arguments: {} };
   await using first = await open(ws, "2025-11-25");
@@ -101,7 +101,7 @@ Deno.test("What is denied while its server starts is not sent to it", async () =
   await endWell(ws, pml);
 });
 
-Deno.test("What is denied while it waits for a child does not run", async () => {
+Deno.test("A call that is denied while it waits for a child does not run", async () => {
   await using ws = await scenery({ children: 1 });
   await using pml = await open(ws, "2025-11-25");
   const wait = (path: string) => ({ name: "slow__wait", arguments: { path } });

@@ -104,7 +104,7 @@ Deno.test("progress reaches the client", async () => {
   );
 });
 
-Deno.test("a cancelled call is told to the module", async () => {
+Deno.test("a module is notified of a cancelled call", async () => {
   const modules = { good: "good.ts" };
   await attack({ modules, era: "2026-07-28" }, async ({ call, pml, ws }) => {
     const asked = { name: "call", arguments: { tool: "good:wait", arguments: { note: "n" } } };

@@ -18,7 +18,7 @@ const SERVERS = {
   module: { command: "node", args: ["--require=./tools/mcp.mjs", "./tools/new.cjs"] },
 };
 
-Deno.test("No module writes what a server of the workspace runs (PE11)", async () => {
+Deno.test("No module writes the files that a server of the workspace runs (PE11)", async () => {
   await using scene = await makeScene({
     era: "2025-11-25",
     files: FILES,

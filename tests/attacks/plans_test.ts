@@ -102,7 +102,7 @@ Deno.test("A meta-tool is no tool of a plan (PM8)", async () => {
   await endWell(ws, pml, { calls: 1 });
 });
 
-Deno.test("What changes while a plan asks is not covered by the yes (PM2, PM12)", async () => {
+Deno.test("An approval of a plan does not cover later changes (PM2, PM12)", async () => {
   await using scene = await makeScene({
     era: "2026-07-28",
     ...ASKS,

@@ -117,7 +117,7 @@ const SHELL = {
   },
 } as const;
 
-Deno.test("Always allows exactly the shown arguments of what runs code (SP14)", async () => {
+Deno.test("Always allows exactly the shown arguments of tools that run code (SP14)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", ...SHELL, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const args = { command: "git", args: ["log", '// "x" /* */', "\\"] };

@@ -128,7 +128,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("Always holds from the next call on, and in the file (PM13)", async () => {
+Deno.test("Always applies from the next call on, and is in the file (PM13)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const asked = await questionOf(pml, WRITE);

@@ -109,7 +109,7 @@ Deno.test("A missing file means the defaults: reading runs, writing asks (PM4)",
   await endWell(ws, pml);
 });
 
-Deno.test("A file without a version holds as one of version 1 does (PM4)", async () => {
+Deno.test("A file without a version is read as one of version 1 (PM4)", async () => {
   const pml = { permissions: { allow: ["filesystem:*"], deny: ["filesystem:move_file"] } };
   await using scene = await makeScene({ pml, era: "2026-07-28" });
   const wrote = await scene.pml.callTool("filesystem__write_file", { path: "a", content: "b" });

@@ -31,7 +31,7 @@ const PML = {
   gateway: { tools_exposure: "full_proxy" },
 } as const;
 
-Deno.test("Each judgement holds at each way in (PM8)", async () => {
+Deno.test("Each decision applies to each way in (PM8)", async () => {
   assertAllListed();
   await using scene = await makeDoorScene({ era: "2025-11-25", pml: PML, capabilities: {} });
   const { ws, pml } = scene;

@@ -96,7 +96,7 @@ Deno.test("Any arguments keep to their lines in a question (PM17)", async () => 
   await endWell(ws, pml);
 });
 
-Deno.test("What is too long for a form is asked on the terminal, in full (PM17)", async () => {
+Deno.test("A question that is too long for a form is asked on the terminal, in full (PM17)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", pml: READS, capabilities: CAN_ASK });
   const { ws, pml } = scene;
   const hidden = "x".repeat(1024 * 1024) + "THE END";

@@ -10,7 +10,7 @@ import { attack } from "./evilmod/house.ts";
 
 const TONGUES = ["log", "error", "write_sync", "write", "stderr", "node", "stream", "print"];
 
-Deno.test("what a module writes reaches no client and completes no call", async () => {
+Deno.test("output of a module reaches no client and completes no call", async () => {
   const modules = { evil: "talk.ts", good: "good.ts" };
   const elicited: string[] = [];
   const answer = (method: string) => {

@@ -63,7 +63,7 @@ async function listed({ pml }: Scene): Promise<readonly string[]> {
   return tools.map(({ name }) => name).filter((name) => name.startsWith("lists__"));
 }
 
-Deno.test("A tool with a hostile schema is left out and told, others are kept (RX8)", async () => {
+Deno.test("A tool with a hostile schema is left out and reported, others are kept (RX8)", async () => {
   const hostile = badSchemas();
   const tools = Object.entries(hostile).flatMap(([name, inputSchema], at) => [
     { name: `good${at}`, inputSchema: PLAIN },
@@ -207,7 +207,7 @@ Deno.test("A command and its arguments are words, never a line for a shell (SE14
 });
 
 for (const [door, many] of [["stdio", 10_000], ["http", 1_000]] as const) {
-  Deno.test(`${many} calls at once: what is beyond the limit is refused at once, over ${door} (RX5)`, async () => {
+  Deno.test(`${many} calls at once: those beyond the limit are refused at once, over ${door} (RX5)`, async () => {
     await using scene = await makeScene({
       door,
       pml: {

@@ -46,7 +46,7 @@ const LINES: readonly Line[] = [
   ["an unknown notification", '{"jsonrpc":"2.0","method":"notifications/none"}'],
 ];
 
-Deno.test("Lines that are no message are told once or passed over (ST1)", async () => {
+Deno.test("Invalid lines are reported once or ignored (ST1)", async () => {
   await using scene = await makeScene({ era: "2026-07-28" });
   const { ws, pml } = scene;
   for (const [name, line, code] of LINES) {
@@ -133,7 +133,7 @@ Deno.test("Ten frames in one chunk get ten answers (ST2)", async () => {
   await endWell(ws, pml, { calls: 11 });
 });
 
-Deno.test("A line over the limit is told once, and the next is served (ST3)", async () => {
+Deno.test("A line over the limit is reported once, and the next is served (ST3)", async () => {
   await using scene = await makeScene({ era: "2026-07-28", limits: { input_bytes: 4096 } });
   const { ws, pml } = scene;
   const frame = readFrame(pml, { id: "fits", path: "good.txt" });

@@ -49,7 +49,7 @@ for (const era of ERAS) {
   });
 }
 
-Deno.test("Cancelling what does not run does nothing (ST8)", async () => {
+Deno.test("Cancelling a call that does not run does nothing (ST8)", async () => {
   await using scene = await makeScene({ era: "2025-11-25", ...SLOW });
   const { ws, pml } = scene;
   await cancel(pml, "later");

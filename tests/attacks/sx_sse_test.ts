@@ -85,7 +85,7 @@ Deno.test("No message and no key leaves the origin of a stream (NI4, SX1)", asyn
   await endWell(ws, pml, { secrets: [ONE, TWO] });
 });
 
-Deno.test("Whatever a stream does, its calls are told so and others go on", async () => {
+Deno.test("Whatever a stream does, its calls fail with the reason and others go on", async () => {
   await using away = new SseServer();
   await using open = new AsyncDisposableStack();
   const kinds = Object.entries(hostileTo(away.url)).map(([name, { code, script, begins }]) => {
@@ -223,7 +223,7 @@ Deno.test("Keys reach their own stream only, over calls, retries and reconnects 
   await endWell(ws, pml, { secrets: [ONE, TWO] });
 });
 
-Deno.test("A key that no header can hold is told by its variable, and nothing is sent (SX6)", async () => {
+Deno.test("A key that no header can have is reported by its variable, and nothing is sent (SX6)", async () => {
   for (const value of [`${ONE}\n`, `${ONE}\u20ac`]) {
     await using server = new SseServer();
     const env = { ONE_KEY: value };

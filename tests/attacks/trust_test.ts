@@ -53,7 +53,7 @@ function clone(sink: HttpSink): SceneOptions {
   };
 }
 
-Deno.test("A fresh clone runs nothing, asks first, and calls nobody (PM1)", async () => {
+Deno.test("A fresh clone runs nothing, asks first, and sends no request (PM1)", async () => {
   await using sink = new HttpSink();
   const env = { PML_API_KEY: "key-2f6c1a7790d34ab1" };
   await using scene = await makeScene({ era: "2025-11-25", ...clone(sink), env, capabilities: {} });

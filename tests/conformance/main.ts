@@ -36,7 +36,7 @@ async function rowOfCell(revision: string, behind: typeof CELLS[number]): Promis
   const { kind, over } = behind;
   const checks = await runServerSuite(revision, behind);
   const name = `${revision}, ${SPEAKS[kind]} over ${over}`;
-  // Each client has a connection of its own revision to a server of both.
+  // Each client connects in its own revision to a server of both.
   const used = kind !== "both" ? kind : revision === "2026-07-28" ? "modern" : "legacy";
   return rowOf(name, { checks, told: differences(checks, { revision, kind: used }) });
 }

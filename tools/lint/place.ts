@@ -6,7 +6,7 @@
 
 /** The folder of the package of the hub. */
 const HUB = "hub/";
-/** The halves of server kinds that read no file and start nothing: a layer of their own. */
+/** The halves of server kinds that read no file and start nothing: a separate layer. */
 const KIND = /^src\/servers\/(?:kinds?|[a-z_]+\/kind)\.ts$/;
 /** The layer of those halves. */
 export const KINDS_ROOM = "kinds";

@@ -1,5 +1,5 @@
 /**
- * Says in plain words what an entry may do.
+ * Describes the permissions of an entry in plain words.
  *
  * @module
  */

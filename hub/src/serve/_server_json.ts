@@ -37,7 +37,7 @@ export function serverJson({ fqdn, version, manifest }: StoredEntry): JsonObject
   return { name, description: textOf(manifest.description), version, ...way };
 }
 
-/** What makes the part of a `server.json` that defines a server. */
+/** Functions that make the part of a `server.json` that defines a server. */
 const MAKERS = { package: packageOf, remote: remoteOf };
 
 function packageOf(manifest: JsonObject): JsonObject | undefined {
