@@ -88,11 +88,16 @@ for (const { era, door, on } of WAYS) {
         answer: () => assert.fail("the client is asked"),
       });
       const odd = { ...ASK, method: "notes/pick\n2026 info  forged\u202e" };
-      for (const request of [ASK, odd, { ...ASK, method: "tools/list" }]) {
+      const undeclared = /the client did not declare its extension/;
+      const refusals = [[ASK, undeclared], [odd, undeclared], [
+        { ...ASK, method: "tools/list" },
+        /servers cannot request it from clients/,
+      ]] as const;
+      for (const [request, why] of refusals) {
         const { result } = await scene.call("notes__ask", request);
         if (kind.length === 0) {
           assert.match(JSON.stringify(result), /-32601/);
-          assert.match(JSON.stringify(result), /the client did not declare its extension/);
+          assert.match(JSON.stringify(result), why);
         } else assert.equal(result?.isError, true);
       }
       assert.match(scene.pml.stderr, /Its request "notes\/pick" was refused: the client did not/);
