@@ -23,7 +23,7 @@ import { ListChanges } from "./_list_changes.ts";
 
 /** How many servers a message names whose list is missing. */
 const MISSING_MAX = 3;
-/** How often a list is requested while one client after the other requests something else. */
+/** How often a list is requested while clients change, or the configuration is read again. */
 const LOADS_MAX = 3;
 
 /** A list of one server. */
@@ -149,9 +149,21 @@ export class Lists implements Disposable {
    */
   async prepare(
     list: ListName = "tools",
-    { only, isWhole, atOnce }: PrepareOptions = {},
+    options: PrepareOptions = {},
   ): Promise<void> {
     if (list === "tools") await this.reviewAll();
+    for (let tries = 0; tries < LOADS_MAX; tries++) {
+      const entries = this.#entries;
+      await this.#prepareUnknown(list, options);
+      // If the configuration was read again meanwhile, there are other servers.
+      if (this.#entries === entries) return;
+    }
+  }
+
+  async #prepareUnknown(
+    list: ListName,
+    { only, isWhole, atOnce }: PrepareOptions,
+  ): Promise<void> {
     const unknown = [...this.#entries.values()].filter((entry) =>
       !this.#isKnown(entry, list) && (only === undefined || entry.source.name === only) &&
       entry.source.blocked() === undefined

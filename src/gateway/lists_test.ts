@@ -48,6 +48,24 @@ Deno.test("expire() drops cached lists, and clients see the earlier ones until t
   assert.ok(lists.isLoaded("s"));
 });
 
+Deno.test("prepare() also loads the list of a server that was defined anew meanwhile", async () => {
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<readonly ListItem[]>();
+  const items = [{ name: "t", inputSchema: {} }];
+  const old = () => {
+    asked.resolve();
+    return answer.promise;
+  };
+  using lists = new Lists({ catalog: new Catalog(), waitMs: () => 1_000, onChange: () => {} });
+  lists.replace([serverDouble("s", { list: old })]);
+  const prepared = lists.prepare();
+  await asked.promise;
+  lists.replace([serverDouble("s", { list: () => Promise.resolve(items) })]);
+  answer.resolve([]);
+  await prepared;
+  assert.deepEqual(lists.listed("tools"), [{ server: "s", items }]);
+});
+
 Deno.test("changed() drops nothing that the connections of a server cached", async () => {
   const { lists, asked, texts } = makeLists();
   using _ = lists;
