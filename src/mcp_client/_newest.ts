@@ -9,7 +9,7 @@ import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import { withMeta } from "./_meta.ts";
 import { type RequestOptions, type RpcPeer, withoutClient } from "../protocol/rpc_peer.ts";
-import type { PeerRequest } from "./_server_requests.ts";
+import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
 
 /** The options of `NewestRequests`. */
 export interface NewestOptions {
@@ -86,8 +86,9 @@ export class NewestRequests {
       try {
         return [key, await answer(request)] as const;
       } catch (error) {
-        // An error of PML itself is not the fault of the server.
+        // An error of PML or of the client is not the fault of the server.
         if (!(error instanceof RpcError)) throw error;
+        if (error.code !== ERROR.methodNotFound) throw refusedByClient(error);
         throw broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
       }
     });

@@ -111,7 +111,7 @@ function passTo(
 }
 
 /** Returns an error response of the client as a `PmlError`. An `RpcError` would count as the server's. */
-function refusedByClient(error: RpcError): PmlError {
+export function refusedByClient(error: RpcError): PmlError {
   const { code, data } = error;
   const message = error.message || "Unknown error";
   return new PmlError("BAD_REQUEST", message, {
