@@ -13,7 +13,7 @@ import { methodDoor } from "../core/pattern.ts";
 import { withoutOfPml } from "../core/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
 import { LimitedLog } from "../io/limited_log.ts";
-import { type TurnLimits, Turns } from "../io/turns.ts";
+import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";
 import { isDefined } from "../protocol/revisions.ts";
 import { metaOf } from "./_call_members.ts";
 import type { Client, Clients, Party } from "./_clients.ts";
@@ -47,14 +47,14 @@ export interface UnknownNotificationsOptions {
   readonly log: (level: "info" | "warn", text: string, server?: string) => void;
 }
 
-/** The bounds for each client, and for each server. */
-const LIMITS: TurnLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
+/** The limits for each client, and for each server. */
+const LIMITS: QueueLimits = { waiting: 64, perMinute: 600, bytesPerMinute: 4_000_000 };
 
 /** Passes notifications on, each as a call through all checks. None is dropped without a line. */
 export class UnknownNotifications {
   readonly #options: UnknownNotificationsOptions;
-  readonly #ofParties = new WeakMap<Party, Turns>();
-  readonly #ofServers = new Map<string, Turns>();
+  readonly #ofParties = new WeakMap<Party, BoundedQueue>();
+  readonly #ofServers = new Map<string, BoundedQueue>();
   readonly #log = new LimitedLog();
 
   /** Passes nothing on yet. */
@@ -65,9 +65,9 @@ export class UnknownNotifications {
   /** Passes a notification of a client on to the server that it belongs to. */
   fromClient(sent: SentNotification): void {
     const { method, params, client: { party } } = sent;
-    const turns = this.#ofParties.get(party) ?? new Turns(LIMITS);
-    this.#ofParties.set(party, turns);
-    const full = turns.take(sizeOf(params), async () => {
+    const queue = this.#ofParties.get(party) ?? new BoundedQueue(LIMITS);
+    this.#ofParties.set(party, queue);
+    const full = queue.take(sizeOf(params), async () => {
       try {
         await this.#toOwner(sent);
       } catch (error) {
@@ -85,12 +85,12 @@ export class UnknownNotifications {
     if (door === undefined) return refused("PML does not know it", "info");
     const to = this.#receiversOf(one);
     if (to.length === 0) return refused("no client here declared its extension", "info");
-    const turns = this.#ofServers.get(server) ?? new Turns(LIMITS);
-    this.#ofServers.set(server, turns);
-    const full = turns.take(sizeOf(params), async () => {
+    const queue = this.#ofServers.get(server) ?? new BoundedQueue(LIMITS);
+    this.#ofServers.set(server, queue);
+    const full = queue.take(sizeOf(params), async () => {
       try {
         const onNotify = (passed: MethodNotification) =>
-          to.filter((notify) => notify(passed)).length > 0;
+          to.map((notify) => notify(passed)).includes(true);
         const client = { onNotify };
         const call = { id: toolId(server, door), method, via: "server", isNested: true, client };
         await this.#pass({ ...call, arguments: withoutOfPml(params), actor: "local" });

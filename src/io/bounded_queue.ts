@@ -1,11 +1,11 @@
 /**
- * Does work in its order, within bounds: of others who can cause it as often as they want.
+ * Does work in order, within limits for callers that could add work without end.
  *
  * @module
  */
 
-/** The bounds of `Turns`. */
-export interface TurnLimits {
+/** The limits of `BoundedQueue`. */
+export interface QueueLimits {
   /** How much work may wait. */
   readonly waiting: number;
   /** How often work may begin in a minute. */
@@ -17,8 +17,8 @@ export interface TurnLimits {
 const MINUTE_MS = 60_000;
 
 /** Does one piece of work after the other. */
-export class Turns {
-  readonly #limits: TurnLimits;
+export class BoundedQueue {
+  readonly #limits: QueueLimits;
   readonly #now: () => number;
   #last: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -26,8 +26,8 @@ export class Turns {
   #count = 0;
   #bytes = 0;
 
-  /** Takes the bounds, and a clock in milliseconds. */
-  constructor(limits: TurnLimits, now: () => number = () => performance.now()) {
+  /** Takes the limits, and a clock in milliseconds. */
+  constructor(limits: QueueLimits, now: () => number = () => performance.now()) {
     this.#limits = limits;
     this.#now = now;
   }
@@ -37,7 +37,7 @@ export class Turns {
     return this.#waiting === 0 ? undefined : this.#last;
   }
 
-  /** Does work when all earlier work is done. Returns why it is not, if a bound is reached. */
+  /** Does work when all earlier work is done. Returns the reason if a limit is reached. */
   take(bytes: number, work: () => Promise<void>): string | undefined {
     const { waiting, perMinute, bytesPerMinute } = this.#limits;
     if (this.#now() - this.#since >= MINUTE_MS) {
