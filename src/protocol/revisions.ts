@@ -4,6 +4,8 @@
  * @module
  */
 
+import { type JsonObject, memberOf } from "../core/json.ts";
+
 /** The newest revision that begins with `initialize`. PML offers it to servers. */
 export const HANDSHAKE_REVISION = "2025-11-25";
 
@@ -103,4 +105,33 @@ const FOREIGN: Readonly<Record<Era, ReadonlySet<string>>> = {
  */
 export function isOfOtherEra(method: string, era: Era): boolean {
   return FOREIGN[era].has(method);
+}
+
+/** The request that subscribes to notifications, in 2026-07-28. */
+export const LISTEN = "subscriptions/listen";
+
+/** The part of PML that answers a request of 2026-07-28. */
+export type StatelessPart = "discover" | "listen" | "connection";
+
+/** Returns the part of PML that answers a method of 2026-07-28; undefined if it is of older ones. */
+export function statelessPart(method: string): StatelessPart | undefined {
+  if (isOfOtherEra(method, "modern")) return undefined;
+  if (method === "server/discover") return "discover";
+  return method === LISTEN ? "listen" : "connection";
+}
+
+/** The params that the header `Mcp-Name` repeats, by method. */
+const NAMED_PARAMS: Readonly<Record<string, string>> = {
+  "tools/call": "name",
+  "prompts/get": "name",
+  "resources/read": "uri",
+  "tasks/get": "taskId",
+  "tasks/update": "taskId",
+  "tasks/cancel": "taskId",
+};
+
+/** Returns the value that the header `Mcp-Name` repeats for a request; undefined if there is none. */
+export function namedBy(method: string, params: JsonObject): unknown {
+  const param = memberOf(NAMED_PARAMS, method);
+  return param === undefined ? undefined : params[param];
 }

@@ -25,7 +25,13 @@ import type { Message, RequestMessage } from "./message.ts";
 import { ResultTexts } from "./result_texts.ts";
 import { OpenRequest, type OpenRequestOptions } from "./open_request.ts";
 import { ERROR, type ErrorObject, NO_SUCH_METHOD, RpcError } from "./errors.ts";
-import { type Era, isDefined, isOfOtherEra, STATELESS_REVISION } from "./revisions.ts";
+import {
+  type Era,
+  isDefined,
+  isOfOtherEra,
+  STATELESS_REVISION,
+  statelessPart,
+} from "./revisions.ts";
 import { RpcPeer } from "./rpc_peer.ts";
 import { type Listened, type Notification, Subscriptions } from "./subscriptions.ts";
 
@@ -172,13 +178,14 @@ export class ProtocolServer implements AsyncDisposable {
     // An invalid first request decides nothing.
     if (invalid !== undefined && this.#era === undefined) return this.#refuse(id, invalid);
     // A client that asks for the revisions may choose the other era afterwards.
-    if (era === "modern" && method === "server/discover" && invalid === undefined) {
+    const part = era === "modern" ? statelessPart(method) : undefined;
+    if (part === "discover" && invalid === undefined) {
       return this.#answer(id, this.#texts.discovered());
     }
     this.#era = era;
     const error = isOfOtherEra(method, era) ? NO_SUCH_METHOD : invalid;
     if (error !== undefined) return this.#refuse(id, error);
-    if (era === "modern" && method === "subscriptions/listen") return this.#listen(id, params);
+    if (part === "listen") return this.#listen(id, params);
     void this.#peer.serve(new OpenRequest({ id, method, era, params }, this.#requestOptions));
   }
 

@@ -23,6 +23,7 @@ import {
 } from "../io/event_stream.ts";
 import { SessionLost } from "../mcp_client/wire.ts";
 import { META } from "../protocol/envelope.ts";
+import { namedBy } from "../protocol/revisions.ts";
 import { headerError, type Named, statusError } from "./_http_errors.ts";
 import type { TransportChoice } from "./transports.ts";
 
@@ -192,16 +193,6 @@ export function placeAfter({ id }: StreamEvent, before: string | undefined): str
   return PLACE.test(id) ? id : undefined;
 }
 
-/** The member of the params that names what a request is about. */
-const NAMED_BY: Readonly<Record<string, string>> = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-  "tasks/get": "taskId",
-  "tasks/update": "taskId",
-  "tasks/cancel": "taskId",
-};
-
 /** Returns the headers of a request. There are none in older revisions. */
 function requestHeaders(
   { method, params: said }: JsonObject,
@@ -210,7 +201,7 @@ function requestHeaders(
   const params = objectOf(said);
   const version = objectOf(params._meta)[META.version];
   if (typeof version !== "string") return {};
-  const name = params[NAMED_BY[textOf(method)] ?? ""];
+  const name = namedBy(textOf(method), params);
   const headers: Record<string, string> = {
     "mcp-protocol-version": version,
     "mcp-method": textOf(method),

@@ -7,7 +7,7 @@
 
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { ERROR, type ErrorObject } from "../../protocol/errors.ts";
-import { isDefined, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
+import { isDefined, namedBy, STATELESS_REVISIONS } from "../../protocol/revisions.ts";
 import {
   envelopeIssue,
   hasEnvelope,
@@ -40,15 +40,6 @@ export interface HttpRequest {
 type Headers = HttpRequest["headers"];
 
 const SESSION: Route = { kind: "session" };
-/** The parameter that the header `Mcp-Name` repeats. */
-const NAMED: Readonly<Record<string, string>> = {
-  "tools/call": "name",
-  "prompts/get": "name",
-  "resources/read": "uri",
-  "tasks/get": "taskId",
-  "tasks/update": "taskId",
-  "tasks/cancel": "taskId",
-};
 const BASE64 = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
 /** Returns who serves a request. */
@@ -134,7 +125,7 @@ function errorOf(
   if (named === undefined) return mismatch("MCP-Protocol-Version", named, revision);
   const called = headers["mcp-method"]?.trim();
   if (called !== method) return mismatch("Mcp-Method", called, method);
-  const parameter = Object.hasOwn(NAMED, method) ? params[NAMED[method] ?? ""] : undefined;
+  const parameter = namedBy(method, params);
   if (typeof parameter !== "string") return undefined;
   const name = headers["mcp-name"]?.trim();
   return name !== undefined && decoded(name) === parameter

@@ -8,7 +8,7 @@ import type { Face, Hello, Peer } from "../../protocol/connection.ts";
 import { onAbort } from "../../io/waiting.ts";
 import { lift } from "../../protocol/envelope.ts";
 import { type ErrorObject, NO_SUCH_METHOD } from "../../protocol/errors.ts";
-import { isDefined, isOfOtherEra, STATELESS_REVISION } from "../../protocol/revisions.ts";
+import { isDefined, LISTEN, STATELESS_REVISION, statelessPart } from "../../protocol/revisions.ts";
 import type { Notification } from "../../protocol/subscriptions.ts";
 import { frameOf, statusOf, STREAM_HEADERS, TextAnswer } from "./_answer.ts";
 import { ListenStreams, type ListenStreamsOptions } from "./_listen_streams.ts";
@@ -30,7 +30,6 @@ export type StatelessRequest = Pick<HttpRequest, "headers" | "signal">;
 
 /** How often a stream without events shows that it lives, in milliseconds, and what it sends. */
 const [ALIVE_MS, ALIVE] = [15_000, new TextEncoder().encode(": keepalive\n\n")];
-const LISTEN = "subscriptions/listen";
 /** The status of an answer that nobody waits for. */
 const GONE = 499;
 
@@ -70,16 +69,21 @@ export class HttpStateless implements Disposable {
     if (route.kind === "notification") return this.#note(route);
     if (route.kind === "refused") return refused(route, 400);
     const { id, method, params } = route.request;
-    if (isOfOtherEra(method, "modern")) return refused({ id, error: NO_SUCH_METHOD }, 404);
-    if (method === "server/discover") {
-      return new TextAnswer(
-        200,
-        textOf(id, `"result":${JSON.stringify(this.#texts.discovered())}`),
-      );
+    switch (statelessPart(method)) {
+      case undefined:
+        return refused({ id, error: NO_SUCH_METHOD }, 404);
+      case "discover":
+        return new TextAnswer(
+          200,
+          textOf(id, `"result":${JSON.stringify(this.#texts.discovered())}`),
+        );
+      case "connection":
+        return this.#serve(request, route.request);
+      case "listen": {
+        const opened = this.#streams.open(id, { params, signal: request.signal });
+        return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
+      }
     }
-    if (method !== LISTEN) return this.#serve(request, route.request);
-    const opened = this.#streams.open(id, { params, signal: request.signal });
-    return opened instanceof Response ? opened : refused({ id, error: opened }, 200);
   }
 
   /** Sends a notification to the streams that listen for it. */
