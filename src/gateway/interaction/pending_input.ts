@@ -241,7 +241,7 @@ export class PendingInputs implements Disposable {
     pending.timer = setTimeout(() => {
       this.#kept.delete(requestState);
       pending.cancellation.cancel(
-        new PmlError("TIMED_OUT", "Cannot go on: nobody answered the question"),
+        new PmlError("TIMED_OUT", "Cannot go on: the question was not answered in time"),
       );
     }, this.#waitMs());
     Deno.unrefTimer(pending.timer);

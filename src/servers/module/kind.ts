@@ -35,7 +35,7 @@ export const MODULE: ServerKind<CodeManifest, ModuleDefinition> = {
     text: {
       title: "module",
       summary:
-        "It is a module: PML runs its code in a sandbox, with no more than what is named here.",
+        "It is a module: PML runs its code in a sandbox, with no more than the permissions listed here.",
       listsPermissions: true,
     },
     read: (reader) => ({
