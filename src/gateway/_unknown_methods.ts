@@ -14,6 +14,8 @@ import type { Tasks } from "./_tasks.ts";
 /** The extensions whose methods PML knows. */
 const KNOWN = ["io.modelcontextprotocol/ui", TASKS_EXTENSION];
 
+const NOT_DECLARED = "Method not found: no server here declared an extension that has it";
+
 /** The collaborators that know which server something belongs to. */
 export interface OwnersOptions {
   readonly offers: Pick<Offers, "resource">;
@@ -56,7 +58,7 @@ export async function ownerOf(
 }
 
 function notFound(candidates: readonly string[]): RpcError {
-  if (candidates.length === 0) return new RpcError(ERROR.methodNotFound, "Method not found");
+  if (candidates.length === 0) return new RpcError(ERROR.methodNotFound, NOT_DECLARED);
   const why = `these servers may have it: ${candidates.join(", ")}`;
   return new RpcError(ERROR.methodNotFound, `Method not found: ${why}`, { candidates });
 }
