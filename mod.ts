@@ -81,8 +81,8 @@ export type {
 export {
   inferCapabilityApprovalMode,
   type PermissionLists,
-} from "./src/permissions/capability_rules.ts";
-export { getToolRouting, type ToolRouting } from "./src/remote/routing.ts";
+} from "./src/policy/capability_rules.ts";
+export { getToolRouting, type ToolRouting } from "./src/servers/cloud/routing.ts";
 export type { CatalogServer } from "./src/search/catalog.ts";
 export type { SearchAnswer, SearchHit, SearchOptions } from "./src/search/search.ts";
 

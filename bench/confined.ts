@@ -8,9 +8,9 @@
  */
 
 import { join } from "node:path";
-import { confinedArgs } from "../src/stdio/_confined.ts";
-import { packageCommand } from "../src/stdio/_package_command.ts";
-import { Installs } from "../src/stdio/installs.ts";
+import { confinedArgs } from "../src/servers/stdio/_confined.ts";
+import { packageCommand } from "../src/servers/stdio/_package_command.ts";
+import { Installs } from "../src/servers/stdio/install/installs.ts";
 import { median } from "./measure.ts";
 
 const RUNS = 9;

@@ -9,7 +9,7 @@
 import { parseArgs } from "node:util";
 import type { ToolDefinition } from "../src/core/tool.ts";
 import type { ToolId } from "../src/core/tool_id.ts";
-import { definitionHash } from "../src/registry/integrity.ts";
+import { definitionHash } from "../src/policy/integrity.ts";
 import type { Catalog } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
 import { planOf } from "../src/workflow/intent.ts";

@@ -12,7 +12,7 @@ import { FullHttp } from "../tests/kit/full_http.ts";
 import { ProtectedHttp } from "../tests/kit/protected_http.ts";
 import { RawStdio } from "../tests/kit/raw_stdio.ts";
 import { signIn } from "../tests/kit/sign_in.ts";
-import { Stage } from "../src/remote/_stage_test.ts";
+import { Stage } from "../src/servers/http/_stage_test.ts";
 import { Person, serverOf } from "../tests/oauth_scene.ts";
 import { makeWorkspace, type Workspace } from "../tests/kit/workspace.ts";
 import { median, type Row } from "./measure.ts";

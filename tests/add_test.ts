@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Scripted } from "../src/remote/_stage_test.ts";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { FakeRegistry, moduleEntry } from "./kit/fake_registry.ts";
 import { denoCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";

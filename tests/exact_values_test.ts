@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
-import { Scripted, stream } from "../src/remote/_stage_test.ts";
+import { Scripted, stream } from "../src/servers/http/_stage_test.ts";
 import { parseExact } from "../src/core/exact_json.ts";
 import { textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf } from "./attacks/questions.ts";

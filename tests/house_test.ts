@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { KINDS_ROOM } from "../tools/lint/place.ts";
-import { FLOORS, HUB_ROOMS, ROOMS } from "../tools/lint/rooms.ts";
+import { HUB_MODULES, LAYERS, MODULES } from "../tools/lint/layers.ts";
+import { KINDS } from "../tools/lint/place.ts";
 import { repoFile } from "./kit/pml_command.ts";
 import { publishedFiles } from "./kit/published.ts";
 
@@ -87,25 +87,22 @@ Deno.test("one version of Deno is named, and it is the one that runs", async () 
   }
 });
 
-Deno.test("every room of the source is one that the rules know, and all code stands in one", async () => {
+Deno.test("every folder of the source is a module that the lint rules know", async () => {
   const entries = await readdir(repoFile("src"), { withFileTypes: true });
   assert.deepEqual(entries.filter((entry) => !entry.isDirectory()), [], "loose in src/");
-  // The pure halves of server kinds are a layer of their own, in the folder of their runtimes.
-  const folders = ROOMS.map((room) => room === KINDS_ROOM ? "servers" : room);
-  assert.deepEqual(entries.map(({ name }) => name).sort(), [...new Set(folders)].sort());
+  // The definitions of server kinds are a layer of their own, in the folders of their runtimes.
+  const folders = MODULES.filter((module) => module !== KINDS);
+  assert.deepEqual(entries.map(({ name }) => name).sort(), [...folders].sort());
   const hub = await readdir(repoFile("hub/src"));
-  assert.deepEqual(hub.filter((name) => !HUB_ROOMS.includes(name)), [], "in hub/src/");
+  assert.deepEqual(hub.filter((name) => !HUB_MODULES.includes(name)), [], "in hub/src/");
 });
 
-Deno.test("the page of the design shows the floors that the rules have", async () => {
+Deno.test("docs/design.md lists the layers of the lint rules", async () => {
   const page = await readRepo("docs/design.md");
-  const rows = [...page.matchAll(/^\| (\d+) +\| (\w+) +\|[^|]+\| ([^|]+?) +\|$/gm)];
-  const shown = rows.map(([, floor, room, from]) => `${floor} ${room}: ${from}`);
-  const ruled = FLOORS.flatMap((floor, at) =>
-    Object.entries(floor).map(([room, from]) => {
-      const all = room === "app" ? "every floor below" : "nothing";
-      return `${at + 1} ${room}: ${from.length === 0 ? all : from.join(", ")}`;
-    })
+  const rows = [...page.matchAll(/^\| (\d+) +\| `(\w+)` +\|/gm)];
+  const listed = rows.map(([, layer, module]) => `${layer} ${module}`);
+  assert.deepEqual(
+    listed,
+    LAYERS.flatMap((modules, at) => modules.map((name) => `${at + 1} ${name}`)),
   );
-  assert.deepEqual(shown, ruled);
 });

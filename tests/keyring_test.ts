@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Scripted } from "../src/remote/_stage_test.ts";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { call } from "./attacks/evil_servers.ts";
 import { inSession } from "./kit/keyring_session.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";

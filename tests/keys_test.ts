@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { Scripted } from "../src/remote/_stage_test.ts";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { call } from "./attacks/evil_servers.ts";
 import { RawStdio } from "./kit/raw_stdio.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";

@@ -22,7 +22,7 @@ Object.assign(RUNTIMES, { spoken: load });
 const { CallPathStage } = await import("../src/app/_call_path_stage_test.ts");
 const { Company } = await import("../src/config/company.ts");
 const { wantedKeys } = await import("../src/config/wanted_keys.ts");
-const { lockText, parseLock, pinnedOf } = await import("../src/registry/lock.ts");
+const { lockText, parseLock, pinnedOf } = await import("../src/policy/lock.ts");
 const { manifestHash, parseManifest, requiredOf } = await import("../src/registry/manifest.ts");
 const { publishedKind } = await import("../src/servers/kinds.ts");
 

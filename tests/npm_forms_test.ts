@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { plainCommand } from "../src/core/plain_command.ts";
-import { packageCommand } from "../src/stdio/_package_command.ts";
+import { packageCommand } from "../src/servers/stdio/_package_command.ts";
 import { FakeNpm, type Packages } from "./kit/fake_npm.ts";
 
 /** A program that tells what it is, what it was given, and what steers it. */

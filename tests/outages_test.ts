@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Scripted } from "../src/remote/_stage_test.ts";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { call, toldCode } from "./attacks/evil_servers.ts";
 import { endWell } from "./attacks/oracles.ts";
 import { makeScene } from "./attacks/stage.ts";

@@ -9,7 +9,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Scripted } from "../src/remote/_stage_test.ts";
+import { Scripted } from "../src/servers/http/_stage_test.ts";
 import { assertError } from "./cli_greeter.ts";
 import { pmlCommand } from "./kit/pml_command.ts";
 import { runPml, runPmlOnTerminal } from "./kit/run.ts";

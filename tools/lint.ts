@@ -6,10 +6,10 @@
 
 import { kinds } from "./lint/kinds.ts";
 import { powers } from "./lint/powers.ts";
-import { rooms } from "./lint/rooms.ts";
+import { layers } from "./lint/layers.ts";
 import { sizes } from "./lint/sizes.ts";
 import { words } from "./lint/words.ts";
 
-const plugin: Deno.lint.Plugin = { name: "house", rules: { rooms, kinds, powers, sizes, words } };
+const plugin: Deno.lint.Plugin = { name: "pml", rules: { layers, kinds, powers, sizes, words } };
 
 export default plugin;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import plugin from "./lint.ts";
-import { ROOMS } from "./lint/rooms.ts";
+import { LAYERS, MODULES } from "./lint/layers.ts";
 
 /** What each rule says of a source, as `rule: message`. */
 function lint(filename: string, source: string): string[] {
   return Deno.lint.runPlugin(plugin, filename, source)
-    .map(({ id, message }) => `${id.replace("house/", "")}: ${message}`);
+    .map(({ id, message }) => `${id.replace("pml/", "")}: ${message}`);
 }
 
 /** Asserts that the first source offends once, with these words, and its neighbour does not. */
@@ -20,12 +20,12 @@ function assertOffence(
   assert.deepEqual(lint(filename, innocent), [], `${filename}: ${innocent}`);
 }
 
-Deno.test("rooms lets the hub import PML by its face only, and its own rooms downwards", () => {
+Deno.test("layers lets the hub import one entry of PML, and its own modules from lower layers", () => {
   const cases: [string, RegExp, string, string][] = [
     ["src/serve/a.ts", /imports "@casys/, `import "../../../src/core/json.ts";`, `import "zod";`],
     ["src/cli/a.ts", /imports "@casys/, `import "@casys/pml";`, `import "@casys/pml/registry";`],
     ["src/store/a.ts", /cannot import from "serve"/, `import "../serve/a.ts";`, `import "./a.ts";`],
-    ["src/serve/b.ts", /private/, `import "../store/_a.ts";`, `import "../store/a.ts";`],
+    ["src/serve/b.ts", /private to/, `import "../store/_a.ts";`, `import "../store/a.ts";`],
     ["mod.ts", /cannot import from/, `import "./src/store/a.ts";`, `import "./src/cli/cli.ts";`],
   ];
   for (const [file, says, offence, innocent] of cases) {
@@ -67,107 +67,128 @@ Deno.test("only tests may import the SDK", () => {
   assert.deepEqual(lint("src/transport/a_test.ts", offence), []);
 });
 
-Deno.test("rooms lets a room import only down the plan of the house", () => {
-  const cases: [string, string, string][] = [
-    ["core/a.ts", `import "../config/env.ts";`, `import "./json.ts";`],
-    ["config/a.ts", `import { x } from "../audit/log.ts";`, `import { x } from "../core/a.ts";`],
-    ["modules/loader.ts", `import "../remote/rpc.ts";`, `import "../sandbox/sandbox.ts";`],
-    ["sandbox/a.ts", `import "../remote/rpc.ts";`, `import "../io/lines.ts";`],
-    ["remote/rpc.ts", `import "../stdio/learn.ts";`, `import "../mcp_client/wire.ts";`],
-    ["gateway/a.ts", `export * from "../app/router.ts";`, `export * from "../search/a.ts";`],
-    ["gateway/b.ts", `import "../config/env.ts";`, `import type { A } from "../config/env.ts";`],
-    ["cli/cli.ts", `await import("../remote/rpc.ts");`, `await import("../app/app.ts");`],
-    ["app/app.ts", `import "../cli/cli.ts";`, `import "../remote/rpc.ts";`],
-    ["workflow/a.ts", `import "../modules/loader.ts";`, `import "zod"; import "node:path";`],
-    ["core/b/c.ts", `import "../../audit/log.ts";`, `import "../json.ts";`],
+Deno.test("layers lets a module import values and types from lower layers only", () => {
+  const imports = (module: string) => [
+    `import { a } from "../${module}/a.ts";`,
+    `import type { A } from "../${module}/a.ts";`,
+    `export * from "../${module}/a.ts";`,
+    `await import("../${module}/a.ts");`,
+    `type A = import("../${module}/a.ts").A;`,
   ];
-  for (const [file, offence, innocent] of cases) {
-    assertOffence(`src/${file}`, /rooms: The room .* cannot import from/, { offence, innocent });
+  const names = MODULES.filter((name) => name !== "kinds");
+  const layerOf = (module: string) => LAYERS.findIndex((modules) => modules.includes(module));
+  for (const module of names) {
+    for (const other of names.filter((name) => name !== module)) {
+      const isBelow = layerOf(other) < layerOf(module);
+      const expected = `layers: The module "${module}" cannot import from "${other}"`;
+      const all = imports(other).flatMap((source) => lint(`src/${module}/a.ts`, source));
+      assert.deepEqual(all, isBelow ? [] : imports(other).map(() => expected));
+    }
   }
-});
-
-Deno.test("rooms lets a type come from a floor below, never from beside or above", () => {
-  const type = (room: string) => `import type { A } from "../${room}/a.ts";`;
-  for (const room of ROOMS) {
-    const above = room === "cli" ? [] : lint(`src/${room}/a.ts`, type("cli"));
-    assert.equal(above.length, room === "cli" ? 0 : 1, room);
-    assert.deepEqual(lint(`src/${room}/a.ts`, type("core")), [], room);
-  }
-  const cases: [string, string, string][] = [
-    ["search/a.ts", type("registry"), type("io")],
-    ["sandbox/a.ts", type("remote"), type("core")],
-    ["modules/a.ts", `type A = import("../remote/rpc.ts").A;`, type("config")],
-    ["gateway/a.ts", type("app"), type("policy")],
-  ];
-  for (const [file, offence, innocent] of cases) {
-    assertOffence(`src/${file}`, /rooms: A type comes from a floor below/, { offence, innocent });
-  }
-});
-
-Deno.test("rooms keeps the private files of a room to itself", () => {
-  assertOffence("src/app/router.ts", /rooms: .* is private to the room "stdio"/, {
-    offence: `import "../stdio/_process.ts";`,
-    innocent: `import "./_table.ts";`,
+  assertOffence("src/core/b/c.ts", /layers: The module "core" cannot import from "audit"/, {
+    offence: `import "../../audit/log.ts";`,
+    innocent: `import "../json.ts";`,
   });
 });
 
-Deno.test("rooms lets a built-in import only what lies beside it, and nobody run one", () => {
-  assertOffence("builtin/git/git.ts", /rooms: A built-in imports nothing/, {
+Deno.test("layers lets the definitions of server kinds import no runtime", () => {
+  for (const file of ["src/servers/kinds.ts", "src/servers/stdio/kind.ts"]) {
+    const up = file.includes("stdio") ? "../" : "./";
+    assertOffence(file, /layers: The module "kinds" cannot import from "servers"/, {
+      offence: `import "${up}client/wire.ts";`,
+      innocent: `import "${up}http/kind.ts";`,
+    });
+  }
+});
+
+Deno.test("layers lets no server kind import from another one, except cloud from http", () => {
+  const says = /layers: The server kind in "servers\/http" cannot import from "servers\/cloud"/;
+  assertOffence("src/servers/http/a.ts", says, {
+    offence: `import "../cloud/a.ts";`,
+    innocent: `import "../client/a.ts"; import "../host.ts"; import "../cloud/kind.ts";`,
+  });
+  assert.deepEqual(lint("src/servers/cloud/a.ts", `import "../http/a.ts";`), []);
+});
+
+Deno.test("layers keeps the private files of a module, or of a folder in servers, to itself", () => {
+  assertOffence("src/app/router.ts", /layers: .* is private to "io"/, {
+    offence: `import "../io/_process.ts";`,
+    innocent: `import "./_table.ts";`,
+  });
+  assertOffence("src/servers/directory.ts", /layers: .* is private to "servers\/stdio"/, {
+    offence: `import "./stdio/_launch.ts";`,
+    innocent: `import "./_table.ts"; import "./stdio/stdio_wire.ts";`,
+  });
+  assert.deepEqual(lint("src/servers/stdio/install/a.ts", `import "../_launch.ts";`), []);
+});
+
+Deno.test("layers lets a built-in import only files of its own folder, and lets no code run one", () => {
+  assertOffence("builtin/git/git.ts", /layers: A built-in imports nothing/, {
     offence: `import "node:path";`,
     innocent: `import { log } from "./log.ts"; export const a = log;`,
   });
-  assertOffence("builtin/git/git.ts", /rooms: A built-in imports nothing/, {
+  assertOffence("builtin/git/git.ts", /layers: A built-in imports nothing/, {
     offence: `import { a } from "../shell/shell.ts";`,
     innocent: `import { a } from "./a.ts";`,
   });
-  assertOffence("src/modules/builtin.ts", /rooms: A built-in comes in as text or/, {
-    offence: `import * as git from "../../builtin/git.ts";`,
-    innocent: `import git from "../../builtin/git.ts" with { type: "text" };
-      import { __meta__ as meta } from "../../builtin/git.ts";`,
+  assertOffence("src/servers/module/builtin.ts", /layers: A built-in comes in as text or/, {
+    offence: `import * as git from "../../../builtin/git.ts";`,
+    innocent: `import git from "../../../builtin/git.ts" with { type: "text" };
+      import { __meta__ as meta } from "../../../builtin/git.ts";`,
   });
 });
 
-Deno.test("rooms lets the code of the sandbox child in as text only", () => {
-  assertOffence("src/sandbox/_child.ts", /rooms: Code for the sandbox child/, {
+Deno.test("layers lets the code of the sandbox child be imported as text only", () => {
+  assertOffence("src/sandbox/_child.ts", /layers: Code for the sandbox child/, {
     offence: `import { run } from "./boot/host.ts";`,
     innocent: `import host from "./boot/host.ts" with { type: "text" };`,
   });
 });
 
-Deno.test("rooms keeps tests and tools out of shipped code, and leaves tests alone", () => {
-  assertOffence("src/core/a.ts", /rooms: Shipped code cannot import "tools\/lint.ts"/, {
+Deno.test("layers keeps tests and tools out of shipped code, and ignores tests", () => {
+  assertOffence("src/core/a.ts", /layers: Shipped code cannot import "tools\/lint.ts"/, {
     offence: `import "../../tools/lint.ts";`,
     innocent: `import presets from "../../config/presets.json" with { type: "json" };`,
   });
-  assertOffence("src/core/a.ts", /rooms: Code cannot import the test/, {
+  assertOffence("src/core/a.ts", /layers: Code cannot import the test/, {
     offence: `import "./json_test.ts";`,
     innocent: `import "./json.ts";`,
   });
-  assert.deepEqual(lint("src/core/a_test.ts", `import "../remote/rpc.ts";`), []);
+  assert.deepEqual(lint("src/core/a_test.ts", `import "../servers/cloud/rpc.ts";`), []);
 });
 
-Deno.test("rooms lets mod.ts use the composition and pass the faces on", () => {
-  assertOffence("mod.ts", /rooms: "mod.ts" uses only the composition/, {
-    offence: `import { judge } from "./src/permissions/permissions.ts";`,
+Deno.test("layers lets mod.ts use src/app/ and export values and types of others", () => {
+  assertOffence("mod.ts", /layers: "mod.ts" uses only the composition/, {
+    offence: `import { judge } from "./src/policy/rules.ts";`,
     innocent: `import { openApp } from "./src/app/app.ts"; await import("./src/cli/cli.ts");
-      import type { A } from "./src/core/a.ts"; export { judge } from "./src/permissions/a.ts";`,
+      import type { A } from "./src/core/a.ts"; export { judge } from "./src/policy/a.ts";`,
   });
 });
 
 Deno.test("powers leaves each power to its owner", () => {
   const cases: [string, string, string, RegExp][] = [
     ["config/config.ts", "config/env.ts", `Deno.env.get("A");`, /environment/],
-    ["modules/loader.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
-    ["stdio/installs.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
+    ["servers/module/loader.ts", "sandbox/sandbox.ts", `new Worker("a");`, /Worker/],
+    [
+      "servers/stdio/install/installs.ts",
+      "sandbox/process.ts",
+      `new Deno.Command("a");`,
+      /process/,
+    ],
     ["sandbox/_child.ts", "sandbox/process.ts", `new Deno.Command("a");`, /process/],
     ["gateway/gateway.ts", "transport/stdio/_pipes.ts", `Deno.stdout.write(b);`, /output/],
     ["cli/_call.ts", "cli/command_process.ts", `Deno.stdout.writable;`, /output/],
     ["core/a.ts", "audit/log.ts", `console.error("a");`, /console/],
-    ["app/router.ts", "remote/rpc.ts", `await fetch("a");`, /network/],
+    ["app/router.ts", "transport/http/client/proxy.ts", `await fetch("a");`, /network/],
     ["app/app.ts", "registry/client.ts", `await Deno.connect(a);`, /network/],
     ["config/keys.ts", "io/regular_file.ts", `Deno.readFileSync("a");`, /Reading a file/],
     ["config/keys.ts", "audit/_journal_file.ts", `Deno.openSync("a");`, /Opening a file/],
-    ["config/keys.ts", "embedding/model_hub.ts", `import { readFile } from "node:fs";`, /of Node/],
+    [
+      "config/keys.ts",
+      "search/embedding/model_hub.ts",
+      `import { readFile } from "node:fs";`,
+      /of Node/,
+    ],
   ];
   for (const [stranger, owner, source, says] of cases) {
     const found = lint(`src/${stranger}`, source);
@@ -265,8 +286,8 @@ Deno.test("words wants files that are named for what they do", () => {
     assert.equal(lint(`src/core/${name}_test.ts`, "").length, 1, name);
   }
   assert.match(lint("src/core/toolId.ts", "")[0] ?? "", /words: .* snake_case/);
-  assert.match(lint("src/app.ts", "")[0] ?? "", /words: .* stands in no room/);
-  assert.match(lint("src/attic/a.ts", "")[0] ?? "", /words: .* stands in no room/);
+  assert.match(lint("src/app.ts", "")[0] ?? "", /words: .* belongs to no module/);
+  assert.match(lint("src/attic/a.ts", "")[0] ?? "", /words: .* belongs to no module/);
   for (
     const path of ["src/app/app.ts", "src/core/tool_id.ts", "src/core/_a.ts", "tests/utils.ts"]
   ) {

@@ -21,7 +21,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Schemas } from "../gateway/schemas.ts";
 import { Servers } from "../gateway/servers.ts";
-import { ModuleFiles } from "../modules/module_files.ts";
+import { ModuleFiles } from "../servers/module/module_files.ts";
 import { type Pins, pinsOf } from "../policy/pins.ts";
 import { Policy, type PolicyOptions } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";

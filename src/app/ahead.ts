@@ -13,7 +13,7 @@ import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import type { ResolvedCall } from "../core/server.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { badArguments, type Schemas } from "../gateway/schemas.ts";
-import { type AskAllOptions, askForAll } from "../permissions/ask_all.ts";
+import { type AskAllOptions, askForAll } from "../policy/ask_all.ts";
 
 /** The options of `Ahead`. */
 export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {

@@ -7,7 +7,7 @@
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { UpstreamsOptions } from "../mcp_client/upstreams.ts";
+import type { UpstreamsOptions } from "../servers/client/upstreams.ts";
 import type { PinEvent } from "../policy/pins.ts";
 import type { App } from "./app.ts";
 import type { UseMemory } from "../workflow/use_memory.ts";
@@ -22,7 +22,7 @@ export async function callPathOf(app: App): Promise<CallPath> {
     ...{ pins, schemas, servers, metrics, backlog, clientRoots, directory },
     registries: () => app.registries(),
     capabilities: () => app.capabilities(),
-    builtins: async () => (await import("../modules/builtins.ts")).builtins(),
+    builtins: async () => (await import("../servers/module/builtins.ts")).builtins(),
     onUse: rememberedBy(app),
     spare: () => app.spare,
     events: {

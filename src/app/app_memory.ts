@@ -6,7 +6,7 @@
  */
 
 import { join } from "node:path";
-import { definitionHash } from "../registry/integrity.ts";
+import { definitionHash } from "../policy/integrity.ts";
 import type { Observed } from "../workflow/declarations.ts";
 import { UseMemory } from "../workflow/use_memory.ts";
 import type { App } from "./app.ts";

@@ -6,8 +6,8 @@
 
 import { quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
-export { unhidden } from "../permissions/trust_subject.ts";
-import { getToolRouting, isListedLocal } from "../remote/routing.ts";
+export { unhidden } from "../policy/trust_subject.ts";
+import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import type { Capability } from "../workflow/capability.ts";
 export { exportForm } from "../workflow/capability_saving.ts";
 import type { App } from "./app.ts";

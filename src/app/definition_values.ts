@@ -20,9 +20,9 @@ import { definitionKindOf } from "../servers/kinds.ts";
 import { textsOfProgram } from "../servers/stdio/kind.ts";
 import { memoized } from "../core/memo.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { HttpValues } from "../remote/http_servers.ts";
-import { dataFolder, withDataFolder } from "../stdio/data_folder.ts";
-import type { StdioValues } from "../stdio/stdio_servers.ts";
+import type { HttpValues } from "../servers/http/http_servers.ts";
+import { dataFolder, withDataFolder } from "../servers/stdio/data_folder.ts";
+import type { StdioValues } from "../servers/stdio/stdio_servers.ts";
 import { certificatesOf } from "./network.ts";
 
 /** What values are found in. */

@@ -7,9 +7,9 @@
 import type { FindTool } from "../core/known_server.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
-import type { ModuleUse } from "../modules/loader.ts";
-import type { ModuleCode } from "../modules/module_files.ts";
-import { ModuleServer } from "../modules/module_server.ts";
+import type { ModuleUse } from "../servers/module/loader.ts";
+import type { ModuleCode } from "../servers/module/module_files.ts";
+import { ModuleServer } from "../servers/module/module_server.ts";
 import { MODULE } from "../servers/module/kind.ts";
 import type { App } from "./app.ts";
 import { NOTHING_TO_APPROVE } from "./approval_sources.ts";

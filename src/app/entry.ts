@@ -16,14 +16,14 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { CodeManifest, Manifest } from "../core/manifest.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
-import { accessOf, type Grants, grantsOf } from "../permissions/grants.ts";
-import { permissionLines } from "../permissions/permission_lines.ts";
-import { pinnedOf } from "../registry/lock.ts";
+import { accessOf, type Grants, grantsOf } from "../policy/grants.ts";
+import { permissionLines } from "../policy/permission_lines.ts";
+import { pinnedOf } from "../policy/lock.ts";
 import { requiredOf, variablesOf } from "../registry/manifest.ts";
 import type { Found } from "../registry/registries.ts";
-import { keyRequired, keysMissing } from "../remote/rpc.ts";
+import { keyRequired, keysMissing } from "../servers/cloud/rpc.ts";
 import { kindOf, manifestKindOf } from "../servers/kinds.ts";
-import { unpinnedPackages } from "../stdio/unpinned.ts";
+import { unpinnedPackages } from "../servers/stdio/unpinned.ts";
 
 /** A server that a registry has. */
 export interface RegistryServer {

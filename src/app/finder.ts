@@ -7,7 +7,7 @@
 
 import type { Config } from "../config/config.ts";
 import type { Check } from "../core/check.ts";
-import type { ModelHub, ModelHubOptions } from "../embedding/model_hub.ts";
+import type { ModelHub, ModelHubOptions } from "../search/embedding/model_hub.ts";
 import type { Catalog, CatalogEntry } from "../search/catalog.ts";
 import { Search, type SearchAnswer, type SearchOptions } from "../search/search.ts";
 import type { Servers } from "../gateway/servers.ts";
@@ -123,7 +123,7 @@ export class Finder implements AsyncDisposable {
 
   /** Opens the way to a hub of models. */
   async hub(options: Pick<ModelHubOptions, "from" | "signal">): Promise<ModelHub> {
-    const { ModelHub } = await import("../embedding/model_hub.ts");
+    const { ModelHub } = await import("../search/embedding/model_hub.ts");
     return new ModelHub({ ...options, fetch: (await this.#options.machine()).fetch });
   }
 

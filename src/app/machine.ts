@@ -27,29 +27,33 @@ import { memoized } from "../core/memo.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
-import { StartProgress } from "../mcp_client/start_progress.ts";
-import { Upstreams, type UpstreamServer, type UpstreamsOptions } from "../mcp_client/upstreams.ts";
-import type { Modules, ModulesOptions } from "../modules/modules.ts";
-import type { ModuleFiles } from "../modules/module_files.ts";
+import { StartProgress } from "../servers/client/start_progress.ts";
+import {
+  Upstreams,
+  type UpstreamServer,
+  type UpstreamsOptions,
+} from "../servers/client/upstreams.ts";
+import type { Modules, ModulesOptions } from "../servers/module/modules.ts";
+import type { ModuleFiles } from "../servers/module/module_files.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { SignIns } from "../oauth/sign_ins.ts";
-import type { GuardedFetch } from "../remote/guarded_fetch.ts";
-import { HttpServers } from "../remote/http_servers.ts";
-import { HubRouting } from "../remote/hub_routing.ts";
+import type { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
+import { HttpServers } from "../servers/http/http_servers.ts";
+import { HubRouting } from "../servers/cloud/hub_routing.ts";
 import { CLOUD_URL } from "../servers/cloud/kind.ts";
 import { programOf, programsOf } from "../servers/kinds.ts";
-import type { Cloud } from "../remote/rpc.ts";
+import type { Cloud } from "../servers/cloud/rpc.ts";
 import type { Layer } from "../sandbox/confined_program.ts";
 import { Reaper } from "../sandbox/reaper.ts";
-import type { Trial } from "../stdio/learn.ts";
+import type { Trial } from "../servers/stdio/learn.ts";
 import {
   type NewestPackage,
   type ServerScripts,
   StdioServers,
   type StdioServersOptions,
   type StdioValues,
-} from "../stdio/stdio_servers.ts";
+} from "../servers/stdio/stdio_servers.ts";
 import { type ClientRoots, rootsFor } from "./client_roots.ts";
 import type { DefinitionValues } from "./definition_values.ts";
 import { codeOf } from "./server_code.ts";
@@ -211,7 +215,7 @@ export class Machine implements AsyncDisposable {
     { grants, env: more }: Pick<Trial, "grants" | "env">,
   ): Promise<Trial> {
     const { policy } = this.#options;
-    const { Trial } = await import("../stdio/learn.ts");
+    const { Trial } = await import("../servers/stdio/learn.ts");
     const { loaded: { environment }, config: { workspace } } = policy.now;
     const own = policy.definitionOf(server);
     const { env = {}, cwd: written = "" } = own && programOf(own) || {};
@@ -289,7 +293,7 @@ export class Machine implements AsyncDisposable {
 
   /** The way out to the network, which is opened when something first goes there. */
   readonly fetch: Fetch = async (url, options) => {
-    this.#network ??= import("../remote/guarded_fetch.ts").then(({ GuardedFetch }) =>
+    this.#network ??= import("../transport/http/client/guarded_fetch.ts").then(({ GuardedFetch }) =>
       new GuardedFetch({
         proxy: () => proxyOf(this.#options),
         forbidden: (url) => this.#config().narrowing?.company?.forbidsHost(url)?.error,
@@ -308,7 +312,7 @@ export class Machine implements AsyncDisposable {
 
   /** Returns the client of the cloud. The first connection loads it. */
   cloud(): Promise<Cloud> {
-    return this.#cloud ??= import("../remote/rpc.ts").then(({ Cloud }) =>
+    return this.#cloud ??= import("../servers/cloud/rpc.ts").then(({ Cloud }) =>
       new Cloud({
         ...this.#basics,
         url: () => this.#config().cloud?.url,
@@ -338,7 +342,7 @@ export class Machine implements AsyncDisposable {
   }
 
   async #openModules(): Promise<Modules> {
-    const { Modules } = await import("../modules/modules.ts");
+    const { Modules } = await import("../servers/module/modules.ts");
     const { files, policy, redactor } = this.#options;
     return new Modules({
       ...this.#basics,

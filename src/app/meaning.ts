@@ -14,14 +14,14 @@ import type { Check } from "../core/check.ts";
 import { asPmlError, ending, PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import { fileSize } from "../core/amounts.ts";
-import { Embedder } from "../embedding/embedder.ts";
-import { EMBEDDER, EmbedderPackage } from "../embedding/embedder_package.ts";
+import { Embedder } from "../search/embedding/embedder.ts";
+import { EMBEDDER, EmbedderPackage } from "../search/embedding/embedder_package.ts";
 import {
   type EmbeddingModel,
   ModelPins,
   readModel,
   type SeenModel,
-} from "../embedding/embedding_model.ts";
+} from "../search/embedding/embedding_model.ts";
 import { onAbort } from "../io/waiting.ts";
 import type { Reaper } from "../sandbox/reaper.ts";
 import type { CatalogEntry } from "../search/catalog.ts";

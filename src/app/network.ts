@@ -11,7 +11,7 @@ import type { RemoteDefinition } from "../servers/kind.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Certificates } from "../core/fetch.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Proxy } from "../remote/proxy.ts";
+import type { Proxy } from "../transport/http/client/proxy.ts";
 
 /** What the way to the network needs. */
 export interface NetworkOptions {

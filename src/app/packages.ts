@@ -10,12 +10,12 @@ import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
 import type { ServerIdentity } from "../core/server_identity.ts";
-import type { ModuleFiles } from "../modules/module_files.ts";
+import type { ModuleFiles } from "../servers/module/module_files.ts";
 import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";
-import { installedPackage } from "../stdio/installed.ts";
-import type { InstalledPackage } from "../stdio/installs.ts";
-import type { PackagePins } from "../stdio/stdio_servers.ts";
+import { installedPackage } from "../servers/stdio/install/installed.ts";
+import type { InstalledPackage } from "../servers/stdio/install/installs.ts";
+import type { PackagePins } from "../servers/stdio/stdio_servers.ts";
 
 /** Knows what is installed for a definition, and holds it to what is pinned. */
 export class Packages implements PackagePins {
@@ -89,7 +89,7 @@ export class Packages implements PackagePins {
 
   /** Names the packages whose install scripts did not run; nothing is started. */
   async checks(): Promise<readonly Check[]> {
-    const { waitingScripts } = await import("../stdio/waiting_scripts.ts");
+    const { waitingScripts } = await import("../servers/stdio/install/waiting_scripts.ts");
     const { home, servers } = this.#policy.now.config;
     return programsOf(servers).flatMap((own) => {
       const { name } = own;

@@ -9,7 +9,7 @@ import { exists } from "../config/workspace.ts";
 import { objectOf } from "../core/json.ts";
 import { namesIn, readPrivate } from "../io/private_files.ts";
 import { programsOf } from "../servers/kinds.ts";
-import { prunePackages } from "../stdio/pruning.ts";
+import { prunePackages } from "../servers/stdio/install/pruning.ts";
 import type { App } from "./app.ts";
 
 /** Removes what nothing names. Returns the packages as they were named. */

@@ -7,7 +7,7 @@
 import { asPmlError } from "../core/errors.ts";
 import { type RefreshRequest, refreshSignIn } from "../oauth/refreshing.ts";
 import { FileTokenStore } from "../oauth/token_store.ts";
-import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { keyringOf } from "./keyring.ts";
 
 /** The URL of this code. Whoever imports it has all of it installed, too. */

@@ -18,14 +18,14 @@ import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
-import { integrityOf } from "../registry/integrity.ts";
+import { integrityOf } from "../policy/integrity.ts";
 import { parseManifest } from "../registry/manifest.ts";
 import type { SavedCapability, ToolDefinition, Versions } from "../registry/registry.ts";
 export { parseExact } from "../core/exact_json.ts";
 export { parseJson } from "../core/parse_json.ts";
 
 export { isLoopback } from "../core/address.ts";
-export { BUILTIN_NAMES } from "../modules/builtin_names.ts";
+export { BUILTIN_NAMES } from "../servers/module/builtin_names.ts";
 export { type Opening, type Reading, readRegular, type Regular } from "../io/regular_file.ts";
 export * from "../registry/registry.ts";
 export type { ManifestText, PublishedKind } from "../servers/kind.ts";
@@ -112,7 +112,7 @@ export async function readFolder(
   { warn, signal }: FolderReading,
 ): Promise<readonly Versions[]> {
   const { Folder } = await import("../registry/folder.ts");
-  const { describeModule } = await import("../authoring/describing.ts");
+  const { describeModule } = await import("../servers/module/describing.ts");
   const { limitsOf } = await import("../config/limits.ts");
   const { exportedIn: capability } = await import("./saved_capability.ts");
   const limits = limitsOf({});
@@ -152,7 +152,7 @@ export interface OutgoingOptions {
 
 /** Opens a way to the network; `named` are hosts that may be in a private network, with ports. */
 export async function openOutgoing(named: ReadonlySet<string>): Promise<Outgoing> {
-  const { GuardedFetch } = await import("../remote/guarded_fetch.ts");
+  const { GuardedFetch } = await import("../transport/http/client/guarded_fetch.ts");
   const guarded = new GuardedFetch();
   return {
     fetch: (url, options) => guarded.fetch(url, { ...options, named }),

@@ -17,7 +17,7 @@ import { offline } from "../registry/client.ts";
 import { type Found, Registries } from "../registry/registries.ts";
 import { sourceOf } from "../registry/sources.ts";
 import { callsOf } from "../servers/kinds.ts";
-import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { misusedToken } from "./entry.ts";
 import { type NetworkOptions, proxyOf } from "./network.ts";
 import { UnreachedName } from "./unreached_name.ts";

@@ -16,7 +16,7 @@ import { showsWork } from "../core/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
 import { missingIn } from "../core/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
-import { keepsChanging } from "../permissions/restart.ts";
+import { keepsChanging } from "../policy/restart.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 

@@ -13,18 +13,18 @@ import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/kn
 import type { Server } from "../core/server.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
-import { McpServer } from "../mcp_client/mcp_server.ts";
-import type { UpstreamServer } from "../mcp_client/upstreams.ts";
-import type { ModuleUse } from "../modules/loader.ts";
-import { grantsOf } from "../permissions/grants.ts";
-import type { ModuleSource } from "../modules/module_files.ts";
+import { McpServer } from "../servers/client/mcp_server.ts";
+import type { UpstreamServer } from "../servers/client/upstreams.ts";
+import type { ModuleUse } from "../servers/module/loader.ts";
+import { grantsOf } from "../policy/grants.ts";
+import type { ModuleSource } from "../servers/module/module_files.ts";
 import type { OAuthServer } from "../oauth/sign_ins.ts";
-import type { HttpValues } from "../remote/http_servers.ts";
+import type { HttpValues } from "../servers/http/http_servers.ts";
 import { CLOUD, CLOUD_URL } from "../servers/cloud/kind.ts";
 import type { OpenOptions, ServerHost } from "../servers/host.ts";
 import { kindNamed, kindOf, KINDS, moduleOf } from "../servers/kinds.ts";
 import { Runtimes } from "../servers/runtimes.ts";
-import { getToolRouting, isListedLocal } from "../remote/routing.ts";
+import { getToolRouting, isListedLocal } from "../servers/cloud/routing.ts";
 import {
   actionApproval,
   CAPABILITY_APPROVAL,

@@ -5,9 +5,9 @@
  */
 
 import { visible } from "../core/json.ts";
-import { definitionLines } from "../permissions/definition_texts.ts";
-import { unhidden } from "../permissions/trust_subject.ts";
-import { definitionHash } from "../registry/integrity.ts";
+import { definitionLines } from "../policy/definition_texts.ts";
+import { unhidden } from "../policy/trust_subject.ts";
+import { definitionHash } from "../policy/integrity.ts";
 import type { App } from "./app.ts";
 
 /** Texts of tools that reach models, and the effect of a yes to them. */

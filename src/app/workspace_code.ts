@@ -10,7 +10,7 @@ import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { Policy } from "../policy/policy.ts";
 import { programOf } from "../servers/kinds.ts";
-import { runsWorkspaceFiles } from "../stdio/workspace_files.ts";
+import { runsWorkspaceFiles } from "../servers/stdio/workspace_files.ts";
 
 /** Returns why a server must not start in this workspace; undefined if it may. */
 export function whyUntrusted(

@@ -7,11 +7,11 @@
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config/config.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { findImports } from "../modules/imports.ts";
+import { findImports } from "../servers/module/imports.ts";
 import { type FolderServing, type ServedFolder, serveFolder } from "../registry/serving.ts";
 import type { SchemaChecker } from "./_schema_check.ts";
 import { type CheckedModule, checkModule, type CheckOptions } from "./check.ts";
-import { describeModule } from "./describing.ts";
+import { describeModule } from "../servers/module/describing.ts";
 
 /** The options of the authors' tools. */
 export interface AuthorsOptions {

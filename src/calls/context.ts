@@ -25,7 +25,7 @@ import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { Toolset } from "../core/toolset.ts";
 import { cancelled, finished, type RunningCall, type TimedCall } from "./deadline.ts";
-import { keepsChanging } from "../permissions/restart.ts";
+import { keepsChanging } from "../policy/restart.ts";
 
 /** The collaborators of calls. */
 export interface CallServices {

@@ -10,7 +10,7 @@ import type { Call, CallTool, Outcome } from "../core/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { keepsChanging, MAX_PASSES } from "../permissions/restart.ts";
+import { keepsChanging, MAX_PASSES } from "../policy/restart.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";
 import { withoutCompletionQuestion } from "./checks/completion.ts";

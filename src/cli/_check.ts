@@ -4,7 +4,7 @@
  * @module
  */
 
-import { authorsOf } from "../app/open_authors.ts";
+import { authorsOf } from "../authoring/open_authors.ts";
 import { shownPlace } from "../core/errors.ts";
 import { visible } from "../core/json.ts";
 import type { CommandContext, Shown, Typed } from "./_command_context.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { authorsOf } from "../app/open_authors.ts";
+import { authorsOf } from "../authoring/open_authors.ts";
 import { Following } from "../io/following.ts";
 import { realPathIfAny, stampAt } from "../io/place.ts";
 import { soon } from "../io/waiting.ts";

@@ -6,7 +6,7 @@
 
 import type { Authors } from "../authoring/authors.ts";
 import { takeDraft } from "../app/draft.ts";
-import { authorsOf } from "../app/open_authors.ts";
+import { authorsOf } from "../authoring/open_authors.ts";
 import { asPmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import { type ModuleTool, NO_PERMISSIONS } from "../core/tool.ts";

@@ -5,7 +5,7 @@
  */
 
 import { once } from "node:events";
-import { authorsOf } from "../app/open_authors.ts";
+import { authorsOf } from "../authoring/open_authors.ts";
 import { readEnvironment } from "../config/env.ts";
 import { counted } from "../core/amounts.ts";
 import { PmlError } from "../core/errors.ts";

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { CERTIFICATE } from "../../tests/kit/certificate.ts";
 import { TcpSink } from "../../tests/kit/sinks.ts";
 import { PmlError } from "../core/errors.ts";
-import { serving } from "../remote/_serving_test.ts";
-import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { serving } from "../servers/http/_serving_test.ts";
+import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { SignIns } from "./sign_ins.ts";
 
 type Fields = Record<string, unknown>;

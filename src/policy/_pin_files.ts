@@ -20,8 +20,8 @@ import {
   writeWhole,
 } from "../io/private_files.ts";
 import { refused } from "../io/regular_file.ts";
-import { definitionHash } from "../registry/integrity.ts";
-import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "../registry/lock.ts";
+import { definitionHash } from "./integrity.ts";
+import { LOCK_MAX, type LockEntries, lockText, parseLock, parsePinned } from "./lock.ts";
 import { pinsFile } from "./pins_file.ts";
 
 /** The pins at one moment. */

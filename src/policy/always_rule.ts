@@ -9,8 +9,8 @@ import type { Call, Verdict } from "../core/call.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { argumentsRule } from "../core/pattern.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import { alwaysWins } from "../permissions/always_wins.ts";
-import { makeJudge } from "../permissions/rules.ts";
+import { alwaysWins } from "./always_wins.ts";
+import { makeJudge } from "./rules.ts";
 import { isListed, type Policy } from "./policy.ts";
 import { reads } from "./snapshot.ts";
 
@@ -56,7 +56,7 @@ export function alwaysIn(options: AlwaysOptions): Always {
     always: async (call) => {
       const rule = ruleOf(call, options);
       if (rule === undefined) throw new TypeError("no rule can be written for these arguments");
-      const { addAllow } = await import("../permissions/always.ts");
+      const { addAllow } = await import("./always.ts");
       await addAllow(policy.rulesFile, {
         rule,
         trusted: policy.store,

@@ -14,7 +14,7 @@ import { kindOf, programOf } from "../servers/kinds.ts";
 import { memoized } from "../core/memo.ts";
 import { plainCommand, runsContainers } from "../core/plain_command.ts";
 import { isSteering } from "../core/steering.ts";
-import type { JudgeOptions, PathVariables } from "../permissions/rules.ts";
+import type { JudgeOptions, PathVariables } from "./rules.ts";
 
 const REFERENCE = /\$\{([^}]*)\}/g;
 /** The variables of a server that is not a program of this machine: none is known. */

@@ -17,9 +17,9 @@ import type { Pinned, ServerIdentity, Unapproved } from "../core/server_identity
 import { INSTRUCTIONS } from "../core/lists.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { turn } from "../io/waiting.ts";
-import { unhidden } from "../permissions/trust_subject.ts";
-import { definitionHash } from "../registry/integrity.ts";
-import { type LockEntry, variablesOf } from "../registry/lock.ts";
+import { unhidden } from "./trust_subject.ts";
+import { definitionHash } from "./integrity.ts";
+import { type LockEntry, variablesOf } from "./lock.ts";
 import { changesPins, type Pin, pinsAfter } from "./_pin_changes.ts";
 import { PinFiles, type PinFilesOptions, type PinState } from "./_pin_files.ts";
 import { ListedDefinitions } from "./_listed_definitions.ts";

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { definitionHash } from "../registry/integrity.ts";
-import { type LockEntries, lockText, parseLock } from "../registry/lock.ts";
-import { race } from "./child_test.ts";
+import { definitionHash } from "./integrity.ts";
+import { type LockEntries, lockText, parseLock } from "./lock.ts";
+import { race } from "./pins_child_test.ts";
 import { type PinEvent, Pins } from "./pins.ts";
 
 const CODE = `sha256-${"1".repeat(64)}`;

@@ -16,8 +16,8 @@ import { moduleOf } from "../servers/kinds.ts";
 import type { RulingFiles } from "../config/ruling_files.ts";
 import { FILE_NAME, realPathOf } from "../config/workspace.ts";
 import { staysInside } from "../io/place.ts";
-import { TrustStore } from "../permissions/trust.ts";
-import { type ShownFile, type TrustState, WorkspaceTrust } from "../permissions/workspace_trust.ts";
+import { TrustStore } from "./trust.ts";
+import { type ShownFile, type TrustState, WorkspaceTrust } from "./workspace_trust.ts";
 import { type CapabilityPolicy, type PolicySnapshot, snapshotOf } from "./snapshot.ts";
 
 /** The options of `Policy`. */

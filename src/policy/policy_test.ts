@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { environmentOf } from "../config/env.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
-import { hashOf } from "../permissions/trust.ts";
+import { hashOf } from "./trust.ts";
 import { alwaysIn } from "./always_rule.ts";
 import { Policy } from "./policy.ts";
 

@@ -10,8 +10,8 @@ import type { Verdict } from "../core/call.ts";
 import { containsKnownKey } from "../core/key_kinds.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { kindOf } from "../servers/kinds.ts";
-import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "../permissions/rules.ts";
-import type { TrustState } from "../permissions/workspace_trust.ts";
+import { type Judge, type JudgeOptions, makeJudge, rulesVersion } from "./rules.ts";
+import type { TrustState } from "./workspace_trust.ts";
 import { variablesOf } from "./path_variables.ts";
 
 /** The policy at one moment. It is replaced as a whole, so that no call sees half of a change. */

@@ -22,7 +22,7 @@ import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { LEVELS } from "../core/levels.ts";
 import type { ListName } from "../core/lists.ts";
-import type { ALL_CHANGES } from "../mcp_client/_meta.ts";
+import type { ALL_CHANGES } from "../servers/client/_meta.ts";
 import type { Hello } from "./connection.ts";
 import { META } from "./envelope.ts";
 import { ERROR, type ErrorObject, RpcError } from "./errors.ts";

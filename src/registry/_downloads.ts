@@ -11,7 +11,7 @@ import type { CodeManifest } from "../core/manifest.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";
-import { integrityOf } from "./integrity.ts";
+import { integrityOf } from "../policy/integrity.ts";
 
 /** What downloads need. */
 export interface DownloadsOptions {

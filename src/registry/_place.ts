@@ -11,7 +11,7 @@ import { memoized } from "../core/memo.ts";
 import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";
 import { entryName, type Fqdn } from "./fqdn.ts";
-import { isOlder } from "./lock.ts";
+import { isOlder } from "../policy/lock.ts";
 import { manifestHash, parseManifest } from "./manifest.ts";
 import { verifyManifest } from "./signature.ts";
 import type { Lookup, RegistrySource } from "./source.ts";

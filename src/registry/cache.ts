@@ -14,7 +14,7 @@ import { joined } from "../io/lines.ts";
 import { infoAt, stampAt } from "../io/place.ts";
 import { isShared, privateFolder } from "../io/private_files.ts";
 import { readRegular } from "../io/regular_file.ts";
-import { integrityOf } from "./integrity.ts";
+import { integrityOf } from "../policy/integrity.ts";
 
 /** The options of `Cache`. */
 export interface CacheOptions {

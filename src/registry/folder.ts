@@ -16,7 +16,7 @@ import { namesOf, stampOf } from "../io/place.ts";
 import { readRegular } from "../io/regular_file.ts";
 import { kindNamed, KINDS } from "../servers/kinds.ts";
 import { entryName, parseFqdn } from "./fqdn.ts";
-import { integrityOf } from "./integrity.ts";
+import { integrityOf } from "../policy/integrity.ts";
 import { parseManifest } from "./manifest.ts";
 import {
   capabilityManifest,

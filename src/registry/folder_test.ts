@@ -4,7 +4,7 @@ import { canonical, type JsonObject } from "../core/json.ts";
 import { parseModuleMeta } from "../core/tool.ts";
 import { exportedIn } from "../app/saved_capability.ts";
 import { Folder } from "./folder.ts";
-import { integrityOf } from "./integrity.ts";
+import { integrityOf } from "../policy/integrity.ts";
 
 const module = (version: string, more = "") =>
   `${JSON.stringify({ name: "x", version, tools: { look: {} } })}\n${more}`;

@@ -25,7 +25,7 @@ import {
   warningsOf,
 } from "./_entry_words.ts";
 import { entryName, type Fqdn, fqdnOf, isVersion } from "./fqdn.ts";
-import { canonicalHash, isIntegrity } from "./integrity.ts";
+import { canonicalHash, isIntegrity } from "../policy/integrity.ts";
 
 /** The options of `parseManifest`. */
 export interface ManifestOptions {

@@ -5,7 +5,7 @@
  * @module
  */
 
-export { canonicalHash, definitionHash, integrityOf } from "./integrity.ts";
+export { canonicalHash, definitionHash, integrityOf } from "../policy/integrity.ts";
 export { entryName, type Fqdn, fqdnOf, isVersion, parseFqdn } from "./fqdn.ts";
 export {
   answer,

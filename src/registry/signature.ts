@@ -12,7 +12,7 @@ import process from "node:process";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted, textOf } from "../core/json.ts";
 import { badEntry } from "./_entry_words.ts";
-import { canonicalHash } from "./integrity.ts";
+import { canonicalHash } from "../policy/integrity.ts";
 
 /** The options of `signManifest`. */
 export interface SignOptions {

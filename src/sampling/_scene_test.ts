@@ -12,7 +12,7 @@ import type { ToolResult } from "../core/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { GuardedFetch } from "../remote/guarded_fetch.ts";
+import { GuardedFetch } from "../transport/http/client/guarded_fetch.ts";
 import { type Answering, type RunnableTool, type SampledEvent, Sampling } from "./sampling.ts";
 
 /** What the provider and the person say. */

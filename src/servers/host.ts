@@ -7,14 +7,14 @@
 import type { KnownServerOptions } from "../core/known_server.ts";
 import type { Manifest } from "../core/manifest.ts";
 import type { Server } from "../core/server.ts";
-import type { Upstreams } from "../mcp_client/upstreams.ts";
-import type { ModuleUse } from "../modules/loader.ts";
-import type { Modules } from "../modules/modules.ts";
-import type { HttpServers, HttpValues } from "../remote/http_servers.ts";
-import type { HubRouting } from "../remote/hub_routing.ts";
-import type { Cloud } from "../remote/rpc.ts";
-import type { StdioServers, StdioValues } from "../stdio/stdio_servers.ts";
-import type { Capabilities } from "../workflow/capabilities.ts";
+import type { Upstreams } from "./client/upstreams.ts";
+import type { ModuleUse } from "./module/loader.ts";
+import type { Modules } from "./module/modules.ts";
+import type { HttpServers, HttpValues } from "./http/http_servers.ts";
+import type { HubRouting } from "./cloud/hub_routing.ts";
+import type { Cloud } from "./cloud/rpc.ts";
+import type { StdioServers, StdioValues } from "./stdio/stdio_servers.ts";
+import type { CapabilityRunner } from "./capability/capability_server.ts";
 import type {
   DefinitionTexts,
   ProgramDefinition,
@@ -67,7 +67,7 @@ export interface ServerMachine {
 export interface ServerHost {
   readonly machine: ServerMachine;
   /** Returns the saved capabilities. */
-  capabilities(): Promise<Capabilities>;
+  capabilities(): Promise<CapabilityRunner>;
   /** Follows where the user signs in, if the process stays. */
   followSignIns(): void;
 }

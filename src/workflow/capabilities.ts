@@ -8,31 +8,18 @@
 import type { CallTool, Outcome, ToolResult } from "../core/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { CheckedCall, Server } from "../core/server.ts";
+import type { CheckedCall } from "../core/server.ts";
 import type { Unapproved } from "../core/server_identity.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import type { Capability } from "./capability.ts";
+import type {
+  CapabilityNamespace,
+  CapabilityRunner,
+  RegistryCapability,
+} from "../servers/capability/capability_server.ts";
+import { type Capability, capabilityTool } from "./capability.ts";
 import type { CapabilityCall } from "./capability_run.ts";
-import {
-  CapabilityServer,
-  type CapabilityServerOptions,
-  type OfRegistry,
-} from "./capability_server.ts";
 import { type Approved, CapabilityStore } from "./capability_store.ts";
-
-/** The options of a server of capabilities, without the capabilities. */
-export type SavedServerOptions = Omit<
-  CapabilityServerOptions,
-  "capabilities" | "namespace" | "outside"
->;
-
-/** The capabilities of one namespace: the same object as long as none of them changes. */
-export interface Namespace {
-  readonly name: string;
-  /** The approved hashes, by id. */
-  readonly hashes: Approved;
-}
 
 /** What is known of a tool: its definition, that it is gone, or nothing. */
 export type KnownDefinition = ToolDefinition | "gone" | undefined;
@@ -74,12 +61,12 @@ export interface Changed {
 }
 
 /** The saved capabilities of a person. */
-export class Capabilities {
+export class Capabilities implements CapabilityRunner {
   /** Reads and writes them. */
   readonly store: CapabilityStore;
   readonly #options: CapabilitiesOptions;
   #approved: Approved = new Map();
-  #namespaces: ReadonlyMap<string, Namespace> = new Map();
+  #namespaces: ReadonlyMap<string, CapabilityNamespace> = new Map();
   /** What was read, by hash. It is read again before it runs. */
   readonly #read = new Map<string, Capability>();
   /** How many calls are left to each run of a capability; one inside another shares them. */
@@ -92,7 +79,7 @@ export class Capabilities {
   }
 
   /** The namespaces, by name. */
-  get namespaces(): ReadonlyMap<string, Namespace> {
+  get namespaces(): ReadonlyMap<string, CapabilityNamespace> {
     return this.#namespaces;
   }
 
@@ -112,16 +99,15 @@ export class Capabilities {
     this.#options.onChange();
   }
 
-  /** Makes the server of a namespace. */
-  server(namespace: Namespace, options: SavedServerOptions): Server {
-    return new CapabilityServer({ ...options, capabilities: this, namespace });
+  /** Returns the definition of a capability. Throws if its content is not the approved one. */
+  definition(id: ToolId, outside?: RegistryCapability): ToolDefinition {
+    return capabilityTool(id, this.store.load(id, outside));
   }
 
-  /** Makes the server of a capability that a registry has. */
-  ofRegistry(outside: OfRegistry, options: SavedServerOptions): Server {
-    const { id, hash } = outside;
-    const namespace = { name: options.listing.name, hashes: new Map([[id, hash]]) };
-    return new CapabilityServer({ ...options, capabilities: this, namespace, outside });
+  /** Returns the definition of a saved capability; undefined if its content is not the approved one. */
+  savedDefinition(id: ToolId): ToolDefinition | undefined {
+    const capability = this.usable(id);
+    return capability && capabilityTool(id, capability);
   }
 
   /** Returns a capability as it was read last; undefined if it is not the approved one. */
@@ -254,7 +240,7 @@ export class Capabilities {
   }
 
   /** Runs a capability. Its calls pass all gates, each for itself. */
-  async run(call: CheckedCall, outside?: OfRegistry): Promise<Outcome> {
+  async run(call: CheckedCall, outside?: RegistryCapability): Promise<Outcome> {
     const { limits, callTool, runCapability } = this.#options;
     const { id, run: above = "", depth: around = 0 } = call;
     const { capabilityDepth, codeCalls: calls } = limits();

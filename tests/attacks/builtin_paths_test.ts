@@ -11,7 +11,7 @@ import { link, mkdir, readdir, rename, symlink, truncate, writeFile } from "node
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { builtins } from "../../src/modules/builtins.ts";
+import { builtins } from "../../src/servers/module/builtins.ts";
 import type { Message } from "../kit/json_rpc.ts";
 import type { RawStdio } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";

@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
-import { Scripted, stream } from "../../src/remote/_stage_test.ts";
+import { Scripted, stream } from "../../src/servers/http/_stage_test.ts";
 import type { Message } from "../kit/json_rpc.ts";
 import { servePml } from "../kit/pml_serve.ts";
 import { EACH_WAY, RawStdio } from "../kit/raw_stdio.ts";

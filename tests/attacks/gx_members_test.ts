@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { Scripted } from "../../src/remote/_stage_test.ts";
+import { Scripted } from "../../src/servers/http/_stage_test.ts";
 import { ERAS } from "../kit/json_rpc.ts";
 import { call } from "./evil_servers.ts";
 import { makeScene } from "./stage.ts";

@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
-import { Scripted } from "../../src/remote/_stage_test.ts";
+import { Scripted } from "../../src/servers/http/_stage_test.ts";
 import { ERAS, type Message } from "../kit/json_rpc.ts";
 import { repoFile } from "../kit/pml_command.ts";
 import type { Step } from "../kit/script_server.ts";

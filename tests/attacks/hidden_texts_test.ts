@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
-import { definitionLines } from "../../src/permissions/definition_texts.ts";
+import { definitionLines } from "../../src/policy/definition_texts.ts";
 import { RawStdio } from "../kit/raw_stdio.ts";
 import { runPml } from "../kit/run.ts";
 import { until } from "../kit/wait.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { chmod, readFile } from "node:fs/promises";
-import { confinedArgs } from "../../src/stdio/_confined.ts";
+import { confinedArgs } from "../../src/servers/stdio/_confined.ts";
 import { tinyServer } from "../kit/tiny_server.ts";
 import { endWell, textOf } from "./oracles.ts";
 import { makeScene } from "./stage.ts";

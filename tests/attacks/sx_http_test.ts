@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type Came, event, Scripted, stream } from "../../src/remote/_stage_test.ts";
+import { type Came, event, Scripted, stream } from "../../src/servers/http/_stage_test.ts";
 import { EACH_WAY } from "../kit/raw_stdio.ts";
 import { assertNoLeak } from "../kit/sinks.ts";
 import { type SseScript, SseServer } from "../kit/sse_server.ts";

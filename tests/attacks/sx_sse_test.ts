@@ -6,7 +6,7 @@
  */
 
 import assert from "node:assert/strict";
-import { stream } from "../../src/remote/_stage_test.ts";
+import { stream } from "../../src/servers/http/_stage_test.ts";
 import type { Era } from "../kit/json_rpc.ts";
 import { PRIVATE_HOSTS } from "../kit/private_hosts.ts";
 import { rssOf } from "../kit/procwatch.ts";

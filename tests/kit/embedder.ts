@@ -9,7 +9,7 @@ import { cp, mkdir, stat } from "node:fs/promises";
 import { homedir, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { EmbedderPackage } from "../../src/embedding/embedder_package.ts";
+import { EmbedderPackage } from "../../src/search/embedding/embedder_package.ts";
 import { repoFile } from "./pml_command.ts";
 
 /** What tests of meanings run with. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { integrityOf } from "../../src/registry/integrity.ts";
+import { integrityOf } from "../../src/policy/integrity.ts";
 import { denoCommand } from "./pml_command.ts";
 import { type Serving, spawnServing } from "./registry_contract.ts";
 import { runPml } from "./run.ts";

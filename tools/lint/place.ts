@@ -1,5 +1,5 @@
 /**
- * Tells where in the house a file stands.
+ * Finds the module that a file belongs to.
  *
  * @module
  */
@@ -9,37 +9,41 @@ const HUB = "hub/";
 /** The halves of server kinds that read no file and start nothing: a separate layer. */
 const KIND = /^src\/servers\/(?:kinds?|[a-z_]+\/kind)\.ts$/;
 /** The layer of those halves. */
-export const KINDS_ROOM = "kinds";
+export const KINDS = "kinds";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
-/** Where a file stands: its path from the root of the project, its room, and whether it is a test. */
+/** The place of a file: its path from the root of the project, its module, and whether it is a test. */
 export interface Place {
   readonly path: string;
   /** The package of the file. */
-  readonly house: "pml" | "hub";
+  readonly project: "pml" | "hub";
   /** A folder in `src/` of the package, else `mod.ts`, or the folder at its top level. */
-  readonly room: string;
+  readonly module: string;
+  /** The folder to which a private file belongs: the module, or in `servers` a folder of it. */
+  readonly folder: string;
   readonly inSource: boolean;
   readonly isTest: boolean;
 }
 
-/** Reads the place of a file from its name, absolute or from the root of the project. */
+/** Returns the place of a file, whose name is absolute or begins at the root of the project. */
 export function placeOf(filename: string): Place {
   const path = filename.startsWith(ROOT) ? filename.slice(ROOT.length) : filename;
-  const house = path.startsWith(HUB) ? "hub" : "pml";
-  const own = house === "hub" ? path.slice(HUB.length) : path;
-  const [top = "", second = ""] = own.split("/");
+  const project = path.startsWith(HUB) ? "hub" : "pml";
+  const own = project === "hub" ? path.slice(HUB.length) : path;
+  const [top = "", second = "", third = "", ...deeper] = own.split("/");
   const inSource = top === "src";
+  const module = KIND.test(path) ? KINDS : inSource ? second : top;
   return {
     path,
-    house,
-    room: KIND.test(path) ? KINDS_ROOM : inSource ? second : top,
+    project,
+    module,
+    folder: module === "servers" && deeper.length > 0 ? `${module}/${third}` : module,
     inSource,
     isTest: path.endsWith("_test.ts") || top === "tests",
   };
 }
 
-/** Gives the path that a relative import leads to, or nothing for a package. */
+/** Returns the path that a relative import leads to, or undefined for a package. */
 export function targetOf(from: Place, specifier: string): string | undefined {
   if (!specifier.startsWith("./") && !specifier.startsWith("../")) return undefined;
   return decodeURIComponent(new URL(specifier, `file:///${from.path}`).pathname).slice(1);

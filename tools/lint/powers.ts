@@ -48,7 +48,7 @@ const POWERS: readonly Power[] = [
   {
     name: "Files of Node",
     // One asks how much room there is, the other reads a terminal without waiting.
-    owners: ["src/embedding/model_hub.ts", "src/cli/_terminal_input.ts"],
+    owners: ["src/search/embedding/model_hub.ts", "src/cli/_terminal_input.ts"],
     spelled: ["node:fs", "node:fs/promises"],
   },
   {
@@ -92,7 +92,7 @@ const POWERS: readonly Power[] = [
     name: "The network",
     owners: [
       "src/registry/",
-      "src/remote/",
+      "src/transport/http/client/",
       // It loads what a module imports, and sends the module to a hub.
       "hub/src/publish/",
       // It compares addresses and opens nothing.
@@ -133,7 +133,7 @@ const POWERS: readonly Power[] = [
   {
     // A server is made of it as well as a request, and the doors need the server.
     name: "HTTP of Node",
-    owners: ["src/io/listener.ts", "src/oauth/_redirect_page.ts", "src/remote/"],
+    owners: ["src/io/listener.ts", "src/oauth/_redirect_page.ts", "src/transport/http/client/"],
     spelled: ["node:http"],
   },
   {
@@ -182,9 +182,9 @@ export const powers: Deno.lint.Rule = {
   },
 };
 
-function isRuled({ path, room, inSource, isTest }: Place): boolean {
+function isRuled({ path, module, inSource, isTest }: Place): boolean {
   // The code of the sandbox child runs where these powers are taken away or its own.
-  return !isTest && !path.startsWith(BOOT) && (inSource || room === "mod.ts");
+  return !isTest && !path.startsWith(BOOT) && (inSource || module === "mod.ts");
 }
 
 function offence(

@@ -4,8 +4,8 @@
  * @module
  */
 
+import { HUB_MODULES, MODULES } from "./layers.ts";
 import { type Place, placeOf } from "./place.ts";
-import { HUB_ROOMS, ROOMS } from "./rooms.ts";
 
 const EMPTY_NAMES = "utils util helpers helper types constants shared common index mod";
 const SNAKE_CASE = /^_?[a-z0-9]+(_[a-z0-9]+)*\.ts$/;
@@ -47,9 +47,9 @@ function nameOffence(
   if (!SNAKE_CASE.test(name)) {
     return { message: `"${name}" is not in snake_case`, hint: "Use a-z, 0-9 and '_'" };
   }
-  if (!(place.house === "hub" ? HUB_ROOMS : ROOMS).includes(place.room)) {
-    const hint = "The rooms stand in the plan of the house";
-    return { message: `"${place.path}" stands in no room`, hint };
+  if (!(place.project === "hub" ? HUB_MODULES : MODULES).includes(place.module)) {
+    const hint = "The modules are listed in tools/lint/layers.ts";
+    return { message: `"${place.path}" belongs to no module`, hint };
   }
   return undefined;
 }

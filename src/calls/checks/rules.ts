@@ -4,7 +4,7 @@
  * @module
  */
 
-import { refuse } from "../../permissions/gate.ts";
+import { refuse } from "../../policy/gate.ts";
 import type { CallContext } from "../context.ts";
 
 /** Throws for a call that a deny rule matches, or whose fixed arguments cannot be added. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { CloudServer } from "../../remote/cloud_server.ts";
+import { CloudServer } from "./cloud_server.ts";
 import type { LoadRuntime } from "../host.ts";
 import type { CloudManifest } from "./kind.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ModuleServer } from "../../modules/module_server.ts";
+import { ModuleServer } from "./module_server.ts";
 import type { LoadRuntime } from "../host.ts";
 
 /** Loads the runner of modules. */

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { McpServer } from "../../mcp_client/mcp_server.ts";
+import { McpServer } from "../client/mcp_server.ts";
 import type { LoadRuntime } from "../host.ts";
 import { programOf } from "../kinds.ts";
 

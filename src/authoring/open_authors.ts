@@ -1,0 +1,16 @@
+/**
+ * Opens what authors of modules use: no approval is needed, and nothing is granted.
+ *
+ * @module
+ */
+
+import { Authors } from "./authors.ts";
+import type { App } from "../app/app.ts";
+import { exportedIn } from "../app/saved_capability.ts";
+
+/** Returns what looks at modules, and serves a folder of them. */
+export async function authorsOf(app: App): Promise<Authors> {
+  const config = () => app.config();
+  const { schemas: checker } = await (await app.callPath()).machine.modules();
+  return new Authors({ config, capability: exportedIn, taken: app.builtins, checker });
+}

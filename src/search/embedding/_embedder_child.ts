@@ -1,0 +1,231 @@
+/**
+ * Runs one process of the embedding model: texts are sent to it, vectors come back. It may read the
+ * library and the pinned files of the model, and nothing else. Its answers are checked before they
+ * are used.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { PmlError } from "../../core/errors.ts";
+import { isObject, objectOf, visible } from "../../core/json.ts";
+import { boundedJson } from "../../core/json_bounds.ts";
+import { eachPiece, endsOf, LineReader } from "../../io/lines.ts";
+import { after } from "../../io/waiting.ts";
+import { AnsweringProcess } from "../../sandbox/answering.ts";
+import { DENO_ALONE, DENO_QUIET, programUrl } from "../../sandbox/alone.ts";
+import { embedderCode } from "../../sandbox/embedder_program.ts";
+import type { EmbedderRequest, EmbedderStart } from "../../sandbox/boot/embedder.ts";
+import type { Program } from "../../sandbox/process.ts";
+import type { EmbeddingModel } from "./embedding_model.ts";
+
+/** The options of a child. */
+export interface EmbedderChildOptions {
+  /** The folder of the library. */
+  readonly library: string;
+  readonly model: EmbeddingModel;
+  /** The folder for Deno's cache of the library, which makes the next start faster. */
+  readonly denoDir: string;
+  /** How long loading the model may take. */
+  readonly startMs: number;
+  /** How long an answer may take; 60,000 by default. */
+  readonly answerMs?: number;
+  /** The memory that it may use in addition to the model, which it holds several times. */
+  readonly spareBytes?: number;
+  /** Records the process group, so that it ends with PML, however PML ends. */
+  readonly groups: { readonly mark: string; add(pid: number): void; remove(pid: number): void };
+}
+
+/** A vector for each text; undefined for a text that the model gives no vector for. */
+export type TextVectors = readonly (Float32Array | undefined)[];
+
+const HEAP_MB = 1_024;
+const SPARE_BYTES = 768 << 20;
+const MODEL_TIMES = 6;
+const LOOK_MS = 100;
+const ANSWER_MS = 60_000;
+const LONGEST_LINE = 64 << 20;
+const MOST_DIMENSIONS = 8_192;
+const TAIL = 2_000;
+const RUNTIME = "ort.wasm.bundle.min.mjs";
+
+/** A running child. */
+export class EmbedderChild implements AsyncDisposable {
+  readonly #options: EmbedderChildOptions;
+  readonly #process: AnsweringProcess;
+  #next = 0;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #stderr = "";
+
+  /** Starts the process, which loads the model at once. */
+  constructor(options: EmbedderChildOptions) {
+    const { groups, library, model } = options;
+    this.#options = options;
+    this.#process = new AnsweringProcess(programOf(options), {
+      groups,
+      read: (stdout) => this.#read(stdout).catch(() => {}), // its end says why
+      hear: (stderr) => this.#hear(stderr).catch(() => {}),
+      ended: (how) => down(`its process ended with ${how}`, { said: this.#stderr }),
+    });
+    const start: EmbedderStart = {
+      library: addressOf(library, "transformers.web.min.js"),
+      wasm: addressOf(library, "ort-wasm-simd-threaded.wasm"),
+      model: `${addressOf(model.folder)}/`,
+      dtype: model.dtype,
+    };
+    this.#write(start);
+  }
+
+  /** Resolves when the model is loaded. */
+  async loaded(): Promise<void> {
+    await this.#answer(0, this.#options.startMs);
+  }
+
+  /** Whether it can take no more requests. */
+  get isOver(): boolean {
+    return this.#process.isOver;
+  }
+
+  /** Returns a vector for each text. All have the same length. */
+  async embed(texts: readonly string[]): Promise<TextVectors> {
+    const request: EmbedderRequest = { id: ++this.#next, texts };
+    const answer = this.#answer(texts.length, this.#options.answerMs ?? ANSWER_MS);
+    this.#write(request);
+    return await answer;
+  }
+
+  /** Ends the process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.close(new PmlError("CANCELLED", "Cannot embed: the embedder was ended"));
+  }
+
+  #write(line: EmbedderStart | EmbedderRequest): void {
+    this.#process.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`));
+  }
+
+  /** Waits for the answer to the last request. Answers come in the order of the requests. */
+  async #answer(count: number, ms: number): Promise<TextVectors> {
+    const late = () => this.#fail(`it did not answer in ${ms} ms`, "TIMED_OUT");
+    using _ = after(ms, late);
+    this.#watch ??= setInterval(() => this.#weigh(), LOOK_MS);
+    try {
+      const { error, vectors } = objectOf(await this.#process.answer(this.#next));
+      if (typeof error === "string") throw this.#fail(`it says ${visible(error, 400)}`);
+      const found = vectorsOf(vectors, count);
+      if (found === undefined) throw this.#fail("its answer does not hold the vectors");
+      return found;
+    } finally {
+      if (this.#process.isIdle) {
+        clearInterval(this.#watch);
+        this.#watch = undefined;
+      }
+    }
+  }
+
+  #weigh(): void {
+    const { model, spareBytes = SPARE_BYTES } = this.#options;
+    const most = spareBytes + MODEL_TIMES * model.bytes;
+    const now = this.#process.bytes();
+    if (now > most) this.#fail(`it took ${now >> 20} MB of memory, over ${most >> 20}`);
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = new LineReader(LONGEST_LINE);
+    await eachPiece(stream, (piece) => {
+      for (const line of reader.push(piece)) {
+        if (line.kind === "line") this.#take(line.bytes);
+        else this.#fail("it wrote a line that is too long");
+      }
+    });
+  }
+
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-TAIL);
+    }
+  }
+
+  #take(line: Uint8Array): void {
+    const said = boundedJson(line);
+    const waiting = isObject(said) ? this.#process.take(Number(said.id)) : undefined;
+    if (waiting !== undefined) return waiting.resolve(said);
+    const text = visible(new TextDecoder().decode(endsOf(line)), 200);
+    this.#fail(`it wrote something that is not an answer: ${text}`);
+  }
+
+  /** Ends the process, and returns why. */
+  #fail(why: string, code?: "TIMED_OUT"): PmlError {
+    const error = down(why, { code });
+    this.#process.end(error);
+    return error;
+  }
+}
+
+function programOf({ library, model, denoDir, groups }: EmbedderChildOptions): Program {
+  // A path with a comma cannot stand in Deno's list of permissions.
+  if (library.includes(",")) throw down("the path of the PML home has a comma in it");
+  const runtime = addressOf(library, RUNTIME);
+  // The library imports packages by name. They are not installed; these files replace them.
+  const imports = { "onnxruntime-common": runtime, "onnxruntime-web/webgpu": runtime };
+  const map = `data:application/json,${encodeURIComponent(JSON.stringify({ imports }))}`;
+  return {
+    file: Deno.execPath(),
+    args: [
+      ...[...DENO_ALONE, `--v8-flags=--max-old-space-size=${HEAP_MB}`, `--import-map=${map}`],
+      // A model's configuration can make the library load other files, so only the checked files
+      // can be read.
+      `--allow-read=${[library, ...model.files.map((name) => join(model.folder, name))]}`,
+      programUrl(embedderCode),
+    ],
+    cwd: library,
+    env: {
+      DENO_DIR: denoDir,
+      ...DENO_QUIET,
+      PML_RUN: `${groups.mark}.`,
+    },
+  };
+}
+
+function addressOf(folder: string, ...name: readonly string[]): string {
+  return pathToFileURL(join(folder, ...name)).href;
+}
+
+/** Reads vectors. Returns undefined unless there are `count` vectors of the same length. */
+function vectorsOf(said: unknown, count: number): TextVectors | undefined {
+  if (!Array.isArray(said) || said.length !== count) return undefined;
+  const vectors = said.map(numbersOf);
+  const size = vectors[0]?.length;
+  if (vectors.some((vector) => vector === undefined || vector.length !== size)) return undefined;
+  return vectors.map((vector) => {
+    const norm = Math.hypot(...vector ?? []);
+    // The model gives no vector for this text, but may give one for the next.
+    return Number.isFinite(norm) && norm > 0 ? vector?.map((one) => one / norm) : undefined;
+  });
+}
+
+function numbersOf(said: unknown): Float32Array | undefined {
+  if (typeof said !== "string") return undefined;
+  try {
+    const bytes = Uint8Array.fromBase64(said);
+    const size = bytes.length / 4;
+    if (!Number.isInteger(size) || size === 0 || size > MOST_DIMENSIONS) return undefined;
+    return new Float32Array(bytes.buffer);
+  } catch {
+    return undefined;
+  }
+}
+
+function down(
+  why: string,
+  { code, said = "" }: {
+    readonly code?: "TIMED_OUT" | undefined;
+    readonly said?: string;
+  } = {},
+): PmlError {
+  return new PmlError(code ?? "UPSTREAM_DOWN", `Cannot embed with the model: ${why}`, {
+    hint: "Search stays lexical; `pml doctor` tries it again at once",
+    ...(said.trim() !== "" && { detail: { stderr: visible(said.trim(), TAIL) } }),
+  });
+}

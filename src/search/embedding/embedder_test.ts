@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { isGone } from "../../../tests/fixtures/modules/yard.ts";
+import { until } from "../../../tests/kit/wait.ts";
+import { Embedder, type EmbedderOptions } from "./embedder.ts";
+import { readModel } from "./embedding_model.ts";
+
+/** Replaces the library. It does what a text says. */
+const LIBRARY = `
+export const env = { backends: { onnx: { wasm: {} } } };
+const attempts = {
+  fetch: () => fetch("http://127.0.0.1:PORT/"),
+  connect: () => Deno.connect({ hostname: "127.0.0.1", port: PORT }),
+  passwd: () => Deno.readTextFile("/etc/passwd"),
+  environ: () => Deno.readTextFile("/proc/self/environ"),
+  home: () => Deno.readTextFile(OUTSIDE),
+  unpinned: () => Deno.readTextFile(MODEL + "onnx/other.onnx_data_1"),
+  fetched: () => env.fetch(env.localModelPath + "model/onnx/other.onnx_data_1").then((x) => x.text()),
+  folder: async () => { for await (const one of Deno.readDir(MODEL)) return one; },
+  write: () => Deno.writeTextFile(MODEL + "config.json", "{}"),
+  env: () => Deno.env.toObject(),
+  run: () => new Deno.Command("/bin/true").output(),
+  ffi: () => Deno.dlopen("/lib/x.so", {}),
+  npm: () => import("npm:left-pad@1.3.0"),
+  remote: () => import("https://localhost:1/x.js"),
+  file: () => import("file:///etc/hostname"),
+};
+async function opened() {
+  const open = [];
+  for (const [name, attempt] of Object.entries(attempts)) {
+    try {
+      await attempt();
+      open.push(name);
+    } catch {}
+  }
+  return open;
+}
+export async function pipeline(task, model, options) {
+  console.log("loading");
+  await (await env.fetch(env.localModelPath + model + "/config.json")).json();
+  return async ([text, ...more], how) => {
+    if (text === "probe") throw new Error("open: " + await opened());
+    if (text === "said") {
+      throw new Error(JSON.stringify([task, { ...options, session_options: 0 }, how, env.allowRemoteModels, typeof process]));
+    }
+    if (text === "hang") await new Promise(() => setInterval(() => {}, 1_000));
+    if (text === "spin") for (;;);
+    if (text === "die") Deno.exit(3);
+    if (text === "eat") { globalThis.eaten = new Uint8Array(400 << 20).fill(1); for (;;); }
+    if (text === "print") Deno.stdout.writeSync(new TextEncoder().encode("hello\\n"));
+    if (text === "forge") Deno.stdout.writeSync(new TextEncoder().encode('{"id":77,"vectors":[]}\\n'));
+    const count = more.length + 1;
+    if (text === "few") return { dims: [count - 1, 2], data: new Float32Array(2 * count) };
+    const one = text === "zero" ? 0 : text === "nan" ? NaN : 3;
+    return { dims: [count, 2], data: Float32Array.from({ length: 2 * count }, (_, at) => at % 2 ? 4 : one).map((x) => text === "zero" ? 0 : x) };
+  };
+}
+`;
+
+/** A library, a model and a home in one folder, and the groups that are watched. */
+class Stage implements AsyncDisposable {
+  readonly folder = Deno.realPathSync(Deno.makeTempDirSync());
+  readonly groups = new Set<number>();
+  readonly embedder: Embedder;
+  looks = 0;
+
+  constructor(more: Partial<EmbedderOptions> = {}, library = LIBRARY.replaceAll("PORT", "0")) {
+    const at = (...names: string[]) => join(this.folder, ...names);
+    for (const name of ["library", "a model", "a model/onnx"]) Deno.mkdirSync(at(name));
+    const texts = ["config.json", "tokenizer.json", "tokenizer_config.json"];
+    for (const name of texts) Deno.writeTextFileSync(at("a model", name), "{}");
+    Deno.writeTextFileSync(at("a model/onnx/model.onnx"), "x");
+    Deno.writeTextFileSync(at("a model/onnx/other.onnx_data_1"), "not looked at");
+    Deno.writeTextFileSync(at("outside.txt"), "secret");
+    Deno.writeTextFileSync(at("library/ort-wasm-simd-threaded.wasm"), "");
+    const code = library.replace("OUTSIDE", JSON.stringify(at("outside.txt")))
+      .replaceAll("MODEL", JSON.stringify(at("a model/")));
+    Deno.writeTextFileSync(at("library/transformers.web.min.js"), code);
+    this.embedder = new Embedder({
+      home: this.folder,
+      model: readModel(at("a model")),
+      library: () => {
+        this.looks++;
+        return Promise.resolve(at("library"));
+      },
+      limits: () => ({ startMs: 20_000, idleMs: 20_000 }),
+      groups: () =>
+        Promise.resolve({
+          mark: "test",
+          add: (pid: number) => void this.groups.add(pid),
+          remove: (pid: number) => void this.groups.delete(pid),
+        }),
+      onLog: () => {},
+      ...more,
+    });
+  }
+
+  embed(...texts: string[]): ReturnType<Embedder["embed"]> {
+    return this.embedder.embed(texts, new AbortController().signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.embedder[Symbol.asyncDispose]();
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+Deno.test("The embedder's child has the library and the model, and no other power", async () => {
+  // What is tried works where nothing forbids it.
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
+    return new Response("");
+  });
+  const library = LIBRARY.replaceAll("PORT", `${server.addr.port}`);
+  await (await fetch(`http://127.0.0.1:${server.addr.port}/`)).text();
+  await using stage = new Stage({}, library);
+  const [one, two] = await stage.embed("a", "b");
+  assert.deepEqual(one && [...one].map((x) => x.toFixed(3)), ["0.600", "0.800"]);
+  assert.equal(two?.length, 2);
+  const [pid = 0] = stage.groups;
+  const flags = await Deno.readTextFile(`/proc/${pid}/cmdline`);
+  assert.ok(!/--allow-(?!read)|-A\b/.test(flags), flags);
+  await assert.rejects(stage.embed("probe"), { message: /it says Error: open: $/ });
+  await assert.rejects(stage.embed("said"), {
+    message:
+      /\["feature-extraction",\{"dtype":"fp32","device":"wasm","session_options":0\},\{"pooling":"mean","normalize":true\},false,"undefined"\]$/,
+  });
+});
+
+Deno.test("The embedder survives a child that dies, hangs, spins, prints or talks garbage", async () => {
+  await using stage = new Stage({ bounds: { answerMs: 1_000 } });
+  const failures: Readonly<Record<string, RegExp>> = {
+    die: /its process ended with exit code 3/,
+    hang: /it did not answer in 1000 ms/,
+    spin: /it did not answer in 1000 ms/,
+    print: /it wrote something that is not an answer: hello/,
+    forge: /it wrote something that is not an answer: \{"id":77/,
+    few: /its answer does not hold the vectors/,
+  };
+  for (const [text, message] of Object.entries(failures)) {
+    const [pid = 0] = stage.groups;
+    await assert.rejects(stage.embed(text, "more"), { message, hint: /stays lexical/ }, text);
+    assert.equal((await stage.embed("a")).length, 1, `it is started anew after ${text}`);
+    assert.ok(!stage.groups.has(pid) && (pid === 0 || await isGone(pid)), text);
+  }
+  assert.equal(stage.looks, 1 + Object.keys(failures).length, "each start is looked at");
+});
+
+Deno.test("The embedder gives nothing for a text that the model makes nothing of, and goes on", async () => {
+  await using stage = new Stage();
+  for (const text of ["zero", "nan"]) {
+    const vectors = await stage.embed(text, "more");
+    assert.equal(vectors.length, 2);
+    assert.equal(vectors[0], undefined);
+  }
+  assert.equal((await stage.embed("a"))[0]?.length, 2);
+  assert.equal(stage.looks, 1, "it is the same child");
+});
+
+Deno.test("The embedder's child is ended for its memory, when it is idle, and with the embedder", async () => {
+  await using stage = new Stage({
+    bounds: { spareBytes: 300 << 20 },
+    limits: () => ({ startMs: 20_000, idleMs: 50 }),
+  });
+  await assert.rejects(stage.embed("eat"), { message: /it took \d+ MB of memory, over 300/ });
+  await stage.embed("a");
+  await until(() => stage.groups.size === 0);
+  await stage.embed("a");
+  const [pid = 0] = stage.groups;
+  await stage.embedder[Symbol.asyncDispose]();
+  assert.ok(await isGone(pid));
+  await assert.rejects(stage.embed("a"), { code: "CANCELLED" });
+});
+
+Deno.test("The embedder tells why a model does not load, and heeds who waits no longer", async () => {
+  await using bad = new Stage({}, "throw new Error('no such thing');");
+  await assert.rejects(bad.embed("a"), { message: /it says Error: no such thing/ });
+  await using slow = new Stage({ limits: () => ({ startMs: 300, idleMs: 1_000 }) }, "for (;;);");
+  await assert.rejects(slow.embed("a"), { message: /it did not answer in 300 ms/ });
+  await using stage = new Stage();
+  const waiting = new AbortController();
+  const asked = stage.embedder.embed(["hang"], waiting.signal);
+  waiting.abort(new Error("enough"));
+  await assert.rejects(asked, { message: "enough" });
+});

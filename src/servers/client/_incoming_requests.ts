@@ -1,0 +1,113 @@
+/**
+ * The requests that a server makes.
+ *
+ * @module
+ */
+
+import { messageOf, PmlError } from "../../core/errors.ts";
+import { type Json, type JsonObject, objectOf, textOf } from "../../core/json.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import type { RequestMessage } from "../../protocol/message.ts";
+import type {
+  IncomingRequest,
+  RequestId,
+  RequestOptions,
+  RpcPeer,
+} from "../../protocol/rpc_peer.ts";
+import type { PeerRequest } from "./_server_requests.ts";
+
+/** The options of `IncomingRequests`. */
+export interface IncomingRequestsOptions {
+  readonly send: (message: JsonObject) => void;
+  /** Returns the result of a request. */
+  readonly answer: (request: PeerRequest) => Promise<JsonObject>;
+}
+
+/** How many requests of a server may be open. */
+const OPEN_MAX = 64;
+
+/** Answers the requests of one server. */
+export class IncomingRequests {
+  /** The number of requests that the server has made. */
+  count = 0;
+  readonly #peer: RpcPeer;
+  readonly #options: IncomingRequestsOptions;
+  readonly #answering = new Set<Promise<void>>();
+
+  /** Takes the peer that the requests come from. */
+  constructor(peer: RpcPeer, options: IncomingRequestsOptions) {
+    this.#peer = peer;
+    this.#options = options;
+  }
+
+  /** Answers a request, which may have come on the stream of one request of PML. */
+  take(read: RequestMessage, stream: RequestId | undefined): void {
+    this.count++;
+    const during = this.#peer.latest("onAsk", stream);
+    const request = new IncomingServerRequest(read, during, this.#options);
+    if (this.#peer.open >= OPEN_MAX) return request.refuse(new Error("too many requests are open"));
+    const answering = this.#peer.serve(request).finally(() => this.#answering.delete(answering));
+    this.#answering.add(answering);
+  }
+
+  /** Resolves when the present requests are answered. */
+  async answered(): Promise<void> {
+    await Promise.all(this.#answering);
+  }
+}
+
+/** One request of a server. */
+class IncomingServerRequest implements IncomingRequest, PeerRequest {
+  readonly idText: string;
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly during: RequestOptions | undefined;
+  readonly #id: Json;
+  readonly #options: IncomingRequestsOptions;
+  readonly #abort = new AbortController();
+
+  constructor(
+    { message, id }: RequestMessage,
+    during: RequestOptions | undefined,
+    options: IncomingRequestsOptions,
+  ) {
+    this.idText = id;
+    this.method = textOf(message.method);
+    this.params = objectOf(message.params);
+    this.during = during;
+    this.#id = message.id ?? null;
+    this.#options = options;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get isCancelled(): boolean {
+    return this.signal.aborted;
+  }
+
+  cancel(reason: unknown): void {
+    // The reason of a server is any JSON.
+    this.#abort.abort(reason instanceof Error ? reason : undefined);
+  }
+
+  serve(): Promise<JsonObject> {
+    return this.#options.answer(this);
+  }
+
+  // An answer has the id as the server wrote it.
+  answer(result: JsonObject): void {
+    this.#options.send({ id: this.#id, result });
+  }
+
+  refuse(error: unknown): void {
+    const code = error instanceof RpcError ? error.code : ERROR.internalError;
+    // Most servers pass on only the message, so the message must say what to do.
+    const hint = error instanceof PmlError && error.hint !== undefined ? `. ${error.hint}` : "";
+    const message = messageOf(error) + hint;
+    const data = error instanceof RpcError ? error.data as Json | undefined : undefined;
+    const answer = { code, message, ...data !== undefined && { data } };
+    this.#options.send({ id: this.#id, error: answer });
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * The tools that a server has listed on a connection. A call of a tool is compared with them before
+ * it is sent: the program behind a new connection may be another one than before.
+ *
+ * @module
+ */
+
+import type { ListItem } from "../../core/lists.ts";
+import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
+import type { Connection } from "./connection.ts";
+import type { UpstreamServer } from "./upstreams.ts";
+
+/** A list of tools that came on a connection. */
+export interface ListedTools {
+  readonly tools: readonly ListItem[];
+  /** When it was requested, by `performance.now()`. */
+  readonly at: number;
+  /** How long the server says that it stays current, in milliseconds. */
+  readonly ttlMs: number | undefined;
+}
+
+/** The longest that a list from a server over HTTP counts as current, in milliseconds. */
+const OLDEST_MS = 300_000;
+
+/** Returns whether the cached tools are those that the server has listed on this connection. */
+export function isListed(
+  { listed, tells, lostAt }: Pick<Connection, "listed" | "tells" | "lostAt">,
+  { isRemote = false, owner, lists }: Pick<UpstreamServer, "isRemote"> & {
+    readonly owner: ListOwner;
+    readonly lists: Pick<ServerLists, "known">;
+  },
+): boolean {
+  const last = listed.get(owner);
+  if (last === undefined || lists.known(owner, "tools") !== last.tools) return false;
+  // A program on a pipe is the same as long as the pipe is open.
+  if (!isRemote) return true;
+  // A server that could not be reached may have been started again.
+  return last.at > lostAt && performance.now() - last.at <= longestOf(last, tells);
+}
+
+/** Returns for how long a list from a server over HTTP counts as current, in milliseconds. */
+function longestOf({ ttlMs }: ListedTools, tells: boolean): number {
+  if (ttlMs !== undefined && ttlMs > 0) return Math.min(ttlMs, OLDEST_MS);
+  if (tells) return OLDEST_MS;
+  return ttlMs ?? FRESH_MS;
+}
+
+/** Returns the earlier list if a new one is equal: what was derived from it stays valid. */
+export function sameOrNew(
+  before: readonly ListItem[],
+  now: readonly ListItem[],
+): readonly ListItem[] {
+  const isSame = before.length === now.length && before.length > 0 &&
+    now.every((item, at) => JSON.stringify(item) === JSON.stringify(before[at]));
+  return isSame ? before : now;
+}

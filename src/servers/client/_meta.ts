@@ -1,0 +1,48 @@
+/**
+ * The `_meta` that each request of the newest revision carries.
+ *
+ * @module
+ */
+
+import { TASKS_EXTENSION } from "../../core/extension_methods.ts";
+import { type JsonObject, objectOf } from "../../core/json.ts";
+import { VERSION } from "../../core/version.ts";
+import { META } from "../../protocol/envelope.ts";
+import { STATELESS_REVISION } from "../../protocol/revisions.ts";
+import type { RequestOptions } from "../../protocol/rpc_peer.ts";
+import { isOfTask } from "./_tasks.ts";
+
+/** The `clientInfo` of PML. */
+export const CLIENT = { name: "pml", version: VERSION };
+
+/** Adds the client capabilities and the wanted log level to the params of a request. */
+export function withMeta(
+  params: JsonObject,
+  { client: { onAsk, onMessage }, takesTasks }: Pick<RequestOptions, "client" | "takesTasks">,
+  { method = "", capabilities }: {
+    readonly method?: string | undefined;
+    readonly capabilities: JsonObject;
+  },
+): JsonObject {
+  // A list shows what the client can use. A call must not ask if nobody can be asked.
+  const known = onAsk === undefined && method === "tools/call" ? {} : capabilities;
+  const tasks = (takesTasks || isOfTask(method)) &&
+    { extensions: { ...objectOf(known.extensions), [TASKS_EXTENSION]: {} } };
+  return {
+    ...params,
+    _meta: {
+      ...objectOf(params._meta),
+      [META.version]: STATELESS_REVISION,
+      [META.client]: CLIENT,
+      [META.capabilities]: { roots: {}, ...known, ...tasks },
+      ...(onMessage && { [META.level]: "debug" }),
+    },
+  };
+}
+
+/** The changes that a server of the newest revision is asked to report. */
+export const ALL_CHANGES = {
+  toolsListChanged: true,
+  promptsListChanged: true,
+  resourcesListChanged: true,
+};

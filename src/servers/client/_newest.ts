@@ -1,0 +1,107 @@
+/**
+ * Requests of the newest revision. Each carries the client capabilities. The server may answer with
+ * `input_required`: requests of its own that it needs answered first.
+ *
+ * @module
+ */
+
+import { isObject, type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import { withMeta } from "./_meta.ts";
+import { type RequestOptions, type RpcPeer, withoutClient } from "../../protocol/rpc_peer.ts";
+import { type PeerRequest, refusedByClient } from "./_server_requests.ts";
+
+/** The options of `NewestRequests`. */
+export interface NewestOptions {
+  /** Returns the client capabilities that the server gets, for a client with these or for all. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Answers a request of the server. */
+  readonly answer: (request: PeerRequest) => Promise<JsonObject>;
+  /** Makes the error for a server that breaks the protocol. */
+  readonly broken: (why: string) => Error;
+  /** Aborts when the connection ends. */
+  readonly over: AbortSignal;
+}
+
+/** The most requests in one `input_required` result. */
+const REQUESTS_MAX = 64;
+/** The most `input_required` results for one request. */
+const ROUNDS_MAX = 20;
+
+/** Sends requests of the newest revision. */
+export class NewestRequests {
+  readonly #peer: RpcPeer;
+  readonly #options: NewestOptions;
+
+  /** Takes the peer, which may not support the newest revision. */
+  constructor(peer: RpcPeer, options: NewestOptions) {
+    this.#peer = peer;
+    this.#options = options;
+  }
+
+  /** Sends a request, answers what the server asks first, and returns the result. */
+  async request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
+    let answers: JsonObject = {};
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      const all = this.#withMeta({ ...params, ...answers }, options, method);
+      const result = await this.#peer.request(method, all, options);
+      if (!isObject(result) || result.resultType !== "input_required") return result;
+      answers = await this.answersTo(result as JsonObject, options); // parsed JSON
+    }
+    throw this.#options.broken(`it asked ${ROUNDS_MAX} times before it answered`);
+  }
+
+  /** Sends a notification. */
+  notify(method: string, params: JsonObject, options: RequestOptions): void {
+    this.#peer.notify(method, this.#withMeta(params, options));
+  }
+
+  /** Returns the request by which PML asks whether the server answers. There is no `ping`. */
+  probe(): { readonly method: string; readonly params: JsonObject } {
+    const method = "server/discover";
+    return { method, params: this.#withMeta({}, withoutClient(), method) };
+  }
+
+  /** Subscribes to notifications. Resolves when the server ends it; rejects on abort. */
+  async listen(wanted: JsonObject, options: RequestOptions): Promise<void> {
+    const params = this.#withMeta({ notifications: wanted }, options);
+    const { cancellation, client } = options;
+    await this.#peer.request("subscriptions/listen", params, { cancellation, client, lasts: true });
+  }
+
+  /** Answers all requests of an `input_required` result. Returns the params for the next try. */
+  async answersTo(result: JsonObject, during: RequestOptions): Promise<JsonObject> {
+    const { answer, broken, over } = this.#options;
+    const { inputRequests, requestState } = result;
+    const requests = Object.entries(objectOf(inputRequests));
+    if (requests.length > REQUESTS_MAX) {
+      throw broken(`it made over ${REQUESTS_MAX} requests at once`);
+    }
+    // If one fails, the others are cancelled.
+    const failed = new AbortController();
+    const signal = AbortSignal.any([during.cancellation.signal, over, failed.signal]);
+    const answers = requests.map(async ([key, one]) => {
+      const { method, params } = objectOf(one);
+      const request = { key, method: textOf(method), params: objectOf(params), signal, during };
+      try {
+        return [key, await answer(request)] as const;
+      } catch (error) {
+        // An error of PML or of the client is not the fault of the server.
+        if (!(error instanceof RpcError)) throw error;
+        if (error.code !== ERROR.methodNotFound) throw refusedByClient(error);
+        throw broken(`it asked for ${quoted(request.method)}, but ${error.message}`);
+      }
+    });
+    try {
+      const inputResponses = Object.fromEntries(await Promise.all(answers));
+      return { inputResponses, ...(typeof requestState === "string" && { requestState }) };
+    } finally {
+      failed.abort(new RpcError(ERROR.methodNotFound, "another request failed"));
+    }
+  }
+
+  #withMeta(params: JsonObject, options: RequestOptions, method?: string): JsonObject {
+    const capabilities = this.#options.capabilities(options.client.able);
+    return withMeta(params, options, { method, capabilities });
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Handles the notifications of servers.
+ *
+ * @module
+ */
+
+import type { CallClient } from "../../core/call.ts";
+import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
+import { withoutNamed } from "../../core/result_members.ts";
+import type { ListName } from "../../core/lists.ts";
+import { resultOf } from "./_answers.ts";
+import { type RunningTasks, stateOf } from "./_tasks.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
+
+/** The options of `Notices`. */
+export interface NoticesOptions {
+  readonly told: UpstreamEvents;
+  readonly tasks: RunningTasks;
+  /** Removes cached lists of a server. Throws if its definition cannot be used. */
+  readonly forget: (server: string, lists: readonly ListName[]) => void;
+  readonly onLog: (server: string, level: "debug", text: string) => void;
+}
+
+/** The lists that have changed, by notification. */
+const CHANGES: Readonly<Record<string, readonly ListName[]>> = {
+  "notifications/tools/list_changed": ["tools"],
+  "notifications/resources/list_changed": ["resources", "resourceTemplates"],
+  "notifications/prompts/list_changed": ["prompts"],
+};
+
+/** Passes on notifications of servers. */
+export class Notices {
+  readonly #options: NoticesOptions;
+
+  /** Takes the listeners. */
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  /** Handles one notification of a server. */
+  take(
+    server: string,
+    { method, params, client }: {
+      readonly method: string;
+      readonly params: JsonObject;
+      /** The client of the request that it belongs to, if that is known. */
+      readonly client?: CallClient | undefined;
+    },
+  ): void {
+    const { told, forget } = this.#options;
+    if (method === "notifications/message") return told.logged(params);
+    if (method === "notifications/elicitation/complete") return told.elicited(params);
+    if (method === "notifications/resources/updated") {
+      return told.updated(server, textOf(params.uri), withoutNamed(params, ["uri"]));
+    }
+    if (method === "notifications/tasks/status" || method === "notifications/tasks") {
+      return this.#task(server, params);
+    }
+    const lists = memberOf(CHANGES, method);
+    if (lists === undefined) {
+      // It acknowledges a subscription of PML itself.
+      if (method === "notifications/subscriptions/acknowledged") return;
+      return told.notified(server, { method, params, client });
+    }
+    // The server may have started before its definition was read again.
+    try {
+      // guard: listed-anew
+      forget(server, lists);
+    } catch {
+      // A value is missing, so no list is cached. Listing it reports the error.
+    }
+    for (const list of lists) told.changed(server, list);
+  }
+
+  /** Passes on the state of a task. A state over the limits is dropped: clients can request it. */
+  #task(server: string, params: JsonObject): void {
+    const { told, tasks, onLog } = this.#options;
+    const state = stateOf(params);
+    if (state === undefined) return;
+    tasks.update(server, state);
+    try {
+      const result = resultOf(params, { name: server, method: "tasks/get", able: () => undefined });
+      told.task?.(server, result as unknown as JsonObject); // plain JSON
+    } catch (error) {
+      onLog(server, "debug", `A notification was dropped: ${error}`);
+    }
+  }
+}

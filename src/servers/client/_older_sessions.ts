@@ -1,0 +1,125 @@
+/**
+ * Sessions of the older revisions with servers that support the newest revision, too. In a session,
+ * a server can send requests to its client while a call runs. Clients of the older revisions
+ * therefore call in a session.
+ *
+ * @module
+ */
+
+import { asPmlError } from "../../core/errors.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { Pool, type PoolLimits, type PoolUse } from "../../io/pool.ts";
+import { DeclaredCapabilities } from "./_declared.ts";
+import type { Connection } from "./connection.ts";
+import type { UpstreamServer } from "./upstreams.ts";
+import { SessionLost } from "./wire.ts";
+
+/** The options of `OlderSessions`. */
+export interface OlderSessionsOptions {
+  readonly limits: () => PoolLimits;
+  /** Returns the capabilities that servers get for a client with these, or for all clients. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Opens a session. `capabilities` returns those that the server gets. */
+  readonly open: (
+    server: UpstreamServer,
+    capabilities: (able?: JsonObject) => JsonObject,
+  ) => Promise<Connection>;
+}
+
+/** A request that goes in a session if the server has sessions. */
+export interface SessionUse<T> {
+  /** The connection to the server in the newest revision. */
+  readonly newest: Connection;
+  /** Sends the request on a connection. */
+  readonly use: (connection: Connection) => Promise<T>;
+  /** Returns a signal that ends waiting for the session. */
+  readonly signal: () => AbortSignal;
+}
+
+/** The sessions of this process: at most one for each server. */
+export class OlderSessions implements AsyncDisposable {
+  readonly #options: OlderSessionsOptions;
+  readonly #pool: Pool<Connection>;
+  readonly #declared: DeclaredCapabilities;
+  /** The connections in the newest revision of servers that have had a session. */
+  readonly #opened = new WeakSet<Connection>();
+
+  /** Takes the options; opens nothing. */
+  constructor(options: OlderSessionsOptions) {
+    this.#options = options;
+    this.#pool = new Pool({
+      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
+      code: "UPSTREAM_DOWN",
+    });
+    this.#declared = new DeclaredCapabilities(options.capabilities, () => {});
+  }
+
+  /** Uses the session with a server, or `newest` if no session can be opened. */
+  async use<T>(server: UpstreamServer, request: SessionUse<T>): Promise<T> {
+    const { name } = server;
+    this.#declared.begin(name);
+    try {
+      return await this.#used(server, request);
+    } finally {
+      this.#declared.end(name);
+    }
+  }
+
+  /** Keeps an open session with a server until a promise resolves. */
+  async hold(server: UpstreamServer, until: Promise<void>): Promise<void> {
+    using _ = this.#pool.hold(server.name, server.version());
+    await until;
+  }
+
+  /** Closes all sessions. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#declared[Symbol.dispose]();
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  async #used<T>(server: UpstreamServer, { newest, use, signal }: SessionUse<T>): Promise<T> {
+    const { name } = server;
+    let isOpen = false;
+    const own = (session: Connection) => {
+      isOpen = true;
+      // If the session was interrupted, the server may be another program: tools are compared again.
+      // guard: session-lists
+      newest.lostAt = Math.max(newest.lostAt, session.lostAt);
+      return use(session);
+    };
+    const once = () => {
+      const [start, version] = [() => this.#open(server, newest), server.version()];
+      const options: PoolUse<Connection, T> = { name, version, start, use: own };
+      const isRunning = this.#pool.at(name, version) !== undefined;
+      return this.#pool.use(name, isRunning ? options : { ...options, signal: signal() });
+    };
+    try {
+      return await once().catch((error) => {
+        // The server did not handle the request.
+        if (!(error instanceof SessionLost)) throw error;
+        isOpen = false;
+        return once();
+      });
+    } catch (error) {
+      if (isOpen) throw error;
+      return await use(newest);
+    }
+  }
+
+  async #open(server: UpstreamServer, newest: Connection): Promise<Connection> {
+    const { name } = server;
+    try {
+      const session = await this.#options.open(
+        server,
+        (able) => this.#declared.capabilitiesFor(name, able),
+      );
+      this.#declared.connected(name, session);
+      if (this.#opened.has(newest)) session.lostAt = performance.now();
+      this.#opened.add(newest);
+      return session;
+    } catch (error) {
+      newest.foundNoSession({ isRefused: asPmlError(error).code === "UPSTREAM_PROTOCOL" });
+      throw error;
+    }
+  }
+}

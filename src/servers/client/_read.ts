@@ -1,0 +1,97 @@
+/**
+ * Reads the lists and log messages of servers, within limits. Invalid items are left out.
+ *
+ * @module
+ */
+
+import { numberOf } from "../../core/exact_number.ts";
+import { type Json, type JsonObject, objectOf, textOf, visible } from "../../core/json.ts";
+import { LEVELS } from "../../core/levels.ts";
+import type { ListItem, ListName } from "../../core/lists.ts";
+import { safeTexts } from "../../core/safe_text.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import { readable } from "./_readable.ts";
+import { isListItem } from "./_server_lists.ts";
+
+/** The options of `readList`. */
+export interface Reading {
+  /** Requests a page. */
+  readonly ask: (params: JsonObject) => Promise<Json>;
+  /** Makes the error for a server that breaks the protocol. */
+  readonly broken: (why: string) => Error;
+  /** The most items. */
+  readonly max: number;
+}
+
+/** A list as its server sent it. */
+export interface ReadList {
+  readonly items: readonly ListItem[];
+  /** How long the server says that it stays current, in milliseconds. Undefined if it does not. */
+  readonly ttlMs: number | undefined;
+}
+
+const PAGES_MAX = 1_000;
+const LIST_MAX = 32_000_000;
+/** The most characters of the data of a log message. */
+const LOG_MAX = 64_000;
+const LOGGER_MAX = 200;
+
+/** Reads all pages of a list. */
+export async function readList(
+  name: ListName,
+  { ask, broken, max }: Reading,
+): Promise<ReadList> {
+  const items: ListItem[] = [];
+  const seen = new Set<unknown>();
+  let ttlMs: number | undefined;
+  let cursor: Json | undefined;
+  let length = 0;
+  for (let page = 0;; page++) {
+    // Missing tools would count as removed until the server reports a change.
+    if (page === PAGES_MAX) throw broken(`its list of ${name} has over ${PAGES_MAX} pages`);
+    const result = await ask(cursor === undefined ? {} : { cursor }).catch((error) => {
+      if (error instanceof RpcError && error.code === ERROR.methodNotFound) return { [name]: [] };
+      throw error;
+    });
+    const { [name]: some, nextCursor, ttlMs: ttl } = objectOf(result);
+    const pageMs = numberOf(ttl) ?? -1;
+    // The list is as old as its oldest page.
+    if (pageMs >= 0) ttlMs = Math.min(pageMs, ttlMs ?? pageMs);
+    if (!Array.isArray(some)) throw broken(`its ${name} are not a list`);
+    length += JSON.stringify(some).length;
+    if (length > LIST_MAX) throw broken(`its list of ${name} is over ${LIST_MAX} characters`);
+    // An invalid item is left out; the others are used.
+    items.push(
+      ...some.filter((one) => isListItem(name, one)).map((one) => readable(name, one)),
+    );
+    if (items.length > max) throw broken(`it has over ${max} ${name}`);
+    // A cursor that repeats would never end.
+    if (typeof nextCursor !== "string" || nextCursor === "" || seen.has(nextCursor)) {
+      return { items, ttlMs };
+    }
+    seen.add(cursor = nextCursor);
+  }
+}
+
+/** Reads the params of `notifications/message`. Puts the server's name before the logger. */
+export function logMessage(
+  server: string,
+  { logger, level, data = null, ...rest }: JsonObject,
+): JsonObject {
+  const text = JSON.stringify(data);
+  return {
+    ...(JSON.stringify(rest).length <= LOG_MAX && rest),
+    level: LEVELS.includes(textOf(level)) ? textOf(level) : "info",
+    logger: typeof logger === "string" ? `${server}/${visible(logger, LOGGER_MAX)}` : server,
+    data: safeData(data, text),
+  };
+}
+
+function safeData(data: Json, text: string): Json {
+  if (text.length > LOG_MAX) return visible(text, LOG_MAX);
+  try {
+    return safeTexts(data);
+  } catch {
+    return visible(text, LOG_MAX); // it is nested too deep
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Answers requests of a server: `ping`, `roots/list`, and requests for the client.
+ *
+ * @module
+ */
+
+import type { CallClient } from "../../core/call.ts";
+import { messageOf, PmlError } from "../../core/errors.ts";
+import { defined, type JsonObject, quoted, visible } from "../../core/json.ts";
+import type { LimitedLog } from "../../io/limited_log.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
+import type { RequestOptions } from "../../protocol/rpc_peer.ts";
+
+/** A request of a server. */
+export interface PeerRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+  readonly signal: AbortSignal;
+  /** The server's own name of the request, in the newest revision. */
+  readonly key?: string;
+  /** The client's request that it belongs to, if that is known. */
+  readonly during: RequestOptions | undefined;
+}
+
+/** The options of `answerRequest`. */
+export interface AnswerOptions {
+  /** The name of the server. */
+  readonly name: string;
+  /** Returns the roots that the server may see. */
+  readonly roots: () => Promise<readonly JsonObject[]>;
+  /** Passes a question of the server to the client while no request is under way. */
+  readonly onAsk?: UpstreamEvents["asked"];
+  /** Removes secrets from a message of the server that is not a result. */
+  readonly withoutSecrets: <T>(message: T) => T;
+  readonly onLog: (level: "warn", text: string) => void;
+  /** Limits the lines about requests that are refused. */
+  readonly refusals: LimitedLog;
+}
+
+/** Answers a request of a server. Throws `RpcError` if neither PML nor the client supports it. */
+export async function answerRequest(
+  request: PeerRequest,
+  options: AnswerOptions,
+): Promise<JsonObject> {
+  switch (request.method) {
+    case "ping":
+      return {};
+    case "roots/list":
+      return { roots: await options.roots() };
+    case "elicitation/create":
+    case "sampling/createMessage":
+      return await passQuestion(request, options);
+    default:
+      return await passUnknown(request, options);
+  }
+}
+
+async function passQuestion(request: PeerRequest, options: AnswerOptions): Promise<JsonObject> {
+  const onAsk = clientFor(request, options);
+  try {
+    return await passTo(onAsk, request, options);
+  } catch (error) {
+    throw error instanceof RpcError ? refusedByClient(error) : error;
+  }
+}
+
+/** Passes a request of an extension to the client. Logs why one is refused. */
+async function passUnknown(request: PeerRequest, options: AnswerOptions): Promise<JsonObject> {
+  try {
+    return await passTo(clientFor(request, options), request, options);
+  } catch (error) {
+    const { method } = request;
+    const why = messageOf(error);
+    const text = `Its request ${quoted(method, 100)} was refused: ${why}`;
+    const key = JSON.stringify([method.slice(0, 200), why]);
+    options.refusals.write(key, text, (line) => options.onLog("warn", line));
+    throw error instanceof RpcError ? refusedUnknown(error, method) : error;
+  }
+}
+
+type OnAsk = NonNullable<CallClient["onAsk"]>;
+
+/** Returns the function that asks the client. Throws `RpcError` if no client can be asked. */
+function clientFor({ method, during }: PeerRequest, options: AnswerOptions): OnAsk {
+  // A request whose own client cannot be asked has no other that can.
+  const onAsk = during === undefined ? options.onAsk : during.client.onAsk;
+  if (onAsk !== undefined) return onAsk;
+  const how = method === "sampling/createMessage"
+    ? "; `sampling` in config.yaml names a model to ask"
+    : "";
+  throw new RpcError(
+    ERROR.methodNotFound,
+    `no open request has a client that can be asked${how}`,
+  );
+}
+
+function passTo(
+  onAsk: OnAsk,
+  { key, method, params, signal, during }: PeerRequest,
+  { name, withoutSecrets }: AnswerOptions,
+): Promise<JsonObject> {
+  const { url, ...rest } = params; // a URL without its key would lead to another page
+  return onAsk({
+    server: name,
+    key,
+    method,
+    params: { ...withoutSecrets(rest), ...(url !== undefined && { url }) },
+    signal: during === undefined ? signal : AbortSignal.any([signal, during.cancellation.signal]),
+  });
+}
+
+/** Returns an error response of the client as a `PmlError`. An `RpcError` would count as the server's. */
+export function refusedByClient(error: RpcError): PmlError {
+  const { code, data } = error;
+  const message = error.message || "Unknown error";
+  return new PmlError("BAD_REQUEST", message, {
+    detail: { answered: defined({ code, message, data }) },
+    cause: error,
+  });
+}
+
+/** Returns the error of the client, or of PML for a client without the extension, as the server's. */
+function refusedUnknown({ code, message, data }: RpcError, method: string): RpcError {
+  const text = code === ERROR.methodNotFound
+    ? `PML cannot pass ${visible(method, 100)} on: ${message}`
+    : message;
+  return new RpcError(code, text, data);
+}

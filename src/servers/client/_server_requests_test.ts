@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { PmlError } from "../../core/errors.ts";
+import { LimitedLog } from "../../io/limited_log.ts";
+import { RpcError } from "../../protocol/errors.ts";
+import { answerRequest } from "./_server_requests.ts";
+
+function answered(
+  onAsk: () => Promise<never>,
+  { method = "elicitation/create", onLog = (_: string) => {} } = {},
+): Promise<unknown> {
+  const request = {
+    method,
+    params: { message: "Which one?" },
+    signal: new AbortController().signal,
+    during: undefined,
+  };
+  const roots = () => Promise.resolve([]);
+  return answerRequest(request, {
+    ...{ name: "s", roots, onAsk, withoutSecrets: (message) => message },
+    ...{ onLog: (_, text) => onLog(text), refusals: new LimitedLog() },
+  });
+}
+
+Deno.test("an error response of the client is not taken for one of the server", async () => {
+  const error = await answered(() => Promise.reject(new RpcError(-1, "no", { a: 1 })))
+    .catch((error) => error);
+  assert.ok(error instanceof PmlError);
+  assert.equal(error.message, "no");
+  assert.deepEqual(error.detail?.answered, { code: -1, message: "no", data: { a: 1 } });
+});
+
+Deno.test("other errors of a question to the client pass unchanged", async () => {
+  const error = new PmlError("TIMED_OUT", "late");
+  await assert.rejects(answered(() => Promise.reject(error)), error);
+});
+
+Deno.test("a server gets the error of the client for a request of an extension", async () => {
+  const lines: string[] = [];
+  const options = { method: "notes/pick", onLog: (line: string) => void lines.push(line) };
+  const error = await answered(() => Promise.reject(new RpcError(-1, "no", { a: 1 })), options)
+    .catch((error) => error);
+  assert.ok(error instanceof RpcError);
+  assert.deepEqual([error.code, error.message, error.data], [-1, "no", { a: 1 }]);
+  assert.deepEqual(lines, ['Its request "notes/pick" was refused: no']);
+});

@@ -1,0 +1,145 @@
+/**
+ * The resources that clients follow. Their servers keep running.
+ *
+ * @module
+ */
+
+import { ending } from "../../core/errors.ts";
+import { pause, unlessAborted } from "../../io/waiting.ts";
+import { RpcError } from "../../protocol/errors.ts";
+
+/** A resource of a server, or a task. */
+export interface Followed {
+  readonly server: string;
+  /** The address of the resource, or the id of the task. */
+  readonly uri: string;
+  readonly isTask?: boolean;
+}
+
+/** A resource that is being followed. */
+export interface Following extends Followed {
+  readonly signal: AbortSignal;
+  /** Is called when the server has accepted. */
+  readonly onAgreed: () => void;
+}
+
+/** Keeps a server running and follows a resource, until the signal aborts or the server ends. */
+export type Follow = (following: Following) => Promise<void>;
+
+/** What `Subscriptions` reports. */
+export interface SubscriptionEvents {
+  /** Receives each error of following. */
+  readonly lost: (server: string, error: unknown) => void;
+  /** Is called when a resource is followed again: it may have changed in between. */
+  readonly again: (server: string, uri: string) => void;
+}
+
+interface Entry {
+  count: number;
+  readonly end: AbortController;
+  /** Ends the present try, so that the next one begins. */
+  retry: AbortController;
+  readonly agreed: PromiseWithResolvers<void>;
+}
+
+const WAIT_MS = 500;
+const WAIT_MAX_MS = 30_000;
+
+/** Counts the followers of each resource, and follows it again if its server ended. */
+export class Subscriptions implements Disposable {
+  readonly #entries = new Map<string, Entry>();
+  readonly #follow: Follow;
+  readonly #on: SubscriptionEvents;
+
+  /** Takes the function that follows. */
+  constructor(follow: Follow, on: SubscriptionEvents) {
+    this.#follow = follow;
+    this.#on = on;
+  }
+
+  /**
+   * Adds one follower to a resource. Throws if the server does not accept, or if the signal aborts
+   * first.
+   */
+  async add(followed: Followed, signal: AbortSignal): Promise<void> {
+    const key = keyOf(followed);
+    const entry = this.#entries.get(key) ?? this.#begin(followed);
+    entry.count++;
+    try {
+      await unlessAborted(entry.agreed.promise, signal);
+    } catch (error) {
+      this.#release(key, entry);
+      throw error;
+    }
+  }
+
+  /** Removes one follower of a resource. */
+  remove(followed: Followed): void {
+    const key = keyOf(followed);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#release(key, entry);
+  }
+
+  /** Follows everything again: the configuration may have changed. */
+  again(): void {
+    for (const { retry } of this.#entries.values()) retry.abort();
+  }
+
+  /** Stops following. */
+  [Symbol.dispose](): void {
+    // Who still waits for a server gets this reason.
+    for (const { end } of this.#entries.values()) end.abort(ending("follow a resource"));
+    this.#entries.clear();
+  }
+
+  #begin(followed: Followed): Entry {
+    const agreed = Promise.withResolvers<void>();
+    // Only `add` waits for it.
+    agreed.promise.catch(() => {});
+    const own = { count: 0, end: new AbortController(), retry: new AbortController(), agreed };
+    this.#entries.set(keyOf(followed), own);
+    void this.#keep(followed, own);
+    return own;
+  }
+
+  #release(key: string, entry: Entry): void {
+    if (--entry.count > 0) return;
+    entry.end.abort();
+    // A newer entry may have the key by now.
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  }
+
+  async #keep(followed: Followed, entry: Entry): Promise<void> {
+    const { end: { signal: end }, agreed } = entry;
+    const { server, uri, isTask } = followed;
+    let hasAgreed = false;
+    const onAgreed = () => {
+      agreed.resolve();
+      if (hasAgreed && !isTask) this.#on.again(server, uri);
+      hasAgreed = true;
+    };
+    for (let wait = WAIT_MS; !end.aborted; wait = Math.min(wait * 2, WAIT_MAX_MS)) {
+      const since = Date.now();
+      entry.retry = new AbortController();
+      const { signal: again } = entry.retry;
+      const signal = AbortSignal.any([end, again]);
+      try {
+        await this.#follow({ ...followed, signal, onAgreed });
+      } catch (error) {
+        // The first error goes to `add`. For later errors, this changes nothing. What is tried again
+        // has not failed.
+        if (!again.aborted) agreed.reject(error);
+        if (!signal.aborted) this.#on.lost(server, error);
+        // A server that refuses is not asked again.
+        if (error instanceof RpcError) return;
+      }
+      // A server that ran for long does not fail each time.
+      if (Date.now() - since > WAIT_MAX_MS) wait = WAIT_MS;
+      if (!again.aborted) await pause(wait, signal);
+    }
+  }
+}
+
+function keyOf({ server, uri, isTask = false }: Followed): string {
+  return `${server} ${isTask} ${uri}`;
+}

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { RpcError } from "../../protocol/errors.ts";
+import { type Following, Subscriptions } from "./_subscriptions.ts";
+
+const A = { server: "one", uri: "test://a" };
+const DEAF = { lost: () => {}, again: () => {} };
+const NEVER = new AbortController().signal;
+
+function untilAborted({ signal }: Following): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+}
+
+Deno.test("Subscriptions follows a resource once for all followers, until the last one is removed", async () => {
+  const followed: Following[] = [];
+  using subscriptions = new Subscriptions(async (following) => {
+    followed.push(following);
+    following.onAgreed();
+    await untilAborted(following);
+  }, DEAF);
+  await subscriptions.add(A, NEVER);
+  await subscriptions.add(A, NEVER);
+  assert.equal(followed.length, 1);
+  subscriptions.remove(A);
+  assert.equal(followed[0]?.signal.aborted, false);
+  subscriptions.remove(A);
+  assert.equal(followed[0]?.signal.aborted, true);
+});
+
+Deno.test("Subscriptions.add() throws if the server refuses, which is not asked again", async () => {
+  let asked = 0;
+  using subscriptions = new Subscriptions(() => {
+    asked++;
+    return Promise.reject(new Error("no"));
+  }, DEAF);
+  await assert.rejects(subscriptions.add(A, NEVER), /no/);
+  await assert.rejects(subscriptions.add(A, NEVER), /no/);
+  assert.equal(asked, 2);
+});
+
+Deno.test("Subscriptions.add() waits for the next try if the first one is begun again", async () => {
+  let tries = 0;
+  using subscriptions = new Subscriptions(async (following) => {
+    if (++tries > 1) following.onAgreed();
+    await untilAborted(following);
+    following.signal.throwIfAborted();
+  }, DEAF);
+  const added = subscriptions.add(A, NEVER).then(() => "followed", String);
+  // A yes to a question, for example, changes what holds.
+  subscriptions.again();
+  assert.equal(await added, "followed");
+  assert.equal(tries, 2);
+});
+
+Deno.test("Subscriptions follows again after the server ended, and says so", async () => {
+  const lost: unknown[] = [];
+  const again: unknown[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let asked = 0;
+  using subscriptions = new Subscriptions(async (following) => {
+    following.onAgreed();
+    if (++asked === 1) throw new Error("it died");
+    resolve();
+    await untilAborted(following);
+  }, { lost: (_, error) => lost.push(error), again: (...one) => again.push(one) });
+  await subscriptions.add(A, NEVER);
+  await promise;
+  assert.match(String(lost[0]), /it died/);
+  assert.deepEqual(again, [["one", "test://a"]], "it may have changed in between");
+});
+
+Deno.test("Subscriptions counts each follower once, also if others fail", async () => {
+  const attempts: PromiseWithResolvers<void>[] = [];
+  const followed: Following[] = [];
+  using subscriptions = new Subscriptions(async (following) => {
+    const attempt = Promise.withResolvers<void>();
+    attempts.push(attempt);
+    followed.push(following);
+    await attempt.promise;
+    following.onAgreed();
+    await untilAborted(following);
+  }, DEAF);
+  const first = subscriptions.add(A, NEVER);
+  subscriptions.remove(A);
+  const second = subscriptions.add(A, NEVER);
+  attempts[0]?.reject(new Error("too late"));
+  await assert.rejects(first, /too late/);
+  attempts[1]?.resolve();
+  await second;
+  assert.equal(followed[1]?.signal.aborted, false);
+  subscriptions.remove(A);
+  assert.equal(followed[1]?.signal.aborted, true);
+});
+
+Deno.test("Subscriptions stops when the only follower of a silent server gives up", async () => {
+  const followed: Following[] = [];
+  using subscriptions = new Subscriptions(async (following) => {
+    followed.push(following);
+    await untilAborted(following);
+  }, DEAF);
+  const abort = new AbortController();
+  const asked = subscriptions.add(A, abort.signal);
+  abort.abort(new Error("late"));
+  await assert.rejects(asked, /late/);
+  assert.equal(followed[0]?.signal.aborted, true);
+});
+
+Deno.test("Subscriptions.again() follows everything again, except for a server that refuses", async () => {
+  const lost: string[] = [];
+  const refused = Promise.withResolvers<void>();
+  let asked = 0;
+  using subscriptions = new Subscriptions(async (following) => {
+    if (++asked === 2) throw new RpcError(-32601, "no such method");
+    following.onAgreed();
+    await untilAborted(following);
+  }, {
+    lost: (_, error) => {
+      lost.push(String(error));
+      refused.resolve();
+    },
+    again: () => {},
+  });
+  await subscriptions.add(A, NEVER);
+  subscriptions.again();
+  await refused.promise;
+  assert.deepEqual([asked, lost], [2, ["RpcError: no such method"]]);
+});
+
+Deno.test("Subscriptions tells those that still wait that PML is ending", async () => {
+  const subscriptions = new Subscriptions(async ({ signal }) => {
+    await untilAborted({ signal } as Following);
+    throw signal.reason;
+  }, DEAF);
+  const asked = subscriptions.add(A, NEVER);
+  subscriptions[Symbol.dispose]();
+  await assert.rejects(asked, {
+    code: "CANCELLED",
+    message: "Cannot follow a resource: PML is ending",
+  });
+});

@@ -1,0 +1,97 @@
+/**
+ * The error -32042 (URL elicitation required): addresses that the user must open before a request.
+ *
+ * @module
+ */
+
+import type { Call } from "../../core/call.ts";
+import { dropOldest } from "../../core/memo.ts";
+import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../../core/json.ts";
+import { soon, unlessAborted } from "../../io/waiting.ts";
+import { ERROR, RpcError } from "../../protocol/errors.ts";
+
+/** The most pages of one error. */
+const PAGES_MAX = 5;
+/** The most characters of an address or a message that an error shows. */
+const SHOWN_MAX = 2_000;
+/** How long a request waits for the user to finish in the browser, in milliseconds. */
+const DONE_MS = 60_000;
+/** How many pages that are done are remembered. */
+const REMEMBERED_MAX = 100;
+
+/** The params of `elicitation/create` for each page that an error names. */
+export function urlElicitationsOf(error: unknown): readonly JsonObject[] {
+  if (!(error instanceof RpcError) || error.code !== ERROR.urlElicitationRequired) return [];
+  return listOf(objectOf(error.data).elicitations).map(objectOf)
+    .filter(({ url }) => /^https?:$/.test(URL.parse(textOf(url))?.protocol ?? ""))
+    .slice(0, PAGES_MAX);
+}
+
+/** Returns the error of a response with the addresses as its server wrote them. */
+export function withAddresses(cleaned: unknown, error: unknown): unknown {
+  const { code, data } = objectOf(error);
+  if (code !== ERROR.urlElicitationRequired) return cleaned;
+  const own = listOf(objectOf(data).elicitations).map(objectOf);
+  const known = objectOf(cleaned);
+  // A URL without its key would lead to another page.
+  const elicitations = listOf(objectOf(known.data).elicitations)
+    .map((one, at) => ({ ...objectOf(one), ...own[at]?.url && { url: own[at].url } }));
+  return { ...known, data: { ...objectOf(known.data), elicitations } };
+}
+
+/**
+ * Returns a line with the address for each page that an error names. The message of the server is
+ * quoted: it could be taken for PML's own.
+ */
+export function urlElicitationLines(error: unknown): string {
+  return urlElicitationsOf(error).map(({ url, message }) => {
+    const quote = textOf(message) && ` (${quoted(textOf(message), SHOWN_MAX)})`;
+    const address = visible(URL.parse(textOf(url))?.href ?? "", SHOWN_MAX);
+    return `\nThe server wants this page opened: ${address}${quote}`;
+  }).join("");
+}
+
+/** Remembers which pages users have finished, by the ids that their servers gave them. */
+export class FinishedElicitations {
+  readonly #done = new Set<string>();
+  readonly #waiting = new Map<string, () => void>();
+
+  /** Notes that a page of a server is finished. */
+  note(server: string, { elicitationId }: JsonObject): void {
+    const key = `${server} ${textOf(elicitationId)}`;
+    this.#done.add(key);
+    dropOldest(this.#done, REMEMBERED_MAX);
+    this.#waiting.get(key)?.();
+  }
+
+  /**
+   * Has the client open the pages that an error names. Returns whether the user agreed to all. Waits
+   * until they are finished, at most a minute: not every server reports that.
+   */
+  async open(error: unknown, server: string, call: Call): Promise<boolean> {
+    const pages = urlElicitationsOf(error);
+    if (pages.length === 0) return false;
+    const { client: { onAsk, onOpen }, cancellation: { signal } } = call;
+    if (onAsk === undefined || onOpen === undefined) return false;
+    try {
+      for (const page of pages) {
+        const params = { ...page, mode: "url" };
+        const asked = { server, method: "elicitation/create", params, signal } as const;
+        if ((await onAsk(asked)).action !== "accept") return false;
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return false; // the rules or the client refuse it, so the model gets the addresses
+    }
+    await unlessAborted(this.#finished(server, pages), signal);
+    return true;
+  }
+
+  async #finished(server: string, pages: readonly JsonObject[]): Promise<void> {
+    const keys = pages.map(({ elicitationId }) => `${server} ${textOf(elicitationId)}`)
+      .filter((key) => !this.#done.has(key));
+    const all = keys.map((key) => new Promise<void>((resolve) => this.#waiting.set(key, resolve)));
+    await soon(Promise.all(all), DONE_MS);
+    for (const key of keys) this.#waiting.delete(key);
+  }
+}

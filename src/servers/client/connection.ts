@@ -1,0 +1,452 @@
+/**
+ * A connection to an MCP server, over any transport: the handshake, requests, and the requests and
+ * notifications of the server.
+ *
+ * @module
+ */
+
+import type { CallClient } from "../../core/call.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import type { PmlError } from "../../core/errors.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  objectOf,
+  quoted,
+  visible,
+} from "../../core/json.ts";
+import { tooLarge } from "../../core/json_bounds.ts";
+import { type ListItem, type ListName, LISTS } from "../../core/lists.ts";
+import { withoutNamed } from "../../core/result_members.ts";
+import { LimitedLog } from "../../io/limited_log.ts";
+import { aborted, pause } from "../../io/waiting.ts";
+import { RpcError } from "../../protocol/errors.ts";
+import { messageOfServer } from "../../protocol/message.ts";
+import { SUBSCRIPTION } from "../../protocol/subscriptions.ts";
+import {
+  type RequestId,
+  type RequestOptions,
+  RpcPeer,
+  withoutClient,
+} from "../../protocol/rpc_peer.ts";
+import { startTimer } from "./_start_timer.ts";
+import type { Living } from "../../io/pool.ts";
+import { deniedTo } from "./_answers.ts";
+import { type Agreement, shakeHands } from "./_handshake.ts";
+import { ALL_CHANGES } from "./_meta.ts";
+import { NewestRequests } from "./_newest.ts";
+import { IncomingRequests } from "./_incoming_requests.ts";
+import { Responsiveness } from "./_responsiveness.ts";
+import { answerRequest, type PeerRequest } from "./_server_requests.ts";
+import { logMessage, type ReadList, readList } from "./_read.ts";
+import type { ListedTools } from "./_listed_tools.ts";
+import type { ListOwner } from "./_server_lists.ts";
+import { withAddresses } from "./_url_elicitation.ts";
+import type { Following } from "./_subscriptions.ts";
+import { ASIDE, runsTasks } from "./_tasks.ts";
+import { type Excess, type OpenWire, SessionLost, unusable, type Wire } from "./wire.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
+
+/** The options of a connection. */
+export interface ConnectionOptions {
+  readonly name: string;
+  readonly open: OpenWire;
+  /** Whether it is a session of the older revisions, although the server has the newest one. */
+  readonly isSession?: boolean | undefined;
+  /** Returns the roots that the server may see. */
+  readonly roots: () => Promise<readonly JsonObject[]>;
+  /** Returns the client capabilities that the server gets, for a client with these or for all. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Removes secrets from a message of the server that is not a result. */
+  readonly withoutSecrets: <T>(message: T) => T;
+  readonly limits: { readonly startMs: number; readonly catalogTools: number };
+  /** The PML home. */
+  readonly home: string;
+  /** Aborts when the start is given up. */
+  readonly closing: AbortSignal;
+  readonly onLog: (level: "debug" | "info" | "warn", text: string) => void;
+  /** Passes a question of the server to the client while no call is under way. */
+  readonly onAsk?: UpstreamEvents["asked"];
+  /**
+   * Receives the notifications of the server. `client` is the client of the request that one belongs
+   * to, if that is known.
+   */
+  readonly onNotification: (method: string, params: JsonObject, client?: CallClient) => void;
+  /** Is called when the server stops answering, and when it answers again or has ended. */
+  readonly onResponsive: (isResponsive: boolean) => void;
+  /** Returns the definition of a tool, if it is known. */
+  readonly tool: (name: string) => ListItem | undefined;
+  /** Is called when the connection has ended. `isHung`: PML ended it, and nothing else did. */
+  readonly onEnd: (connection: Connection, isHung: boolean) => void;
+}
+
+const UPDATED = "notifications/resources/updated";
+/** How many invalid messages a server may send before the connection is closed. */
+const STRAY_MAX = 10_000;
+const TAIL = 4_000;
+/** How long to wait before subscribing to changes again, in milliseconds. */
+const LISTEN_MS = 5_000;
+
+/** A connection to a server. */
+export class Connection implements Living {
+  /** The tools that the server has listed on this connection, by the owner of the list. */
+  readonly listed: WeakMap<ListOwner, ListedTools> = new WeakMap();
+  /** When the server could not be reached last, by `performance.now()`: it may have changed. */
+  lostAt = -Infinity;
+  readonly #options: ConnectionOptions;
+  readonly #wire: Wire;
+  readonly #peer: RpcPeer;
+  readonly #incoming: IncomingRequests;
+  readonly #responsiveness: Responsiveness;
+  readonly #newest: NewestRequests;
+  readonly #over = new AbortController();
+  readonly #retired = new AbortController();
+  /** The resources that the server tells of on the stream of this connection. */
+  readonly #followed = new Set<string>();
+  #stray = 0;
+  #isLost = false;
+  #isListening = false;
+  #isGreeted = false;
+  #agreed: Agreement = { isModern: false, capabilities: {}, instructions: "" };
+  #dead: PmlError | undefined;
+
+  /** Makes the error for a server that breaks the protocol. */
+  readonly #broken = (why: string): PmlError =>
+    this.#denied(why) ?? unusable(this.#options.name, why);
+
+  private constructor(options: ConnectionOptions) {
+    this.#options = options;
+    const wire = this.#wire = options.open({
+      received: (message, request) => this.#take(message, request),
+      excess: (ends, excess) => this.#refuse(new TextDecoder().decode(ends), excess),
+      failed: (id, error, { isOver }) => {
+        this.#isLost ||= isOver;
+        if (error.code === "UPSTREAM_DOWN") this.lostAt = performance.now();
+        if (id !== undefined) this.#peer.fail(id, error);
+        // What is followed is followed on another connection.
+        if (isOver) this.retire();
+      },
+      broken: (why) => this.#fail(this.#broken(why)),
+      ended: (error) => this.#fail(error),
+      said: (text) => options.onLog("debug", visible(text.trimEnd(), TAIL)),
+      missed: () => this.#missed(),
+      tool: options.tool,
+    });
+    const answerOptions = { ...options, refusals: new LimitedLog() };
+    const answer = (request: PeerRequest) => answerRequest(request, answerOptions);
+    const peer = this.#peer = new RpcPeer({
+      send: (message) => wire.send(message),
+      cancel: wire.cancel && ((id) => wire.cancel?.(id)),
+      errorOf: (error) => RpcError.of(withAddresses(options.withoutSecrets(error), error)),
+      onRequest: (read, stream) => this.#incoming.take(read, stream),
+      onNotification: (method, params, stream) => this.#notified(method, params, stream),
+    });
+    this.#incoming = new IncomingRequests(peer, { send: (message) => wire.send(message), answer });
+    this.#responsiveness = new Responsiveness(peer, {
+      name: options.name,
+      probe: () => this.isModern ? this.#newest.probe() : { method: "ping" },
+      onResponsive: (isResponsive) => this.#responds(isResponsive),
+      onHung: (ms) => this.#hung(ms),
+    });
+    this.#newest = new NewestRequests(peer, {
+      capabilities: options.capabilities,
+      answer,
+      broken: this.#broken,
+      over: this.#over.signal,
+    });
+  }
+
+  /** Connects to a server and makes the handshake. */
+  static async start(options: ConnectionOptions): Promise<Connection> {
+    const { name, limits, home, closing } = options;
+    using late = startTimer(name, { ms: limits.startMs, home, closing });
+    const connection = new Connection(options);
+    try {
+      await connection.#shakeHands(late.signal);
+      return connection;
+    } catch (error) {
+      await connection[Symbol.asyncDispose]();
+      throw error === late.signal.reason ? connection.#denied("") ?? error : error;
+    }
+  }
+
+  /** The name of its server. */
+  get name(): string {
+    return this.#options.name;
+  }
+
+  /** Whether it takes requests. Once it has ended, it never does again. */
+  get alive(): boolean {
+    return this.#dead === undefined;
+  }
+
+  /** The number of requests without an answer, including cancelled ones. */
+  get pending(): number {
+    return this.#peer.pending;
+  }
+
+  /** Whether the server has stopped answering. */
+  get hung(): boolean {
+    return this.#isLost || this.#responsiveness.hung;
+  }
+
+  /** Whether the server sends notifications when its lists change. */
+  get tells(): boolean {
+    return this.#wire.tells || this.#isListening;
+  }
+
+  /** How to use the server, for models; empty if it says nothing. */
+  get instructions(): string {
+    return this.#agreed.instructions;
+  }
+
+  /** Whether it uses the newest revision, in which each request carries the capabilities. */
+  get isModern(): boolean {
+    return this.#agreed.isModern;
+  }
+
+  /** Whether the server may have sessions for clients of the older revisions. */
+  get mayHaveSession(): boolean {
+    return this.#agreed.isModern && this.#wire.revisions?.mayHaveSession === true;
+  }
+
+  /** Remembers that a session of the older revisions could not be opened. */
+  foundNoSession(how: { readonly isRefused: boolean }): void {
+    this.#wire.revisions?.foundNoSession?.(how);
+  }
+
+  /** Whether the server can run tools as tasks, in the revision before the newest. */
+  get runsTasks(): boolean {
+    return runsTasks(this.#agreed.capabilities);
+  }
+
+  /** The ids of the extensions that the server declared. */
+  get extensions(): readonly string[] {
+    return Object.keys(objectOf(this.#agreed.capabilities.extensions));
+  }
+
+  /** Whether the server declared a capability, such as `resources`. */
+  can(capability: string): boolean {
+    return isObject(this.#agreed.capabilities[capability]);
+  }
+
+  /**
+   * Sends a request and returns the unchanged result. Answers what the server asks first. Throws
+   * `RpcError` if the server answers with an error.
+   */
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<Json> {
+    if (this.isModern) return this.#newest.request(method, params, options);
+    return this.#peer.request(method, params, options);
+  }
+
+  /** Sends a notification. */
+  notify(method: string, params: JsonObject, options: RequestOptions): void {
+    if (this.isModern) this.#newest.notify(method, params, options);
+    else this.#peer.notify(method, params);
+  }
+
+  /** Answers all requests of an `input_required` result. */
+  answersTo(result: JsonObject, options: RequestOptions): Promise<JsonObject> {
+    return this.#newest.answersTo(result, options);
+  }
+
+  /** Reads a list. It is empty if the server does not have it. */
+  async list(name: ListName, signal: AbortSignal): Promise<ReadList> {
+    // A server may have tools without declaring the capability.
+    if (name !== "tools" && !this.can(LISTS[name].capability)) {
+      return { items: [], ttlMs: undefined };
+    }
+    using cancellation = Cancellation.of(signal);
+    const options = withoutClient(cancellation);
+    return await readList(name, {
+      ask: (params) => this.request(LISTS[name].method, params, options),
+      broken: this.#broken,
+      max: this.#options.limits.catalogTools,
+    });
+  }
+
+  /** Ends its subscriptions: another connection takes its place. */
+  retire(): void {
+    this.#retired.abort(new SessionLost(this.#options.name));
+  }
+
+  /** Follows a resource or a task until the signal aborts or the connection is retired. */
+  async tellOf({ uri, isTask, signal, onAgreed }: Omit<Following, "server">): Promise<void> {
+    const { signal: over } = this.#over;
+    const ended = AbortSignal.any([signal, over, this.#retired.signal]);
+    using cancellation = Cancellation.of(ended);
+    const options = withoutClient(cancellation);
+    if (this.isModern) {
+      onAgreed();
+      const wanted: JsonObject = isTask ? { taskIds: [uri] } : { resourceSubscriptions: [uri] };
+      return await this.#newest.listen(wanted, { ...options, takesTasks: isTask === true });
+    }
+    await this.#peer.request("resources/subscribe", { uri }, options);
+    onAgreed();
+    this.#followed.add(uri);
+    await aborted(ended);
+    this.#followed.delete(uri);
+    if (this.alive && !this.#isLost) {
+      this.#peer.request("resources/unsubscribe", { uri }, ASIDE).catch(() => {});
+    }
+  }
+
+  /** Sets the log level of the server, if it has one. */
+  setLevel(level: string): void {
+    if (this.isModern || !this.can("logging")) return;
+    // The answer does not matter.
+    this.#peer.request("logging/setLevel", { level }, ASIDE).catch(() => {});
+  }
+
+  /** Notifies the server that its roots have changed. In the newest revision it asks each time. */
+  rootsChanged(): void {
+    if (!this.isModern && this.alive) {
+      this.#wire.send({ method: "notifications/roots/list_changed" });
+    }
+  }
+
+  /** Closes the connection and its wire. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#fail(this.#wire.down("it was closed", false));
+    await this.#wire.close();
+  }
+
+  async #shakeHands(signal: AbortSignal): Promise<void> {
+    const agreed = this.#agreed = await shakeHands({
+      wire: this.#wire,
+      peer: this.#peer,
+      incoming: this.#incoming,
+      newest: this.#newest,
+      capabilities: this.#options.capabilities,
+      broken: this.#broken,
+      isSession: this.#options.isSession,
+      signal,
+    });
+    this.#isGreeted = true;
+    const { isModern, capabilities } = agreed;
+    const tells = Object.values(capabilities).some((one) => isObject(one) && one.listChanged);
+    if (isModern && tells) void this.#hearChanges();
+  }
+
+  /** Subscribes to changes until the connection ends or the server refuses. */
+  async #hearChanges(): Promise<void> {
+    const { signal } = this.#over;
+    while (this.alive) {
+      this.#isListening = true;
+      const end = await this.#newest.listen(ALL_CHANGES, ASIDE).catch((error) => error);
+      this.#isListening = false;
+      if (!(end instanceof RpcError)) this.lostAt = performance.now();
+      // On pipes, the subscription lasts as long as the process.
+      if (end instanceof RpcError || this.#wire.tells) return;
+      await pause(LISTEN_MS, signal);
+      if (this.alive) this.#missed();
+    }
+  }
+
+  /** Notifications may have been lost, so all lists and followed resources count as changed. */
+  #missed(): void {
+    for (const uri of this.#followed) this.#options.onNotification(UPDATED, { uri });
+    for (const list of ["tools", "resources", "prompts"]) {
+      this.#options.onNotification(`notifications/${list}/list_changed`, {});
+    }
+  }
+
+  #take(message: unknown, request: RequestId | undefined): void {
+    try {
+      if (!this.#receive(message, request) && !this.#isRefused(message)) this.#strayed();
+    } catch (error) {
+      this.#fail(this.#broken(`it sent an invalid message: ${error}`));
+    }
+  }
+
+  #receive(message: unknown, request?: RequestId): boolean {
+    const read = messageOfServer(message);
+    return read !== undefined && this.#peer.receive(read, request);
+  }
+
+  /**
+   * Fails the request of a handshake that an error without an id refuses: a server that could not
+   * read a request does not know its id. Returns false for other messages.
+   */
+  #isRefused(message: unknown): boolean {
+    if (this.#isGreeted || !isObject(message) || !isObject(message.error)) return false;
+    const id = this.#peer.onlyId;
+    return (message.id ?? null) === null && id !== undefined &&
+      this.#receive({ ...message, id });
+  }
+
+  /** Fails the request whose answer is over the limits. */
+  #refuse(ends: string, excess: Excess): void {
+    const { name, onLog } = this.#options;
+    if (this.#peer.refuse(ends, tooLarge(`what ${quoted(name)} answered`, excess))) return;
+    onLog("warn", `A message was dropped: ${excess.why}`);
+    this.#strayed();
+  }
+
+  #notified(method: string, original: JsonObject, request: RequestId | undefined): void {
+    const { name, withoutSecrets, onNotification, onLog } = this.#options;
+    const cleaned = withoutSubscription(withoutSecrets(original));
+    // The URI of a resource is compared with the followed ones.
+    const params = method === UPDATED ? { ...cleaned, ...uriIn(original) } : cleaned;
+    if (method !== "notifications/message") {
+      return onNotification(method, params, this.#peer.clientOf(request));
+    }
+    onLog("debug", visible(JSON.stringify(params.data) ?? "", TAIL));
+    const message = logMessage(name, params);
+    this.#peer.latest("onMessage", request)?.client.onMessage?.(message);
+    onNotification(method, message);
+  }
+
+  #strayed(): void {
+    if (++this.#stray <= STRAY_MAX) return;
+    this.#fail(this.#broken(`it sent over ${STRAY_MAX} messages that answer no request`));
+  }
+
+  #denied(text: string): PmlError | undefined {
+    const denial = this.#wire.denial?.(text);
+    return denial && deniedTo(this.#options.name, denial);
+  }
+
+  #responds(isResponsive: boolean): void {
+    const { onLog, onResponsive } = this.#options;
+    if (isResponsive) onLog("info", "answers again, or has ended");
+    else onLog("warn", "does not answer while calls wait for it");
+    onResponsive(isResponsive);
+  }
+
+  /** Ends a server that sent nothing for some time and does not answer a ping. */
+  #hung(ms: number): void {
+    const why = `it did not answer for ${durationText(ms)}`;
+    this.#options.onLog("warn", `was ended: ${why}`);
+    this.#fail(this.#wire.down(`${why}, was restarted; whether it ran is not known`, true), true);
+  }
+
+  /** Ends the connection: pending requests fail, and nothing is sent again. */
+  #fail(error: PmlError, isHung = false): void {
+    if (this.#dead) return;
+    this.#dead = error;
+    this.#responsiveness[Symbol.dispose]();
+    this.#peer.end(error);
+    this.#over.abort(error);
+    if (isHung || error.code === "UPSTREAM_PROTOCOL") this.#wire.kill();
+    this.#options.onEnd(this, isHung);
+  }
+}
+
+/** Removes the id of PML's own subscription. */
+function withoutSubscription(params: JsonObject): JsonObject {
+  const meta = objectOf(params._meta);
+  if (!(SUBSCRIPTION in meta)) return params;
+  return { ...params, _meta: withoutNamed(meta, [SUBSCRIPTION]) };
+}
+
+function uriIn({ uri }: JsonObject): JsonObject {
+  return uri === undefined ? {} : { uri };
+}
+
+/** Returns a duration as text: in seconds, or in minutes if it is long. */
+function durationText(ms: number): string {
+  const seconds = Math.round(ms / 1_000);
+  return seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`;
+}

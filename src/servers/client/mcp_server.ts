@@ -1,0 +1,75 @@
+/**
+ * An MCP server, over any transport.
+ *
+ * @module
+ */
+
+import type { Outcome } from "../../core/call.ts";
+import { KnownServer, type KnownServerOptions } from "../../core/known_server.ts";
+import type { ListItem, ListName } from "../../core/lists.ts";
+import type { CheckedCall } from "../../core/server.ts";
+import type { Upstreams, UpstreamServer } from "./upstreams.ts";
+
+/** The options of `McpServer`. */
+export interface McpServerOptions extends KnownServerOptions {
+  readonly upstreams: Upstreams;
+  /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
+  readonly way: () => UpstreamServer;
+}
+
+/** A server behind a connection: a program or a URL. */
+export class McpServer extends KnownServer {
+  /** Returns how to reach it, with the present values of variables. Throws if one is missing. */
+  readonly way: () => UpstreamServer;
+  readonly #upstreams: Upstreams;
+
+  /** Takes the options; starts nothing. */
+  constructor(options: McpServerOptions) {
+    super(options);
+    ({ way: this.way, upstreams: this.#upstreams } = options);
+  }
+
+  /** Returns whether its connections are among these. */
+  isReachedBy(upstreams: Upstreams): boolean {
+    return this.#upstreams === upstreams;
+  }
+
+  /** Returns a list as the server shows it to this client. */
+  override async list(list: ListName): Promise<readonly ListItem[]> {
+    return await this.#upstreams.listOf(this.way(), list);
+  }
+
+  /** Returns whether a list is cached. */
+  hasList(list: ListName): Promise<boolean> {
+    return Promise.try(() => this.#upstreams.hasList(this.way(), list));
+  }
+
+  /** Returns a list that was cached for a client with other capabilities. */
+  earlierList(list: ListName): Promise<readonly ListItem[] | undefined> {
+    return Promise.try(() => this.#upstreams.earlierList(this.way(), list));
+  }
+
+  /** Returns the ids of the extensions that it declared; none before its first start. */
+  extensions(): readonly string[] {
+    return this.#upstreams.extensionsOf(this.name);
+  }
+
+  /** Passes a call or another request on. */
+  override call(call: CheckedCall): Promise<Outcome> {
+    return this.send(call, true);
+  }
+
+  /** Passes a call on. `isCompared`: the server must list the tool that was checked. */
+  protected send(call: CheckedCall, isCompared: boolean): Promise<Outcome> {
+    return this.#upstreams.call(this.way(), call, isCompared && call.method === undefined);
+  }
+
+  /** Removes cached lists, so that they are loaded again. */
+  override forget(lists?: readonly ListName[]): void {
+    try {
+      this.#upstreams.forget(this.way(), lists);
+    } catch {
+      // A value is missing, so no list is cached. Listing it reports the error.
+    }
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Reports the start of a server as progress of the calls that wait for it.
+ *
+ * @module
+ */
+
+import { ownProgress, type ProgressListener } from "../../core/progress.ts";
+
+/** The calls that wait, by server. */
+export class StartProgress {
+  readonly #listeners = new Map<string, Set<ProgressListener>>();
+
+  /** Runs `work`. Meanwhile `onProgress` receives the progress of the server's start. */
+  async during<T>(
+    server: string,
+    { onProgress, work }: {
+      readonly onProgress: ProgressListener | undefined;
+      readonly work: () => Promise<T>;
+    },
+  ): Promise<T> {
+    const listener: ProgressListener = (progress) => onProgress?.(progress);
+    const known = this.#listeners.get(server) ?? new Set();
+    this.#listeners.set(server, known.add(listener));
+    try {
+      return await work();
+    } finally {
+      known.delete(listener);
+      if (known.size === 0) this.#listeners.delete(server);
+    }
+  }
+
+  /** Reports a message to all calls that wait for a server. */
+  tell(server: string, message: string): void {
+    const progress = ownProgress("working", message);
+    for (const listener of this.#listeners.get(server) ?? []) listener(progress);
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * The events that servers report on their own, and their listeners.
+ *
+ * @module
+ */
+
+import type { CallClient, MethodNotification, ServerRequest } from "../../core/call.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { ListName } from "../../core/lists.ts";
+
+/** The listeners to the notifications of servers. */
+export interface UpstreamEvents {
+  /** Is called when a list has changed. */
+  readonly changed: (server: string, list: ListName) => void;
+  /** Is called when a followed resource has changed, with the members that PML does not know. */
+  readonly updated: (server: string, uri: string, others?: JsonObject) => void;
+  /** Receives the params of `notifications/message`. The logger begins with the server's name. */
+  readonly logged: (message: JsonObject) => void;
+  /** Receives the params of a notification about a task. */
+  readonly task?: (server: string, state: JsonObject) => void;
+  /** Receives the params of the notification that the person has finished with a page. */
+  readonly elicited: (params: JsonObject) => void;
+  /** Receives a notification that PML does not know, and the client it is for, if that is known. */
+  readonly notified: (
+    server: string,
+    notification: MethodNotification & { readonly client: CallClient | undefined },
+  ) => void;
+  /**
+   * Passes a question of a server to the client while no call is under way; undefined if there is
+   * more than one client.
+   */
+  readonly asked?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+}

@@ -1,0 +1,600 @@
+/**
+ * The connections to MCP servers, over any transport. A connection is opened by the first call,
+ * shared, and closed when it is idle.
+ *
+ * @module
+ */
+
+import { type CallClient, NO_CLIENT, type Outcome } from "../../core/call.ts";
+import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
+import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
+import { LIST_NAMES, type ListItem, type ListName, withInstructions } from "../../core/lists.ts";
+import { memoized } from "../../core/memo.ts";
+import type { CheckedCall } from "../../core/server.ts";
+import type { Room } from "../../io/backlog.ts";
+import { isUnsent, Outages } from "../../io/outages.ts";
+import { Pool, type PoolLimits } from "../../io/pool.ts";
+import { UnresponsiveServers } from "../../io/unresponsive_servers.ts";
+import { unlessAborted } from "../../io/waiting.ts";
+import { RpcError } from "../../protocol/errors.ts";
+import {
+  afterSent,
+  errorFor,
+  listRefused,
+  notFollowed,
+  resultOf,
+  toolError,
+  withRestart,
+} from "./_answers.ts";
+import { DeclaredCapabilities } from "./_declared.ts";
+import { Notices } from "./_notices.ts";
+import { OlderSessions } from "./_older_sessions.ts";
+import { isListed, sameOrNew } from "./_listed_tools.ts";
+import { FinishedElicitations } from "./_url_elicitation.ts";
+import { ownName } from "./_readable.ts";
+import { FRESH_MS, type ListOwner, ServerLists } from "./_server_lists.ts";
+import { startTimer } from "./_start_timer.ts";
+import { type Followed, type Following, Subscriptions } from "./_subscriptions.ts";
+import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import type { StartProgress } from "./start_progress.ts";
+import type { UpstreamEvents } from "./upstream_events.ts";
+import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
+
+/** A server, and how to reach it. */
+export interface UpstreamServer {
+  readonly name: string;
+  /** The only tools that it may show, if they are listed. */
+  readonly tools: readonly string[] | undefined;
+  /** Its definition without the values of variables. */
+  readonly definition: unknown;
+  /** What it is reached with, if that is an address. */
+  readonly values?: unknown;
+  /** Whether its lists are kept in files for other processes. */
+  readonly isKept: boolean;
+  /** Whether a connection may take long to fail, so that failures are remembered. */
+  readonly isRemote?: boolean;
+  /** Returns the server's own name of a tool, if it differs. */
+  readonly toolName?: (tool: string) => string;
+  /** Returns everything that a connection depends on. If it changes, another is opened. */
+  readonly version: () => string;
+  /** Prepares a connection. `closing` aborts that. */
+  readonly way: (closing: AbortSignal) => Promise<OpenWire>;
+}
+
+/** The options of `Upstreams`. Functions are called at each use. */
+export interface UpstreamsOptions {
+  /** Returns the present server of a name, for work in the background. */
+  readonly server: (name: string) => UpstreamServer;
+  readonly workspace: () => string;
+  /** Returns the roots that a server may see. */
+  readonly roots: (server: string) => Promise<readonly JsonObject[]>;
+  /** Whether the rules allow its resources to be followed. */
+  readonly mayFollow: (server: string) => boolean;
+  /** Returns what servers are told of a client with these capabilities, or of all clients. */
+  readonly capabilities: (able?: JsonObject) => JsonObject;
+  /** Returns the log level that clients have set, if any. */
+  readonly level: () => string | undefined;
+  /** Removes secrets from messages of servers that are not results. */
+  readonly withoutSecrets: ConnectionOptions["withoutSecrets"];
+  /** The PML home, where lists are cached. */
+  readonly home: string;
+  readonly limits: () => ConnectionOptions["limits"] & PoolLimits;
+  readonly onLog: (server: string, level: "debug" | "info" | "warn", text: string) => void;
+  readonly told: UpstreamEvents;
+  /** Pauses the readers of servers if too much waits for the client. */
+  readonly room?: Room | undefined;
+  /** Reports installations to the calls that wait for them. */
+  readonly starts: StartProgress;
+}
+
+/** A call or another request, as its server gets it. */
+interface ServerCall {
+  readonly server: UpstreamServer;
+  readonly call: CheckedCall;
+  /** The owner of the lists, computed once because it takes a hash. */
+  readonly owner: ListOwner;
+  readonly params: JsonObject;
+  /** Whether the server must list the tool that was checked. */
+  readonly isCompared: boolean;
+  /** Facts about the connection that it was sent on last. */
+  tells: boolean;
+  isModern: boolean;
+}
+
+/** The errors of a server that cannot be reached. */
+const UNREACHED: readonly ErrorCode[] = ["UPSTREAM_DOWN", "TIMED_OUT"];
+/** How often a call asks for a list that its server keeps changing. */
+const LISTS_MAX = 3;
+
+/** The connections of this process. */
+export class Upstreams implements AsyncDisposable {
+  readonly #options: UpstreamsOptions;
+  readonly #pool: Pool<Connection>;
+  readonly #closing = new AbortController();
+  readonly #lists: ServerLists;
+  readonly #running = new Set<Connection>();
+  /** The servers that were ended because they did not answer, until their next result. */
+  readonly #restarted = new Set<string>();
+  readonly #declared: DeclaredCapabilities;
+  readonly #sessions: OlderSessions;
+  readonly #tasks = new RunningTasks((name, until) => {
+    const server = this.#options.server(name);
+    void this.#sessions.hold(server, until);
+    // If the server fails, its tasks end with it.
+    this.#use(server, () => until).catch(() => {});
+  });
+  readonly #outages = new Outages();
+  readonly #elicitations = new FinishedElicitations();
+  readonly #unresponsive: UnresponsiveServers;
+  readonly #toolsOf = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.flatMap((tool) => [[String(tool.name), tool], [ownName(tool), tool]] as const))
+  );
+  /** Of two tools with one name the first counts, as in the catalog. */
+  readonly #byName = memoized((tools: readonly ListItem[]) =>
+    new Map(tools.toReversed().map((tool) => [tool.name, tool]))
+  );
+  readonly #subscriptions: Subscriptions;
+  readonly #notices: Notices;
+
+  /** Takes the options; starts nothing. */
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+    this.#pool = new Pool({
+      // All servers may be in use at once: only idle time closes one.
+      limits: () => ({ ...options.limits(), idleChildren: Infinity }),
+      code: "UPSTREAM_DOWN",
+    });
+    this.#lists = new ServerLists(
+      options.home,
+      (error) => options.onLog("lists", "warn", `Cannot write the lists of a server: ${error}`),
+    );
+    this.#unresponsive = new UnresponsiveServers(options.home);
+    this.#declared = new DeclaredCapabilities(options.capabilities, (name) => {
+      for (const list of LIST_NAMES) options.told.changed(name, list);
+    });
+    this.#sessions = new OlderSessions({
+      ...options,
+      open: (server, capabilities) => this.#connect(server, { capabilities, isSession: true }),
+    });
+    this.#notices = new Notices({
+      ...options,
+      tasks: this.#tasks,
+      forget: (name, lists) => this.forget(options.server(name), lists),
+    });
+    this.#subscriptions = new Subscriptions(
+      (following) => this.#follow(following),
+      {
+        lost: (server, error) => options.onLog(server, "warn", notFollowed(server, error)),
+        again: options.told.updated,
+      },
+    );
+  }
+
+  /** Returns a list of a server: the same array until the server reports a change. */
+  async listOf(server: UpstreamServer, list: ListName): Promise<readonly ListItem[]> {
+    const owner = this.#ownerOf(server);
+    return await this.#lists.get(owner, list, async () => {
+      return await this.#use(server, async (connection) => {
+        const items = await this.#read(server, { connection, owner, list });
+        // Meanwhile it may have been started or asked for another client.
+        if (this.#ownerOf(server) !== owner) this.#lists.forget(owner, list);
+        return items;
+      });
+    });
+  }
+
+  /** Returns whether a list of a server is cached. */
+  hasList(server: UpstreamServer, list: ListName): boolean {
+    return this.#lists.has(this.#ownerOf(server), list);
+  }
+
+  /** Returns a list that was cached for a client with other capabilities. Starts nothing. */
+  earlierList(server: UpstreamServer, list: ListName): readonly ListItem[] | undefined {
+    return this.#lists.earlier(this.#ownerOf(server), list);
+  }
+
+  /** Reads a list on a connection, in the time for a start. */
+  async #read(
+    { name, tools: only }: UpstreamServer,
+    { connection, owner, list }: {
+      readonly connection: Connection;
+      readonly owner: ListOwner;
+      readonly list: ListName;
+    },
+  ): Promise<readonly ListItem[]> {
+    const { limits, home } = this.#options;
+    const { signal: closing } = this.#closing;
+    using late = startTimer(name, { ms: limits().startMs, home, closing });
+    const at = performance.now();
+    const { items, ttlMs } = await connection.list(list, late.signal).catch((error) => {
+      throw error instanceof RpcError ? listRefused(name, list, error) : error;
+    });
+    if (list !== "tools") return items;
+    const own = items.filter((tool) => only?.includes(String(tool.name)) ?? true);
+    const all = withInstructions(own, connection.instructions);
+    const tools = sameOrNew(this.#lists.known(owner, "tools"), all);
+    connection.listed.set(owner, { tools, at, ttlMs });
+    return tools;
+  }
+
+  /**
+   * Returns the tools that a server has listed on this connection, and asks for them if it has not.
+   * A call waits for that: the program may be another one than the approved one.
+   */
+  async #listedTools(
+    server: UpstreamServer,
+    connection: Connection,
+    signal: AbortSignal,
+  ): Promise<readonly ListItem[]> {
+    const [owner, lists] = [this.#ownerOf(server), this.#lists];
+    const before = lists.known(owner, "tools");
+    let tools = before;
+    // A server that reports changes without end is compared with the last list that came.
+    for (let count = 0; count < LISTS_MAX; count++) {
+      if (isListed(connection, { ...server, owner, lists })) break;
+      const read = () => this.#read(server, { connection, owner, list: "tools" });
+      tools = await unlessAborted(lists.renew(owner, "tools", read), signal);
+    }
+    if (tools !== before) this.#options.told.changed(server.name, "tools");
+    return tools;
+  }
+
+  /** Starts a server and asks for its tools, so that a first call waits for neither. */
+  async warm(name: string): Promise<void> {
+    const server = this.#options.server(name);
+    const { signal } = this.#closing;
+    await this.#use(server, (connection) => this.#listedTools(server, connection, signal));
+  }
+
+  /** Returns the ids of the extensions that a server declared at its last start. */
+  extensionsOf(name: string): readonly string[] {
+    return this.#declared.extensionsOf(name);
+  }
+
+  /** Removes cached lists of a server, by default all, so that they are loaded again. */
+  forget(server: UpstreamServer, lists: readonly ListName[] = LIST_NAMES): void {
+    // Adds the present owner, so that its lists on disk are not used, either.
+    this.#ownerOf(server);
+    this.#lists.forgetAll(server, lists);
+  }
+
+  /** Sets the log level of the running servers. */
+  setLevel(level: string): void {
+    for (const connection of this.#running) connection.setLevel(level);
+  }
+
+  /** Notifies the running servers that their roots have changed. */
+  rootsChanged(): void {
+    for (const connection of this.#running) connection.rootsChanged();
+  }
+
+  /**
+   * Sends a call, or another request, that has passed the checks. `isCompared`: the server must list
+   * the tool that was checked.
+   */
+  call(server: UpstreamServer, call: CheckedCall, isCompared: boolean): Promise<Outcome> {
+    const { method } = call;
+    if (method === "tasks/listen" || method === "resources/subscribe") {
+      return this.#addFollower(server, call);
+    }
+    const owner = this.#ownerOf(server);
+    const request: ServerCall = {
+      ...{ server, call, owner, params: this.#paramsOf(server, call, owner) },
+      ...{ isCompared, tells: true, isModern: false },
+    };
+    const use = (connection: Connection) => this.#ask(request, connection);
+    return this.#use(server, use, call.client).then((result) => this.#outcomeOf(request, result));
+  }
+
+  async #addFollower({ name: server }: UpstreamServer, call: CheckedCall): Promise<Outcome> {
+    const { arguments: args, cancellation: { signal } } = call;
+    const isTask = call.method === "tasks/listen";
+    const uri = textOf(isTask ? args.taskId : args.uri);
+    await this.#subscriptions.add({ server, uri, isTask }, signal).catch((error) => {
+      throw error instanceof RpcError ? errorFor(server, error) : error;
+    });
+    return { kind: "result", result: { content: [] } };
+  }
+
+  /** Returns the params of a request, with the server's own name of the tool. */
+  #paramsOf(server: UpstreamServer, call: CheckedCall, owner: ListOwner): JsonObject {
+    const { method, arguments: args, meta, members } = call;
+    const own = method === undefined
+      ? { name: this.#ownNameOf(server, call.tool, owner), arguments: args }
+      : args;
+    if (members === undefined) return meta === undefined ? own : { ...own, _meta: meta };
+    const { _meta: shown, ...others } = members;
+    const all = { ...objectOf(shown), ...meta };
+    return { ...others, ...own, ...Object.keys(all).length > 0 && { _meta: all } };
+  }
+
+  #ownNameOf(server: UpstreamServer, tool: string, owner: ListOwner): string {
+    const known = this.#tool(owner, tool);
+    const own = known === undefined ? tool : ownName(known);
+    return server.toolName?.(own) ?? own;
+  }
+
+  /** Removes one follower of a resource. */
+  unfollow(followed: Followed): void {
+    this.#subscriptions.remove(followed);
+  }
+
+  /** Follows all resources again, as far as the present rules allow. */
+  readonly refollow = (): void => this.#subscriptions.again();
+
+  /** Closes all connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscriptions[Symbol.dispose]();
+    this.#declared[Symbol.dispose]();
+    this.#unresponsive[Symbol.dispose]();
+    // A server that is still starting is not waited for.
+    this.#closing.abort(ending("start the server"));
+    await this.#sessions[Symbol.asyncDispose]();
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  /** Sends a request on a connection, after the server has listed the tool that was checked. */
+  #ask(request: ServerCall, connection: Connection): Promise<Json> {
+    const { server, call: { client, cancellation } } = request;
+    if (client.isOlder !== true || !connection.mayHaveSession) {
+      return this.#askOn(request, connection);
+    }
+    return this.#sessions.use(server, {
+      newest: connection,
+      use: (session) => this.#askOn(request, connection, session),
+      signal: () => cancellation.signal,
+    });
+  }
+
+  /** Sends a request in a session, if there is one, after its tool was listed on the connection. */
+  #askOn(request: ServerCall, connection: Connection, session = connection): Promise<Json> {
+    const { server, call, owner } = request;
+    request.tells = connection.tells;
+    request.isModern = session.isModern;
+    if (request.isCompared) {
+      const lists = this.#lists;
+      if (!isListed(connection, { ...server, owner, lists })) {
+        return this.#askListed(request, connection, session);
+      }
+      call.assertListed(this.#byName(lists.known(owner, "tools")).get(call.tool));
+    }
+    return this.#sent(request, session);
+  }
+
+  async #askListed(
+    request: ServerCall,
+    connection: Connection,
+    session: Connection,
+  ): Promise<Json> {
+    const { server, call } = request;
+    const tools = await this.#listedTools(server, connection, call.cancellation.signal);
+    call.assertListed(this.#byName(tools).get(call.tool));
+    return await this.#sent(request, session);
+  }
+
+  #sent(request: ServerCall, connection: Connection): Promise<Json> {
+    return this.#send(request, connection).catch((error) =>
+      this.#recovered(request, { connection, error })
+    );
+  }
+
+  #send({ call, params, owner }: ServerCall, connection: Connection): Promise<Json> {
+    // guard: late-start
+    call.assertCurrent();
+    if (call.method !== undefined && call.isNotification === true) {
+      connection.notify(call.method, params, call);
+      return Promise.resolve({});
+    }
+    if (call.method !== undefined) return connection.request(call.method, params, call);
+    const { execution } = this.#tool(owner, String(params.name)) ?? {};
+    return callTool(connection, params, { call, support: objectOf(execution).taskSupport });
+  }
+
+  /** Sends a request again after the user opened a page for it. Returns or throws its error. */
+  async #recovered(
+    request: ServerCall,
+    { connection, error: first }: { readonly connection: Connection; readonly error: unknown },
+  ): Promise<Json> {
+    const { server: { name }, call } = request;
+    try {
+      if (!await this.#elicitations.open(first, name, call)) throw first;
+      return await this.#send(request, connection);
+    } catch (error) {
+      const isTool = call.method === undefined;
+      if (!(error instanceof RpcError)) throw isTool ? afterSent(error) : error;
+      if (!isTool) throw errorFor(name, error);
+      return toolError(name, error) as unknown as JsonObject; // plain JSON
+    }
+  }
+
+  #outcomeOf(request: ServerCall, result: Json): Outcome {
+    const { server, call, isModern } = request;
+    const { name } = server;
+    const { method = "tools/call", arguments: args } = call;
+    this.#renewLists(request);
+    const task = taskIn(result, call);
+    if (task !== undefined) this.#tasks.note(name, task);
+    const uri = method === "resources/read" ? textOf(args.uri) : undefined;
+    const checked = resultOf(result, { name, method, uri, isModern, able: () => call.client.able });
+    const isFirst = task === undefined && method === "tools/call" && this.#restarted.delete(name);
+    const all = isFirst ? withRestart(name, checked) : checked;
+    return { kind: "result", result: all, ...(task && { task: task.status }) };
+  }
+
+  /** Has lists from an earlier process loaded again: the program may have changed. */
+  #renewLists({ server: { name }, isCompared, owner, tells }: ServerCall): void {
+    for (const list of this.#lists.takeOld(owner, tells ? Infinity : FRESH_MS)) {
+      // Calls compare the tools themselves.
+      if (list === "tools" && isCompared) continue;
+      this.#lists.forget(owner, list);
+      this.#options.told.changed(name, list);
+    }
+  }
+
+  async #follow({ server, ...following }: Following): Promise<void> {
+    // guard: following
+    if (!following.isTask && !this.#options.mayFollow(server)) {
+      throw new PmlError(
+        "PERMISSION_DENIED",
+        `Cannot follow resources of ${quoted(server)} any more`,
+      );
+    }
+    await this.#use(this.#options.server(server), (connection) => connection.tellOf(following));
+  }
+
+  #ownerOf(server: UpstreamServer): ListOwner {
+    const able = this.#declared.capabilitiesFor(server.name);
+    return this.#lists.ownerOf(server, { workspace: this.#options.workspace(), able });
+  }
+
+  /** Uses a server: without waiting, if it runs. Its start is reported to the client of a call. */
+  async #use<T>(
+    server: UpstreamServer,
+    use: (connection: Connection) => Promise<T>,
+    client: CallClient = NO_CLIENT,
+  ): Promise<T> {
+    const { name } = server;
+    this.#declared.begin(name);
+    let isRunning = false;
+    try {
+      const isOut = !this.#outages.isEmpty && this.#outages.of(keyOf(server)) !== undefined;
+      using held = isOut ? undefined : this.#pool.hold(name, server.version());
+      isRunning = held !== undefined;
+      if (held !== undefined) return await use(held.living);
+      const work = () => this.#started(server, use);
+      return await this.#options.starts.during(name, { onProgress: client.onProgress, work });
+    } catch (error) {
+      // The session did not handle the request, so it is sent again in another one.
+      if (isRunning && error instanceof SessionLost) return await this.#started(server, use);
+      throw this.#noted(server, error);
+    } finally {
+      this.#declared.end(name);
+    }
+  }
+
+  /** Notes that a remote server cannot be reached, if an error says so. Returns the error. */
+  #noted(server: UpstreamServer, error: unknown, isStart = false): unknown {
+    const isOutage = error instanceof PmlError && !(error instanceof SessionLost) &&
+      (isStart || isUnsent(error));
+    if (server.isRemote && isOutage) this.#outages.note(keyOf(server), error);
+    return error;
+  }
+
+  /** Uses a server that may have to be started, or cannot be reached now. */
+  async #started<T>(
+    server: UpstreamServer,
+    use: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
+    const { name } = server;
+    const version = server.version();
+    // Noted here, because after a few failures the pool only reports that it always fails.
+    const start = () =>
+      this.#start(server).catch((error) => {
+        throw this.#noted(server, error, true);
+      });
+    const run = <R>(use: (connection: Connection) => Promise<R>) =>
+      againIfLost(() => this.#pool.use(name, { name, version, start, use }));
+    const outage = this.#outages.of(keyOf(server));
+    // A server that answers, such as with a wrong key, answers soon.
+    const waits = outage && !UNREACHED.includes(outage.code);
+    await this.#outages.pass(keyOf(server), {
+      probe: () => run(() => Promise.resolve()),
+      ...(waits && { waitMs: this.#options.limits().startMs }),
+    });
+    try {
+      return await run(use);
+    } catch (error) {
+      throw this.#noted(server, error);
+    }
+  }
+
+  async #start(server: UpstreamServer): Promise<Connection> {
+    const { name } = server;
+    // A process that does not answer takes longer to end than the next one to start.
+    for (const one of this.#running) {
+      if (one.name === name && one.hung) this.#ended(one, server, true);
+    }
+    const connection = await this.#connect(server, {
+      capabilities: (able) => this.#declared.capabilitiesFor(name, able),
+    });
+    this.#declared.connected(name, connection);
+    this.#lists.outdate(this.#ownerOf(server));
+    return connection;
+  }
+
+  async #connect(
+    server: UpstreamServer,
+    own: Pick<ConnectionOptions, "capabilities" | "isSession">,
+  ): Promise<Connection> {
+    const { limits, onLog, roots, withoutSecrets, home } = this.#options;
+    const { name } = server;
+    const { signal: closing } = this.#closing;
+    const connection = await Connection.start({
+      name,
+      open: await openOf(server, { closing, now: this.#options.server }),
+      roots: () => roots(name),
+      onAsk: this.#options.told.asked,
+      ...own,
+      withoutSecrets,
+      limits: limits(),
+      home,
+      closing,
+      onLog: (level, text) => onLog(name, level, text),
+      onNotification: (method, params, client) => {
+        if (method === "notifications/elicitation/complete") this.#elicitations.note(name, params);
+        this.#notices.take(name, { method, params, client });
+      },
+      tool: (tool) => this.#tool(this.#ownerOf(server), tool),
+      onResponsive: (isResponsive) => this.#unresponsive.set(name, !isResponsive),
+      onEnd: (ended, isHung) => {
+        this.#ended(ended, server, isHung || ended.hung);
+        if (own.isSession !== true) this.#tasks.end(name);
+        if (isHung && server.isRemote !== true) this.#restart(name);
+      },
+    });
+    if (connection.alive) this.#running.add(connection);
+    const level = this.#options.level();
+    if (level !== undefined) connection.setLevel(level);
+    return connection;
+  }
+
+  /** Notes once that a connection has ended, and whether its next result names that. */
+  #ended(connection: Connection, { name, isRemote }: UpstreamServer, isHung: boolean): void {
+    const isFirst = this.#running.delete(connection);
+    if (isFirst && isHung && isRemote !== true) this.#restarted.add(name);
+  }
+
+  /** Starts a server again that was ended, so that the next call need not wait for that. */
+  #restart(name: string): void {
+    const ready = async () => await this.#use(this.#options.server(name), () => Promise.resolve());
+    // If it fails, the next call starts it and reports why.
+    ready().catch(() => {});
+  }
+
+  /** Returns the definition of a tool, by its name here or at the server, if it is known. */
+  #tool(owner: ListOwner, tool: string): ListItem | undefined {
+    return this.#toolsOf(this.#lists.known(owner, "tools")).get(tool);
+  }
+}
+
+/** Returns the key of the outages of a server: with another definition, it may be reachable. */
+function keyOf(server: UpstreamServer): string {
+  return `${server.name} ${server.version()}`;
+}
+
+/** Prepares a connection, which takes long where the server is installed first. */
+async function openOf(
+  server: UpstreamServer,
+  { closing, now }: {
+    readonly closing: AbortSignal;
+    readonly now: UpstreamsOptions["server"];
+  },
+): Promise<OpenWire> {
+  const { name } = server;
+  const open = await server.way(closing);
+  // Meanwhile the person may have removed the server, or made it another one.
+  // guard: late-install
+  if (now(name).version() === server.version()) return open;
+  throw new PmlError("CANCELLED", `Cannot start ${quoted(name)}: it has changed`);
+}

@@ -1,0 +1,162 @@
+/**
+ * A cloud as calls reach it, with keys and a home of its own.
+ *
+ * @module
+ */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FakeCloud } from "../../../tests/kit/fake_cloud.ts";
+import { Keys } from "../../config/keys.ts";
+import { checkedCall, knownDouble } from "../../core/_server_double_test.ts";
+import { type Call, NO_CLIENT } from "../../core/call.ts";
+import { Cancellation } from "../../core/cancellation.ts";
+import type { Fetch } from "../../core/fetch.ts";
+import type { CloudManifest } from "./kind.ts";
+import { toolId } from "../../core/tool_id.ts";
+import { StartProgress } from "../client/start_progress.ts";
+import { Upstreams } from "../client/upstreams.ts";
+import { CloudServer } from "./cloud_server.ts";
+import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
+import { HubRouting } from "./hub_routing.ts";
+import { CLOUD_URL } from "./kind.ts";
+import { Cloud, type CloudEntry } from "./rpc.ts";
+
+/** The key of the account, unless another one is given. */
+export const ACCOUNT = "account-key-CANARY";
+
+/** Hears nothing of servers. */
+const NOBODY = {
+  changed() {},
+  updated() {},
+  logged() {},
+  elicited() {},
+  notified() {},
+};
+
+/** What is there. */
+export interface CloudStageOptions {
+  /** The hub, as the person named it. */
+  readonly url?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Null for none. */
+  readonly apiKey?: string | null;
+  readonly manifests?: Readonly<Record<string, CloudManifest>>;
+  /** Other clouds on this machine, which stand for public ones. */
+  readonly named?: readonly FakeCloud[];
+}
+
+/** A cloud as calls reach it. */
+export interface CloudStage extends AsyncDisposable {
+  /** Returns what a person is told of a call, as one text. */
+  facts(server: string): string;
+  /** The addresses that were asked. */
+  readonly asked: readonly string[];
+  call(
+    id: string,
+    args?: Call["arguments"],
+    more?: Partial<Call>,
+  ): Promise<{ readonly content: readonly Readonly<Record<string, unknown>>[] }>;
+  define(server: string): unknown;
+}
+
+/** Opens the way to clouds on this machine. */
+export async function makeStage(options: CloudStageOptions): Promise<CloudStage> {
+  const home = await mkdtemp(join(tmpdir(), "pml-cloud-"));
+  const network = new GuardedFetch();
+  const asked: string[] = [];
+  const named = options.named?.map(({ port }) => `127.0.0.1:${port}`) ?? [];
+  const cloud = openCloud(options, home, async (to, how) => {
+    asked.push(to);
+    return await network.fetch(to, { ...how, named: new Set([...how.named, ...named]) });
+  });
+  const upstreams = new Upstreams({
+    server: (name) => cloud.of(entryOf(name)),
+    workspace: () => home,
+    roots: () => Promise.resolve([]),
+    mayFollow: () => false,
+    capabilities: () => ({}),
+    level: () => undefined,
+    home,
+    limits: () => ({ ...LIMITS, idleMs: 60_000, idleChildren: 8 }),
+    onLog: () => {},
+    withoutSecrets: (facts) => facts,
+    told: NOBODY,
+    starts: new StartProgress(),
+  });
+  const entryOf = (name: string): CloudEntry => ({ name, manifest: options.manifests?.[name] });
+  const hub = new HubRouting({
+    key: () => undefined,
+    file: join(home, "hub_routing.json"),
+    fetch: () => Promise.reject(new TypeError("the list of the hub is asked elsewhere")),
+    hub: () => ({ url: CLOUD_URL, isNamed: false }),
+    warn: () => {},
+  });
+  const serverOf = (name: string) => {
+    const known = knownDouble(name, { origin: "registry", kind: "cloud" });
+    return new CloudServer({ ...known, cloud, hub, upstreams, entry: entryOf(name) });
+  };
+  const always = {
+    ...{ via: "call", actor: "local", callId: "1" },
+    ...{ cancellation: new Cancellation(), client: NO_CLIENT },
+  };
+  return {
+    facts: (name) => cloud.facts(entryOf(name)).join(),
+    asked,
+    call: async (id, args = {}, more = {}) => {
+      const [server = "", tool = ""] = id.split(":");
+      const call = checkedCall({ ...always, id: toolId(server, tool), arguments: args, ...more });
+      const outcome = await serverOf(server).call(call);
+      if (outcome.kind === "ask") throw new TypeError("it is no question");
+      return outcome.result;
+    },
+    define: (server) =>
+      serverOf(server).definitionFor({ ...always, id: toolId(server, "run"), arguments: {} }),
+    [Symbol.asyncDispose]: async () => {
+      await upstreams[Symbol.asyncDispose]();
+      network[Symbol.dispose]();
+      await rm(home, { recursive: true });
+    },
+  };
+}
+
+const LIMITS = { startMs: 5_000, lineBytes: 1_000_000, resultBytes: 1_000_000, catalogTools: 100 };
+
+function openCloud(options: CloudStageOptions, home: string, fetch: Fetch): Cloud {
+  const { url, variables = {}, apiKey = ACCOUNT } = options;
+  const set = new Map(Object.entries(variables));
+  const keys = new Keys({
+    environment: () => ({ get: (name) => set.get(name), apiKey: apiKey ?? undefined, home }),
+    trusted: () => undefined,
+    register: () => {},
+    warn: () => {},
+  });
+  return new Cloud({
+    fetch,
+    limits: () => LIMITS,
+    home: "/dev/null",
+    url: () => url,
+    keys,
+  });
+}
+
+/** Makes the manifest of a server in the cloud. */
+export function manifest(
+  name: string,
+  proxyTo: string,
+  envRequired: readonly string[],
+): CloudManifest {
+  return {
+    kind: "cloud",
+    fqdn: name,
+    name,
+    version: "1.0.0",
+    description: undefined,
+    tools: [],
+    envRequired,
+    warnings: [],
+    routing: "cloud",
+    proxyTo,
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * Runs a server of kind cloud. Its calls go to the hub, or to the address that its registry names.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../../core/call.ts";
+import type { CheckedCall } from "../../core/server.ts";
+import { toolsOnly } from "../../core/known_server.ts";
+import type { ListItem, ListName } from "../../core/lists.ts";
+import { methodDefinition } from "../../core/server.ts";
+import type { ToolDefinition } from "../../core/tool.ts";
+import { McpServer, type McpServerOptions } from "../client/mcp_server.ts";
+import type { HubRouting } from "./hub_routing.ts";
+import type { Cloud, CloudEntry } from "./rpc.ts";
+
+/** The options of a cloud server. */
+export interface CloudServerOptions extends Omit<McpServerOptions, "way"> {
+  readonly cloud: Cloud;
+  readonly hub: HubRouting;
+  readonly entry: CloudEntry;
+}
+
+const NO_ITEMS: readonly ListItem[] = [];
+
+/** A server in the cloud. */
+export class CloudServer extends McpServer {
+  readonly #options: CloudServerOptions;
+
+  /** Sends nothing yet. */
+  constructor(options: CloudServerOptions) {
+    super({ ...options, way: () => options.cloud.of(options.entry) });
+    this.#options = options;
+  }
+
+  /**
+   * Returns the definition of a tool. Throws if the call lacks a key, so that this is known before
+   * a person is asked.
+   */
+  override definitionFor(call: Call): Promise<ToolDefinition> {
+    const { cloud, entry } = this.#options;
+    return Promise.try(() => {
+      cloud.assertReached(entry);
+      if (call.method !== undefined) return methodDefinition(call.method);
+      return cloud.definition(entry, call);
+    });
+  }
+
+  /** Returns where a call goes and what is sent with it. */
+  override consentLines(): Promise<readonly string[]> {
+    return Promise.resolve(this.#options.cloud.facts(this.#options.entry));
+  }
+
+  /** Returns the tools that its registry lists. */
+  override list(list: ListName): Promise<readonly ListItem[]> {
+    const { cloud, entry } = this.#options;
+    return Promise.try(() => {
+      if (entry.manifest === undefined) throw toolsOnly(this.name);
+      return list === "tools" ? cloud.definitions(entry) : NO_ITEMS;
+    });
+  }
+
+  /** Returns true: the registry describes the server. */
+  override hasList(): Promise<boolean> {
+    return Promise.resolve(true);
+  }
+
+  /** Sends a call to the server, and then refreshes the list of the hub in the background. */
+  override async call(call: CheckedCall): Promise<Outcome> {
+    const { cloud, entry, hub } = this.#options;
+    if (call.method !== undefined && entry.manifest === undefined) throw toolsOnly(this.name);
+    try {
+      // Its registry describes its tools, so its server is not asked for a list.
+      const outcome = await this.send(call, false);
+      // Refreshed only after a call to the cloud: a person who uses only local servers asks the hub
+      // for nothing.
+      void hub.refresh();
+      return outcome;
+    } catch (error) {
+      throw cloud.failure(error, entry, call.id);
+    }
+  }
+}

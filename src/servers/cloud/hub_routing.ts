@@ -1,0 +1,117 @@
+/**
+ * The hub's list of servers that run in the cloud. It is newer than the list that ships with PML,
+ * and only adds names. It is requested only after a call went to the cloud.
+ *
+ * @module
+ */
+
+import type { Fetch } from "../../core/fetch.ts";
+import { defined, isObject } from "../../core/json.ts";
+import { boundedJson } from "../../core/json_bounds.ts";
+import { isFreeName } from "../../core/tool_id.ts";
+import { keep, readKept } from "../../io/kept.ts";
+import { readBytes } from "../../io/event_stream.ts";
+
+/** The options of `HubRouting`. */
+export interface HubRoutingOptions {
+  /** The file that keeps the list. */
+  readonly file: string;
+  readonly fetch: Fetch;
+  /** The address of the hub, and whether the person named it. */
+  readonly hub: () => { readonly url: string; readonly isNamed: boolean };
+  /** Returns the key that is sent to a hub that the person named. */
+  readonly key: () => string | undefined;
+  readonly warn: (message: string) => void;
+}
+
+/** The kept list, and the hub that it came from. */
+interface KeptList {
+  readonly url: string;
+  readonly at: number;
+  readonly names: ReadonlySet<string>;
+}
+
+const FRESH_MS = 3_600_000;
+const LATE_MS = 10_000;
+const MOST = { lineBytes: 262_144, resultBytes: 262_144 };
+const MOST_NAMES = 5_000;
+
+/** The list of the hub. */
+export class HubRouting implements Disposable {
+  readonly #options: HubRoutingOptions;
+  readonly #closing = new AbortController();
+  #kept: KeptList | undefined;
+  #asking: Promise<void> | undefined;
+
+  /** Reads the kept list. */
+  constructor(options: HubRoutingOptions) {
+    this.#options = options;
+    const kept = readKept(options.file);
+    const names = isObject(kept) ? namesIn(kept) : undefined;
+    if (!isObject(kept) || names === undefined) return;
+    this.#kept = { url: String(kept.url), at: Number(kept.at), names };
+  }
+
+  /** Returns whether the hub says that a server runs in the cloud. */
+  has(server: string): boolean {
+    return this.#current?.names.has(server) === true;
+  }
+
+  /** Requests the list if it is older than an hour. It never throws, and nobody waits for it. */
+  refresh(): Promise<void> {
+    const age = Date.now() - (this.#current?.at ?? 0);
+    if (age >= 0 && age < FRESH_MS) return Promise.resolve();
+    this.#asking ??= this.#ask().catch((error) => {
+      if (this.#closing.signal.aborted) return;
+      this.#options.warn(
+        `Cannot use the list of cloud servers of the hub: ${error.message || "it is too long"}`,
+      );
+    }).finally(() => this.#asking = undefined);
+    return this.#asking;
+  }
+
+  /** Stops a running request. */
+  [Symbol.dispose](): void {
+    this.#closing.abort();
+  }
+
+  /** The kept list. That of another hub does not count. */
+  get #current(): KeptList | undefined {
+    return this.#kept?.url === this.#options.hub().url ? this.#kept : undefined;
+  }
+
+  async #ask(): Promise<void> {
+    const { file, fetch, hub } = this.#options;
+    const { url, isNamed } = hub();
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(LATE_MS)]);
+    const named = new Set(isNamed ? [new URL(url).host] : []);
+    // Counted from now, so that a failing request is tried again after a while and not with each
+    // call.
+    this.#kept = { url, names: this.#current?.names ?? new Set(), at: Date.now() };
+    const key = isNamed ? this.#options.key() : undefined;
+    const answer = await fetch(`${url.replace(/\/+$/, "")}/mcp/routing`, {
+      headers: defined({
+        accept: "application/json",
+        authorization: key === undefined ? undefined : `Bearer ${key}`,
+      }),
+      signal,
+      named,
+    });
+    if (answer.status !== 200) {
+      await answer.body?.cancel();
+      throw new Error(`it answered with the status ${answer.status}`);
+    }
+    const names = namesIn(boundedJson(await readBytes(answer.body, { limits: MOST })));
+    if (names === undefined) throw new Error("it is no list of names");
+    this.#kept = { url, at: Date.now(), names };
+    keep(file, { url, at: Date.now(), cloud: [...names] });
+  }
+}
+
+/** Returns the servers in `cloud`; undefined if it is not a list of strings. */
+function namesIn(said: unknown): ReadonlySet<string> | undefined {
+  const list: unknown = isObject(said) ? said.cloud : undefined;
+  if (!Array.isArray(list) || list.length > MOST_NAMES) return undefined;
+  if (!list.every((one) => typeof one === "string")) return undefined;
+  return new Set(list.map((one) => one.replace(/:\*$/, "")).filter(isFreeName));
+}

@@ -1,0 +1,26 @@
+/**
+ * Decides where the tools of well-known servers run, by the list that ships with PML.
+ *
+ * @module
+ */
+
+import routing from "../../../config/mcp-routing.json" with { type: "json" };
+
+/** Where a tool runs if neither the person nor a manifest says so. */
+export type ToolRouting = "local" | "cloud";
+
+const CLOUD: ReadonlySet<string> = new Set(routing.cloud);
+
+/** Returns whether the list says that a server runs on this machine. */
+export function isListedLocal(server: string): boolean {
+  return routing.local.includes(server);
+}
+
+/**
+ * Returns where the tools of a server run; a server that is not on the list is local. Takes a
+ * server, `server:tool` or `server__tool`.
+ */
+export function getToolRouting(id: string): ToolRouting {
+  const [server = ""] = id.replace(/^mcp__pml__/, "").split(/:|__/, 1);
+  return CLOUD.has(server) || CLOUD.has(`${server}:*`) ? "cloud" : "local";
+}

@@ -1,0 +1,227 @@
+/**
+ * Calls tools in the cloud, through the hub or at the address that a manifest names.
+ *
+ * The key of the person's account is sent only to the origin of the hub. Other keys are sent only
+ * with a call, to the origin that needs them.
+ *
+ * @module
+ */
+
+import type { Keys } from "../../config/keys.ts";
+import type { Call } from "../../core/call.ts";
+import { keyHint, PmlError } from "../../core/errors.ts";
+import type { Fetch } from "../../core/fetch.ts";
+import { quoted } from "../../core/json.ts";
+import { OF_CAPABILITY } from "../../core/known_server.ts";
+import { externalTools } from "../../core/lists.ts";
+import type { ToolDefinition } from "../../core/tool.ts";
+import { splitToolId, type ToolId } from "../../core/tool_id.ts";
+import { isUnsent, Outages } from "../../io/outages.ts";
+import type { UpstreamServer } from "../client/upstreams.ts";
+import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
+import { HttpServers, type HttpServersOptions, type HttpValues } from "../http/http_servers.ts";
+
+/** What the cloud stands in; functions are asked at each call. */
+export interface CloudOptions extends HttpServersOptions {
+  /** Returns the address of the hub if the person named one. */
+  readonly url: () => string | undefined;
+  /** Has the key of the person's account, and those that manifests name. */
+  readonly keys: Pick<Keys, "cloud" | "get" | "filled">;
+}
+
+/** A server in the cloud: known only by its name, or from a registry. */
+export interface CloudEntry {
+  readonly name: string;
+  readonly manifest: CloudManifest | undefined;
+}
+
+/** Where the calls of a server go, as far as no key is needed to know it. */
+interface CloudAddress {
+  readonly url: string;
+  readonly isHub: boolean;
+  readonly named: ReadonlySet<string>;
+}
+
+const WRITTEN = { authorization: "Bearer ${PML_API_KEY}" };
+/** How long a probe of an origin may take, and how long no other follows it. */
+const LOOKS = { lateMs: 30_000, restMs: 500 };
+
+/** Reaches the servers in the cloud. */
+export class Cloud {
+  readonly #options: CloudOptions;
+  readonly #servers: HttpServers;
+  readonly #made = new Map<string, { readonly key: string; readonly server: UpstreamServer }>();
+  readonly #outages = new Outages(LOOKS.restMs);
+
+  /** Sends nothing yet. */
+  constructor(options: CloudOptions) {
+    this.#options = options;
+    this.#servers = new HttpServers({ ...options, fetch: this.#fetch });
+  }
+
+  /** Returns the way to a server: the same object as long as nothing changes. */
+  of(entry: CloudEntry): UpstreamServer {
+    const server = this.#reached(entry);
+    const { name, manifest } = entry;
+    const key = JSON.stringify({ ...server, named: [...server.named] });
+    const known = this.#made.get(name);
+    if (known?.key === key) return known.server;
+    const way = this.#servers.of(server);
+    const made = manifest ? way : { ...way, toolName: (tool: string) => `${name}__${tool}` };
+    this.#made.set(name, { key, server: made });
+    return made;
+  }
+
+  /** Throws if a key is missing that a call of this server needs. */
+  assertReached(entry: CloudEntry): void {
+    this.#reached(entry);
+  }
+
+  /** Returns the tools that its registry tells of. */
+  definitions({ manifest }: CloudEntry): readonly ToolDefinition[] {
+    const { tools = [] } = manifest ?? {};
+    return tools.map(({ name, definition }) => definition ?? undescribed(name));
+  }
+
+  /** Gives what is known of a tool. Only capabilities may know of internal ones. */
+  definition(entry: CloudEntry, { id, via }: Pick<Call, "id" | "via">): ToolDefinition {
+    const { name: server, manifest } = entry;
+    const { tool } = splitToolId(id);
+    const all = this.definitions(entry);
+    const tools = via === OF_CAPABILITY ? all : externalTools(all);
+    const known = tools.find(({ name }) => name === tool);
+    if (known === undefined && manifest !== undefined && manifest.tools.length > 0) {
+      const has = tools.slice(0, 20).map(({ name }) => name).join(", ");
+      const message = `Cannot find the tool ${quoted(`${server}:${tool}`, 200)}: it has ${has}`;
+      throw new PmlError("UNKNOWN_TOOL", message, { hint: "Find its name with `search`" });
+    }
+    return known ?? undescribed(tool);
+  }
+
+  /** Returns where a call goes and what is sent with it, for a person to read. */
+  facts(entry: CloudEntry): readonly string[] {
+    const { manifest } = entry;
+    const { url, isHub } = this.#placeOf(entry);
+    const host = URL.parse(url)?.host ?? url;
+    const keys = [...(isHub ? ["PML_API_KEY"] : []), ...manifest?.envRequired ?? []];
+    return [
+      `a tool in the cloud, at ${quoted(host)}: who runs it can read what it is sent`,
+      ...manifest === undefined ? [] : upstreamLines(manifest),
+      `It is sent these arguments${keys.length === 0 ? "" : `, and the keys ${keys.join(", ")}`}`,
+    ];
+  }
+
+  /** Returns the error of a failed call in the words of the cloud. */
+  failure(error: unknown, entry: CloudEntry, id: ToolId): unknown {
+    if (!(error instanceof PmlError)) return error;
+    const { code, detail = {} } = error;
+    const what = `Cannot call ${quoted(id, 200)}`;
+    const { isHub } = this.#placeOf(entry);
+    if (code === "LOGIN_REQUIRED" && isHub) return this.#rejected(what, detail);
+    if (code === "UPSTREAM_PROTOCOL" && isHub && detail.status === 409) {
+      const why = "the hub no longer passes it on to the one server that was approved";
+      return new PmlError(code, `${what}: ${why}`, {
+        hint: `Approve it again: pml lock update ${entry.name}`,
+        detail,
+        cause: error,
+      });
+    }
+    if (code !== "UPSTREAM_DOWN" || detail.may_have_run !== false) return error;
+    return new PmlError(code, `${what}: the cloud is out of reach (${error.message})`, {
+      hint: "Tools on this machine work without it; try again when you are online",
+      detail: { ...detail, tool: id },
+      cause: error,
+    });
+  }
+
+  #placeOf({ manifest }: CloudEntry): CloudAddress {
+    const said = this.#options.url();
+    const hub = said ?? CLOUD_URL;
+    // Only an address that the person gave may be in a private network.
+    const named = new Set(said === undefined ? [] : [new URL(said).host]);
+    const url = manifest === undefined ? `${hub.replace(/\/+$/, "")}/mcp` : addressOf(manifest);
+    return { url, isHub: manifest === undefined || isProxy(url, hub), named };
+  }
+
+  #reached(entry: CloudEntry): HttpValues {
+    const { name, manifest } = entry;
+    const { url, isHub, named } = this.#placeOf(entry);
+    const key = isHub ? this.#options.keys.cloud() : undefined;
+    if (isHub && key === undefined) throw keyRequired(name);
+    const wanted = manifest?.envRequired ?? [];
+    const missing = wanted.filter((each) => this.#options.keys.get(each) === undefined);
+    if (missing.length > 0) throw keysMissing(name, missing);
+    const keyHeaders = Object.fromEntries(
+      wanted.map((each) => [`x-pml-key-${each}`.toLowerCase(), `\${${each}}`]),
+    );
+    return {
+      name,
+      url,
+      headers: key === undefined ? {} : { authorization: `Bearer ${key.value}` },
+      written: { ...(isHub && WRITTEN), ...keyHeaders },
+      keyHeaders: this.#options.keys.filled({ headers: keyHeaders }, name).headers,
+      named,
+      tools: undefined,
+      definition: manifest ?? url,
+    };
+  }
+
+  #rejected(what: string, detail: Readonly<Record<string, unknown>>): PmlError {
+    const from = this.#options.keys.cloud()?.from;
+    return new PmlError("CLOUD_KEY_REJECTED", `${what}: the cloud rejects PML_API_KEY`, {
+      hint: `It was found in ${from}: put a valid key there, or check what your account may use`,
+      detail,
+    });
+  }
+
+  /** Sends a request. If an origin cannot be reached, all servers there fail without trying. */
+  readonly #fetch: Fetch = async (url, options) => {
+    const { origin } = new URL(url);
+    const { fetch } = this.#options;
+    // The probe carries no key and says nothing of any call.
+    const probe = async () => {
+      const signal = AbortSignal.timeout(LOOKS.lateMs);
+      await fetch(origin, { method: "HEAD", signal, named: options.named }).catch((error) => {
+        // Whoever answers anything at all is there.
+        if (!(error instanceof PmlError) || isUnsent(error)) throw error;
+      });
+    };
+    await this.#outages.pass(origin, { probe });
+    try {
+      return await fetch(url, options);
+    } catch (error) {
+      if (isUnsent(error)) this.#outages.note(origin, error);
+      throw error;
+    }
+  };
+}
+
+/**
+ * Returns the address of a server in the cloud. A hub that publishes where it passes calls on to
+ * gets the approved version with each request, so it cannot choose another one.
+ */
+function addressOf({ proxyTo, upstream, version }: CloudManifest): string {
+  return upstream === undefined ? proxyTo : `${proxyTo}@${version}`;
+}
+
+// The hub looks at arguments that nobody here knows a schema for.
+function undescribed(tool: string): ToolDefinition {
+  return { name: tool, inputSchema: { type: "object" } };
+}
+
+/** Returns the error of a call that needs PML_API_KEY. */
+export function keyRequired(server: string): PmlError {
+  return new PmlError("CLOUD_KEY_REQUIRED", "Cloud mode requires PML_API_KEY", {
+    hint: keyHint("PML_API_KEY"),
+    detail: { server },
+  });
+}
+
+/** Returns the error of a call that lacks keys, with all their names. */
+export function keysMissing(server: string, missing: readonly string[]): PmlError {
+  const names = missing.join(", ");
+  return new PmlError("KEY_MISSING", `Cannot call ${quoted(server)}: it requires ${names}`, {
+    hint: keyHint(missing[0]),
+    detail: { missing },
+  });
+}

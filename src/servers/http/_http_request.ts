@@ -1,0 +1,165 @@
+/**
+ * One request to a server over HTTP and its answer, which may come in a stream that breaks.
+ *
+ * @module
+ */
+
+import { numberOf } from "../../core/exact_number.ts";
+import { isObject, type JsonObject } from "../../core/json.ts";
+import { pause } from "../../io/waiting.ts";
+import type { WireEnds } from "../client/wire.ts";
+import { readText } from "../../protocol/message.ts";
+import type { RequestId } from "../../protocol/rpc_peer.ts";
+import {
+  eachEvent,
+  EVENTS_TYPE,
+  JSON_TYPE,
+  leave,
+  readBytes,
+  TooLong,
+  typeOf,
+  waitOf,
+} from "../../io/event_stream.ts";
+import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { type HttpSession, type HttpWireOptions, placeAfter } from "./_http_session.ts";
+
+/** How a request goes to its server, and who is told what comes back. */
+export interface HttpWay {
+  readonly options: HttpWireOptions;
+  readonly session: HttpSession;
+  readonly ends: WireEnds;
+}
+
+/** How long what carries an answer may stay open after it has come. */
+export const REST_MS = 1_000;
+/** How often a stream that broke is asked for the rest of it. */
+const RESUMES = 5;
+
+/** A request under way. */
+export class HttpRequest {
+  /** Takes it back. */
+  readonly abort = new AbortController();
+  readonly #id: RequestId;
+  readonly #message: JsonObject;
+  readonly #way: HttpWay;
+  #isAnswered = false;
+  /** The last place in its stream that the server named. */
+  #last: string | undefined;
+  #retry: number | undefined;
+
+  /** Sends nothing yet. */
+  constructor(id: RequestId, message: JsonObject, way: HttpWay) {
+    this.#id = id;
+    this.#message = message;
+    this.#way = way;
+  }
+
+  /** Sends it, as soon as the server is ready for it, and takes all that comes of it. */
+  async run(ready: Promise<unknown>): Promise<void> {
+    const { signal } = this.abort;
+    try {
+      await ready;
+      signal.throwIfAborted();
+      await this.#take(await this.#way.session.fetch("POST", { message: this.#message, signal }));
+    } catch (error) {
+      if (signal.aborted || this.#isAnswered) return;
+      const { options, session, ends } = this.#way;
+      const failure = failureOf(options, error);
+      ends.failed(this.#id, failure, { isOver: session.isOver(failure) });
+    }
+  }
+
+  async #take(response: Response): Promise<void> {
+    const { options, session } = this.#way;
+    if (!response.ok) {
+      // One that could not read the request does not know its id.
+      return this.#received({ id: this.#id, error: await session.refused(response) });
+    }
+    if (this.#message.method === "initialize") session.begin(response);
+    switch (typeOf(response)) {
+      case JSON_TYPE: {
+        const said = parsed(await readBytes(response.body, options));
+        for (const one of Array.isArray(said) ? said : [said]) this.#received(one);
+        break;
+      }
+      case EVENTS_TYPE:
+        await this.#follow(response);
+        break;
+      default:
+        await leave(response);
+        throw unusable(options, "its answer is neither JSON nor a stream of events");
+    }
+    if (!this.#isAnswered) throw unusable(options, "what it answered is no answer");
+  }
+
+  /** Takes what comes in a stream; one that breaks is taken up again, where the server can that. */
+  async #follow(response: Response): Promise<void> {
+    let stream: Response | undefined = response;
+    for (let tries = 0; !this.#isAnswered;) {
+      const before = this.#last;
+      const broke = stream && await this.#events(stream).catch((error) => error);
+      if (this.#isAnswered) return;
+      if (broke instanceof TooLong || this.abort.signal.aborted) throw broke;
+      // Only the older revisions keep what was not heard, and only where they said so.
+      tries = this.#last === before ? tries + 1 : 1;
+      const { options, session } = this.#way;
+      // guard: stream-resumes
+      if (session.version === undefined || this.#last === undefined || tries > RESUMES) {
+        throw unreached(options, "it ended the stream before it answered");
+      }
+      stream = await this.#resumed();
+    }
+  }
+
+  async #events({ body }: Response): Promise<void> {
+    let rest: ReturnType<typeof setTimeout> | undefined;
+    try {
+      await eachEvent(body, {
+        ...this.#way.options,
+        take: (event) => {
+          const { data, retry } = event;
+          this.#last = placeAfter(event, this.#last);
+          this.#retry = retry ?? this.#retry;
+          if (data.length > 0) this.#received(parsed(data));
+          // One that ends by itself leaves its connection to the next request.
+          if (this.#isAnswered) rest ??= setTimeout(() => this.abort.abort(), REST_MS);
+        },
+      });
+    } finally {
+      clearTimeout(rest);
+    }
+  }
+
+  async #resumed(): Promise<Response | undefined> {
+    const { signal } = this.abort;
+    await pause(waitOf(this.#retry), signal);
+    try {
+      const stream = await this.#way.session.fetch("GET", { signal, last: this.#last });
+      if (stream.ok && typeOf(stream) === EVENTS_TYPE) return stream;
+      await leave(stream);
+    } catch {
+      // It is tried again, a few times.
+    }
+    return undefined;
+  }
+
+  #received(message: unknown): void {
+    if (!isObject(message)) return this.#way.ends.received(message, this.#id);
+    // A server that could not read the request does not know its id.
+    const isUnnamed = (message.id ?? null) === null && isObject(message.error);
+    if (isUnnamed) return this.#received({ ...message, id: this.#id });
+    if (numberOf(message.id) === this.#id && message.method === undefined) {
+      this.#isAnswered = true;
+      const isGreeting = this.#message.method === "initialize" && (message.error ?? null) === null;
+      if (isGreeting) this.#way.session.greeted(message.result);
+    }
+    this.#way.ends.received(message, this.#id);
+  }
+}
+
+/** Parses what came for one request; throws where it is more than it may be. */
+function parsed(bytes: Uint8Array): unknown {
+  const read = readText(bytes, "server");
+  if (read.kind === "excess") throw new TooLong(read.why, "result");
+  return read.value;
+}

@@ -1,0 +1,173 @@
+/**
+ * HTTP+SSE of the revision 2024-11-05 as the wire of an MCP server: all that the server says comes
+ * on one stream of events, and messages go to an address that the stream names.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../core/errors.ts";
+import { type JsonObject, objectOf, quoted } from "../../core/json.ts";
+import { eachEvent, EVENTS_TYPE, leave, TooLong, typeOf } from "../../io/event_stream.ts";
+import { after, soon, unlessAborted } from "../../io/waiting.ts";
+import type { Wire, WireEnds } from "../client/wire.ts";
+import { failureOf, unreached, unusable } from "./_http_errors.ts";
+import { REST_MS } from "./_http_request.ts";
+import { HttpSession, type HttpWireOptions } from "./_http_session.ts";
+import { handOver, TELL_MS } from "./http_wire.ts";
+
+/** How long a stream may take to name the address for messages. */
+const LOOK_MS = 3_000;
+/** How long the end of a stream waits for what the server says of messages that were just sent. */
+const END_MS = 500;
+const ADDRESS_BYTES = 8_192;
+const MESSAGE = "message";
+
+/** A server that answers on a stream of events. */
+export class SseWire implements Wire {
+  /** The stream is always open. */
+  readonly tells = true;
+  readonly #options: HttpWireOptions;
+  readonly #ends: WireEnds;
+  readonly #session: HttpSession;
+  readonly #over = new AbortController();
+  readonly #named = Promise.withResolvers<void>();
+  /** Whether the stream named an address: it is one of HTTP+SSE. */
+  #isFound = false;
+  /** Over when the server takes the next message. */
+  #ready: Promise<unknown> = this.#named.promise;
+  readonly #sending = new Set<Promise<void>>();
+  /** The requests whose HTTP requests are open, and how to end these soon. */
+  readonly #open = new Map<unknown, () => void>();
+
+  /** Asks for the stream; throws where a header cannot be sent. */
+  constructor(options: HttpWireOptions, ends: WireEnds) {
+    this.#options = options;
+    this.#session = new HttpSession(options, (name) => ends.tool(name));
+    this.#ends = {
+      ...ends,
+      received: (message) => {
+        const { id, method } = objectOf(message);
+        if (method === undefined) this.#open.get(id)?.();
+        ends.received(message);
+      },
+    };
+    void this.#hear();
+  }
+
+  /** Sends a message of JSON-RPC. */
+  send(message: JsonObject): void {
+    const sent = this.#post(message).finally(() => this.#sending.delete(sent));
+    this.#sending.add(sent);
+    if (message.method === "notifications/cancelled") {
+      this.#open.get(objectOf(message.params).requestId)?.();
+    }
+    if (message.method !== "notifications/initialized") return;
+    this.#session.isKept = true;
+    // A request that overtook it would be refused.
+    this.#ready = sent;
+  }
+
+  /** Makes the error for what is not answered any more. */
+  down(why: string, mayHaveRun: boolean): PmlError {
+    return unreached(this.#options, why, { mayHaveRun });
+  }
+
+  /** Leaves the stream, and all that is under way. */
+  kill(): void {
+    this.#over.abort();
+  }
+
+  /** Leaves the stream, by which the server knows that it is over. */
+  close(): Promise<void> {
+    this.kill();
+    return Promise.resolve();
+  }
+
+  async #post(message: JsonObject): Promise<void> {
+    const { id, method } = message;
+    const [options, session, ends] = [this.#options, this.#session, this.#ends];
+    const isRequest = typeof id === "number" && method !== undefined;
+    const left = new AbortController();
+    const signal = AbortSignal.any([this.#over.signal, left.signal]);
+    using _ = isRequest ? undefined : after(TELL_MS, () => left.abort());
+    let rest: Disposable | undefined;
+    const endSoon = () => void (rest ??= after(REST_MS, () => left.abort()));
+    if (isRequest) this.#open.set(id, endSoon);
+    try {
+      await unlessAborted(this.#ready, signal);
+      const response = await session.fetch("POST", { message, signal });
+      // guard: sse-notice
+      if (!isRequest) endSoon();
+      if (response.ok) return await leave(response);
+      const error = await session.refused(response);
+      if (isRequest) ends.received({ id, error });
+    } catch (error) {
+      if (!isRequest || signal.aborted) return;
+      const failure = failureOf(options, error);
+      ends.failed(id, failure, { isOver: session.isOver(failure) });
+    } finally {
+      rest?.[Symbol.dispose]();
+      this.#open.delete(id);
+    }
+  }
+
+  async #hear(): Promise<void> {
+    const error = await this.#stream().catch((error) => error);
+    if (this.#over.signal.aborted) return;
+    // What is refused now was not done.
+    if (this.#session.isKept) await soon(Promise.all(this.#sending), END_MS);
+    this.kill();
+    if (this.#isFound && error instanceof TooLong) return this.#ends.broken(error.message);
+    const failure = failureOf(this.#options, error);
+    this.#ends.ended(this.#isFound ? failure : this.#options.transport.other(failure));
+  }
+
+  /** Reads the stream to its end. Returns the error for that, or throws it. */
+  async #stream(): Promise<unknown> {
+    const [options, session] = [this.#options, this.#session];
+    const { limits, room } = options;
+    const look = new AbortController();
+    const nameless = unusable(options, "its stream names no endpoint");
+    const signal = AbortSignal.any([this.#over.signal, look.signal]);
+    const stream = await session.fetch("GET", { signal });
+    using _ = after(LOOK_MS, () => void (this.#isFound || look.abort(nameless)));
+    if (!stream.ok) await session.refused(stream);
+    if (typeOf(stream) !== EVENTS_TYPE) {
+      await leave(stream);
+      throw unusable(options, "its answer is no stream");
+    }
+    await eachEvent(stream.body, {
+      // A message that is over the limit of results ends its request, and not the stream.
+      limits: { ...limits, resultBytes: limits.lineBytes },
+      room,
+      hasTypes: true,
+      take: ({ event = MESSAGE, data }) => {
+        if (event === "endpoint") this.#begin(data);
+        else if (event === MESSAGE) handOver(data, { ends: this.#ends, options });
+      },
+    });
+    return this.#isFound ? this.down("it ended the stream", true) : nameless;
+  }
+
+  /** Takes the address for messages. Throws if it is of another origin: no key may go there. */
+  #begin(data: Uint8Array): void {
+    // guard: sse-first-address
+    if (this.#isFound) return;
+    this.#isFound = true;
+    const { name, url, requestUrl = url } = this.#options;
+    const text = new TextDecoder().decode(data.subarray(0, ADDRESS_BYTES + 1));
+    const to = data.length > ADDRESS_BYTES ? null : URL.parse(text, requestUrl);
+    // guard: sse-origin
+    if (to === null || to.username + to.password !== "" || to.origin !== new URL(url).origin) {
+      const where = quoted(to?.origin ?? "no valid address", 200);
+      const why = `it wants messages sent to ${where}, which is not its own origin`;
+      throw new PmlError("UPSTREAM_PROTOCOL", `Cannot use ${quoted(name)}: ${why}`, {
+        hint: "Nothing was sent there. The server has to be mended",
+        detail: { may_have_run: false },
+      });
+    }
+    this.#options.transport.found({ isSse: true });
+    this.#session.address = to.href;
+    this.#named.resolve();
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * Chooses between the transports of an address: Streamable HTTP, and HTTP+SSE of 2024-11-05. Where
+ * one is refused, the other is tried once, and what works is remembered.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import type { PmlError } from "../../core/errors.ts";
+import { sha256 } from "../../core/hash.ts";
+import { memoized } from "../../core/memo.ts";
+import { drop, keep, readKept } from "../../io/kept.ts";
+import { type OpenWire, type ServerRevisions, SessionLost } from "../client/wire.ts";
+import type { HttpWireOptions } from "./_http_session.ts";
+import type { HttpServersOptions, HttpValues } from "./http_servers.ts";
+import { HttpWire } from "./http_wire.ts";
+import { SseWire } from "./sse_wire.ts";
+
+/**
+ * How long it is remembered that a server takes the handshake of the older revisions, in
+ * milliseconds. A server that did not answer may only have started slowly.
+ */
+const REMEMBERED_MS = { refused: 7 * 86_400_000, silent: 86_400_000 };
+/**
+ * How long a server may take to answer `server/discover` before `initialize` is tried, in
+ * milliseconds. Servers of the older revisions exist that never answer an unknown method.
+ */
+const DISCOVER_MS = 3_000;
+/** How long no session is tried after one failed otherwise than by a refusal, in milliseconds. */
+const NO_SESSION_MS = 60_000;
+
+/** The facts known about an address. */
+export interface AddressFacts {
+  /** Until when the server counts as one of the older revisions, in milliseconds of the epoch. */
+  readonly olderUntil?: number;
+  /** Until when a server of the newest revision counts as one without sessions. */
+  readonly noSessionUntil?: number;
+  /** Whether it is an address of HTTP+SSE. */
+  readonly isSse?: boolean;
+  /** Why the other transport was left. It has not been tried again since then. */
+  readonly because?: PmlError | undefined;
+}
+
+/** What is known of the addresses of servers, by their names and addresses. */
+const knownOf = memoized((_: HttpServersOptions) => new Map<string, AddressFacts>());
+
+/** Returns the way to a server, by the transport that it is known to have. */
+export function openTransport(
+  server: HttpValues & Pick<HttpWireOptions, "authorization">,
+  shared: HttpServersOptions,
+): OpenWire {
+  return (ends) => {
+    const { fetch, limits, room } = shared;
+    const transport = new TransportChoice(server, shared);
+    const options = { ...server, fetch, limits: limits(), room, transport };
+    return transport.isSse ? new SseWire(options, ends) : new HttpWire(options, ends);
+  };
+}
+
+/** The transport of one connection. */
+export class TransportChoice implements AddressFacts, ServerRevisions {
+  readonly isSse: boolean;
+  readonly olderUntil: number;
+  readonly #olderFile: string;
+  readonly #newestFile: string;
+  readonly #server: HttpValues;
+  readonly #known: Map<string, AddressFacts>;
+  readonly #key: string;
+  readonly #file: string;
+  readonly #because: PmlError | undefined;
+
+  /** Takes what is known now. */
+  constructor(server: HttpValues, options: HttpServersOptions) {
+    const { name, url } = this.#server = server;
+    this.#known = knownOf(options);
+    this.#key = `${name} ${url}`;
+    const fileOf = (fact: string) =>
+      join(options.home, "lists", `${fact}-${sha256(url).slice(0, 32)}.json`);
+    this.#file = fileOf("sse");
+    this.#olderFile = fileOf("older");
+    this.#newestFile = fileOf("newest");
+    const { olderUntil, isSse, because }: AddressFacts = this.#known.get(this.#key) ?? {};
+    this.olderUntil = olderUntil ?? Number(readKept(this.#olderFile) ?? 0);
+    this.isSse = isSse ?? server.isSse ?? readKept(this.#file) === true;
+    this.#because = because;
+  }
+
+  /** How long the newest revision is tried first; undefined for a server of an older one. */
+  get discoverMs(): number | undefined {
+    return isAhead(this.olderUntil) ? undefined : DISCOVER_MS;
+  }
+
+  /** Whether a server of the newest revision may have sessions of the older ones. */
+  get mayHaveSession(): boolean {
+    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
+    if (noSessionUntil !== undefined) return !isAhead(noSessionUntil);
+    const kept = Number(readKept(this.#newestFile) ?? 0);
+    this.found({ noSessionUntil: kept });
+    return !isAhead(kept);
+  }
+
+  /** Remembers that a session could not be opened, for long if the server refused it. */
+  foundNoSession({ isRefused }: { readonly isRefused: boolean }): void {
+    const noSessionUntil = Date.now() + (isRefused ? REMEMBERED_MS.refused : NO_SESSION_MS);
+    this.found({ noSessionUntil });
+    if (isRefused) this.#keep(this.#newestFile, noSessionUntil);
+  }
+
+  /** Remembers that the server took the handshake of the older revisions. */
+  foundOlder({ isSilent }: { readonly isSilent: boolean }): void {
+    const ms = isSilent ? REMEMBERED_MS.silent : REMEMBERED_MS.refused;
+    const olderUntil = Date.now() + ms;
+    this.found({ olderUntil });
+    this.#keep(this.#olderFile, olderUntil);
+  }
+
+  /** Remembers a fact about the address. */
+  found(facts: AddressFacts): void {
+    const { olderUntil, isSse } = this;
+    const { noSessionUntil } = this.#known.get(this.#key) ?? {};
+    this.#known.set(this.#key, {
+      ...{ olderUntil, isSse },
+      ...noSessionUntil !== undefined && { noSessionUntil },
+      ...facts,
+    });
+    if (isSse && !this.#server.isSse) this.#keep(this.#file, true);
+  }
+
+  #keep(file: string, fact: unknown): void {
+    try {
+      keep(file, fact);
+    } catch {
+      // Another process finds it out again.
+    }
+  }
+
+  /** Has the other transport tried once where this one was refused. Returns the error for that. */
+  other(error: PmlError): PmlError {
+    if (error.code !== "UPSTREAM_PROTOCOL") return error;
+    if (this.isSse) drop(this.#file);
+    if (this.#because === undefined) {
+      this.#known.set(this.#key, { isSse: !this.isSse, because: error });
+      return new SessionLost(this.#server.name, "it refused the transport");
+    }
+    this.#known.delete(this.#key);
+    // Most addresses are of Streamable HTTP.
+    return this.isSse ? this.#because : error;
+  }
+}
+
+/** Returns whether a remembered time is ahead. One too far ahead was written with a wrong clock. */
+function isAhead(until: number): boolean {
+  const left = until - Date.now();
+  return left > 0 && left <= REMEMBERED_MS.refused;
+}

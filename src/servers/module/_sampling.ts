@@ -1,0 +1,40 @@
+/**
+ * Has a model asked for a module, while one of its calls runs.
+ *
+ * @module
+ */
+
+import type { Call, ServerRequest } from "../../core/call.ts";
+import { asPmlError, PmlError } from "../../core/errors.ts";
+import { isObject, type Json, quoted } from "../../core/json.ts";
+import { splitToolId } from "../../core/tool_id.ts";
+import type { SandboxCall } from "../../sandbox/sandbox.ts";
+
+const NO_MODEL = "Set `sampling` in config.yaml, or use a client that can sample";
+
+/** Answers a request of a module. Throws if it is none that a module may make. */
+export async function sampled(
+  { id, client: { onAsk } }: Call,
+  [name, params, signal]: Parameters<NonNullable<SandboxCall["onRequest"]>>,
+): Promise<Json> {
+  const { server } = splitToolId(id);
+  // guard: sampling-module
+  if (name !== "sample" || !isObject(params)) {
+    throw new PmlError("SANDBOX_DENIED", "Cannot make this request: the call has no such right");
+  }
+  if (onAsk === undefined) {
+    throw new PmlError(
+      "BAD_REQUEST",
+      `Cannot sample for ${quoted(server)}: there is no model. ${NO_MODEL}`,
+    );
+  }
+  try {
+    // The arguments are plain JSON.
+    const asked = { server, method: "sampling/createMessage", params, signal } as const;
+    return await onAsk(asked as ServerRequest);
+  } catch (error) {
+    // A module gets no hint beside the message.
+    const { code, message, hint = "" } = asPmlError(error);
+    throw new PmlError(code, `${message}. ${hint}`);
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The options and keys of the children that tools run in. They are built once, and again when
+ * something that they depend on has changed.
+ *
+ * @module
+ */
+
+import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../core/tool.ts";
+import { type Access, type Grants, ToolAccess } from "../../policy/grants.ts";
+import type { ChildOptions } from "../../sandbox/sandbox.ts";
+import type { Module, ModuleUse } from "./loader.ts";
+import type { ModulesOptions } from "./modules.ts";
+
+/** The child of a tool. */
+export interface ToolChild {
+  readonly options: ChildOptions;
+  /** The key of children that have no module yet and can replace each other. */
+  readonly warmKey: string;
+  /** The key of children with this module. */
+  readonly key: string;
+}
+
+/** A tool of a loaded module. */
+export interface ModuleTool {
+  readonly module: Module;
+  readonly tool: string;
+}
+
+/** The access of a tool, and the values that it was computed from. */
+interface KnownAccess {
+  readonly shipped: Grants | undefined;
+  readonly granted: Grants | undefined;
+  readonly workspace: string;
+  readonly access: ToolAccess;
+}
+
+/** The child of a tool, and the values that its options were built from. */
+interface KnownChild {
+  readonly from: readonly unknown[];
+  readonly child: ToolChild;
+}
+
+interface KnownTool {
+  access?: KnownAccess;
+  child?: KnownChild;
+}
+
+type Options = Pick<
+  ModulesOptions,
+  "home" | "workspace" | "protection" | "variable" | "environment" | "limits" | "osLayer"
+>;
+
+/** The access of tools to which nothing is granted. */
+export const NO_ACCESS: Access = { ...NO_PERMISSIONS, granted: [] };
+
+/** Builds the options of children. */
+export class ToolChildren {
+  readonly #options: Options;
+  readonly #tools = new WeakMap<Module, Map<string, KnownTool>>();
+
+  /** Builds nothing yet. */
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** Returns the child of a tool: the same object as long as nothing has changed. */
+  of(use: ModuleUse, called: ModuleTool): ToolChild {
+    const access = this.accessOf(use, called);
+    const { protection, limits, osLayer } = this.#options;
+    // Programs of built-in modules need to write only where the module may.
+    const writesOnly = use.source.kind === "builtin" && !access.run.includes("*");
+    const from = [access, writesOnly, protection(), limits(), osLayer()];
+    const tool = this.#toolOf(called);
+    const isSame = tool.child?.from.every((one, at) => one === from[at]) === true;
+    // The values of variables can change at any time.
+    if (isSame && tool.child !== undefined && access.env.length === 0) return tool.child.child;
+    const options = { ...this.optionsFor(access), writesOnly };
+    const warmKey = this.warmKeyOf(options);
+    const { module: { name, integrity } } = called;
+    const child = { options, warmKey, key: JSON.stringify([name, integrity, warmKey]) };
+    tool.child = { from, child };
+    return child;
+  }
+
+  /** Returns the access of a tool by the grants and links of this moment. */
+  accessOf({ source, grants: granted }: ModuleUse, called: ModuleTool): Access {
+    if (source.kind === "file" && source.draft !== undefined) return NO_ACCESS;
+    const shipped = source.kind === "builtin" ? source.grants : undefined;
+    const workspace = this.#options.workspace();
+    const tool = this.#toolOf(called);
+    const known = tool.access;
+    const isSame = known?.shipped === shipped && known?.granted === granted &&
+      known?.workspace === workspace;
+    if (known !== undefined && isSame) return known.access.now();
+    // The grants of a built-in module and those of the person are joined.
+    const grants = joinedPermissions([shipped ?? {}, granted ?? {}]);
+    const asked = askedBy(called);
+    const access = new ToolAccess(asked, { workspace, grants });
+    tool.access = { shipped, granted, workspace, access };
+    return access.now();
+  }
+
+  /** Returns the options of a child with this access. */
+  optionsFor({ granted, env, ...access }: Access): ChildOptions {
+    const { home, limits, protection, workspace, variable, environment } = this.#options;
+    const { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs } = limits();
+    return {
+      ...access,
+      home,
+      workspace: workspace(),
+      env: Object.fromEntries(env.map((name) => [name, variable(name) ?? null])),
+      environment,
+      protection: { ...protection(), granted },
+      limits: { heapMb, rssMb, frameBytes, frames, resultBytes, writeBytes, startMs },
+    };
+  }
+
+  /** Returns the key of children with these options that have no module yet. */
+  warmKeyOf(options: ChildOptions): string {
+    return JSON.stringify([options, this.#options.osLayer()]);
+  }
+
+  #toolOf({ module, tool }: ModuleTool): KnownTool {
+    const tools = this.#tools.get(module) ?? new Map<string, KnownTool>();
+    this.#tools.set(module, tools);
+    const known = tools.get(tool) ?? {};
+    tools.set(tool, known);
+    return known;
+  }
+}
+
+/** Returns the permissions that a tool asks for. */
+export function askedBy({ module: { meta }, tool }: ModuleTool): Permissions {
+  const found = meta.tools.find(({ definition }) => definition.name === tool);
+  return found?.permissions ?? NO_PERMISSIONS;
+}

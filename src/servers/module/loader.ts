@@ -1,0 +1,186 @@
+/**
+ * Loads modules: their bytes and hash without running them, and their metadata in a child without
+ * grants. Metadata is read once per hash.
+ *
+ * @module
+ */
+
+import { basename, join } from "node:path";
+import { PmlError, shownPlace } from "../../core/errors.ts";
+import { quoted } from "../../core/json.ts";
+import {
+  type ModuleMeta,
+  NO_PERMISSIONS,
+  parseModuleMeta,
+  type Permissions,
+  type ToolDefinition,
+} from "../../core/tool.ts";
+import { keep, readKept } from "../../io/kept.ts";
+import type { Grants } from "../../policy/grants.ts";
+import { assertIntegrity } from "../../policy/integrity.ts";
+import { BUNDLE, findImport } from "./imports.ts";
+import { metaComment, unexported } from "./meta_comment.ts";
+import {
+  type ModuleCode,
+  type ModuleFiles,
+  type ModuleSource,
+  unloadable,
+} from "./module_files.ts";
+
+/** A module with its metadata. */
+export interface Module extends ModuleCode {
+  readonly name: string;
+  readonly meta: ModuleMeta;
+  /** Its file, for a module of a person; its author knows the lines of it. */
+  readonly file?: string | undefined;
+  /** The definitions of its tools. It is the same array as long as the code is the same. */
+  readonly definitions: readonly ToolDefinition[];
+}
+
+/** What a child without grants reports about a module. */
+export interface Inspection {
+  readonly meta: unknown;
+  readonly exports: readonly string[];
+}
+
+/** A module as it may run now. */
+export interface ModuleUse {
+  readonly source: ModuleSource;
+  /** The hash of the approved code; undefined if PML ships the code. */
+  readonly approved: string | undefined;
+  /** All permissions that its tools may ask for, if its registry listed them. */
+  readonly promised?: Permissions | undefined;
+  /** The grants of the person beyond the workspace. */
+  readonly grants: Grants | undefined;
+}
+
+/** The options of a loader. */
+export interface LoaderOptions {
+  /** The PML home, where metadata is kept by hash. */
+  readonly home: string;
+  readonly files: Pick<ModuleFiles, "identify">;
+  /** Returns the most bytes that a module may have. */
+  readonly moduleBytes: () => number;
+  /** Runs a module without any grant and returns what it exports. */
+  readonly inspect: (module: NamedModule) => Promise<Inspection>;
+}
+
+/** The code of a module, and how messages name it. */
+export interface NamedModule {
+  readonly name: string;
+  /** The path of its file, if it has one. */
+  readonly file?: string | undefined;
+  readonly code: Uint8Array;
+}
+
+/** Loads modules and remembers them by their hash. */
+export class Loader {
+  readonly #options: LoaderOptions;
+  readonly #modules = new Map<string, Promise<Module>>();
+
+  /** Makes a loader that keeps metadata in the PML home. */
+  constructor(options: LoaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Loads a module with its metadata. The bytes whose hash is compared here are the bytes that run;
+   * reading the file again later could give others. Throws `INTEGRITY_MISMATCH` if they are not the
+   * approved ones.
+   */
+  async load({ source, approved, promised }: ModuleUse): Promise<Module> {
+    const { name } = source;
+    const draft = source.kind === "file" ? source.draft : undefined;
+    const identified = draft ??
+      this.#options.files.identify(source, this.#options.moduleBytes());
+    // guard: identify
+    assertIntegrity(name, { approved, atHand: identified.integrity });
+    const key = `${name} ${identified.integrity}`;
+    const module = await (this.#modules.get(key) ?? this.#begin(key, source, identified));
+    // guard: promised
+    if (promised !== undefined) assertPromised(module.meta, promised);
+    return module;
+  }
+
+  #begin(key: string, source: ModuleSource, identified: ModuleCode): Promise<Module> {
+    const module = this.#describe(source, identified);
+    this.#modules.set(key, module);
+    // A failure is not remembered, so the next call tries again.
+    module.catch(() => this.#modules.delete(key));
+    return module;
+  }
+
+  async #describe(source: ModuleSource, identified: ModuleCode): Promise<Module> {
+    const { name } = source;
+    const done = (meta: ModuleMeta): Module => ({
+      ...identified,
+      name,
+      file: source.kind === "file" && !/\.code$/.test(source.path)
+        ? basename(source.path)
+        : undefined,
+      meta,
+      definitions: meta.tools.map(({ definition }) => definition),
+    });
+    if (source.kind === "builtin") return done(parseModuleMeta(source.meta, name));
+    const file = join(this.#options.home, "meta", `${identified.integrity.slice(7)}.json`);
+    const kept = readKept(file);
+    if (kept !== undefined) return done(parseModuleMeta(kept, source.path));
+    const text = new TextDecoder().decode(identified.code);
+    const unread = await findImport(text, source.path).then(
+      (found) => refuseImports(found, source.path),
+      (error: Error) => error,
+    );
+    // Deno says better what is wrong with a text that the lexer cannot read.
+    const said = await this.#options.inspect({ name, file: source.path, code: identified.code });
+    if (unread !== undefined) throw unread;
+    const value = said.meta ?? metaComment(text, source.path);
+    const meta = parseModuleMeta(value, source.path);
+    refuseMissing(meta, { exports: said.exports, path: source.path });
+    try {
+      // Nobody loads a draft again.
+      if (source.draft === undefined) keep(file, value);
+    } catch {
+      // The disk may be full. The next process reads the metadata again.
+    }
+    return done(meta);
+  }
+}
+
+function refuseImports(found: Awaited<ReturnType<typeof findImport>>, path: string): void {
+  if (found === undefined) return;
+  const why = `it imports ${quoted(found.specifier)}, but a module is one file`;
+  throw unloadable(shownPlace(path, found), why, {
+    code: "SANDBOX_DENIED",
+    hint: BUNDLE,
+  });
+}
+
+function refuseMissing(
+  meta: ModuleMeta,
+  from: { readonly exports: readonly string[]; readonly path: string },
+): void {
+  const missing = meta.tools.find((tool) => !from.exports.includes(tool.definition.name));
+  if (missing === undefined) return;
+  const { why, hint } = unexported(missing.definition.name);
+  throw unloadable(from.path, why, { hint });
+}
+
+/**
+ * Throws if the code asks for more than its registry listed, because the person was shown that
+ * list.
+ */
+function assertPromised({ name, tools }: ModuleMeta, promised: Permissions): void {
+  for (const { definition, permissions } of tools) {
+    // it has all of its names
+    for (const kind of Object.keys(NO_PERMISSIONS) as (keyof Permissions)[]) {
+      const more = permissions[kind].find((item) => !promised[kind].includes(item));
+      if (more === undefined) continue;
+      const tool = quoted(`${name}:${definition.name}`);
+      const message = `Cannot run ${tool}: its code asks for ${kind} ${quoted(more)}, and its ` +
+        "registry does not say so";
+      throw new PmlError("REGISTRY_BAD_RESPONSE", message, {
+        hint: "Nothing of it ran; tell the registry's owner",
+      });
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { NO_PERMISSIONS } from "../../core/tool.ts";
+import { integrityOf } from "../../policy/integrity.ts";
+import { Loader } from "./loader.ts";
+import { ModuleFiles } from "./module_files.ts";
+
+const CODE = `export const __meta__ = { name: "mine", tools: { run: {} } };
+export const run = () => "ran";`;
+const META = { name: "mine", tools: { run: { permissions: { read: ["notes"] } } } };
+
+async function stage() {
+  const root = await Deno.realPath(await Deno.makeTempDir());
+  const path = join(root, "mine.js");
+  await Deno.writeTextFile(path, CODE);
+  const looked: string[] = [];
+  const loader = new Loader({
+    home: root,
+    files: new ModuleFiles(),
+    moduleBytes: () => 1_000_000,
+    inspect: ({ code }) => {
+      looked.push(new TextDecoder().decode(code));
+      return Promise.resolve({ meta: META, exports: ["run"] });
+    },
+  });
+  const source = { kind: "file", name: "mine", path } as const;
+  const close = () => Deno.remove(root, { recursive: true });
+  return { loader, source, path, looked, [Symbol.asyncDispose]: close };
+}
+
+Deno.test("load() gives the approved bytes, and looks at no others", async () => {
+  await using at = await stage();
+  const { loader, source } = at;
+  const use = { source, approved: integrityOf(CODE), grants: undefined };
+  const listed = await loader.load(use);
+  assert.equal(new TextDecoder().decode(listed.code), CODE);
+  // Between the list and the call somebody writes to the file.
+  const evil = CODE.replace('"ran"', '"evil"');
+  await Deno.writeTextFile(at.path, evil);
+  await assert.rejects(loader.load(use), { code: "INTEGRITY_MISMATCH" });
+  assert.deepEqual(at.looked, [CODE]);
+  const approved = integrityOf(evil);
+  await assert.rejects(loader.load({ ...use, approved: "no code" }), {
+    code: "INTEGRITY_MISMATCH",
+  });
+  assert.equal((await loader.load({ ...use, approved })).integrity, approved);
+  await assert.rejects(loader.load(use), { code: "INTEGRITY_MISMATCH" });
+  await Deno.writeTextFile(at.path, CODE);
+  const again = await loader.load(use);
+  assert.equal(again.definitions, listed.definitions, "the same array for the same code");
+});
+
+Deno.test("load() refuses at each use what asks for more than its registry said", async () => {
+  await using at = await stage();
+  const use = { source: at.source, approved: integrityOf(CODE), grants: undefined };
+  const promised = { ...NO_PERMISSIONS, read: ["notes"] };
+  // Other uses of the same code, with no list or a longer one, do not let it in.
+  await at.loader.load(use);
+  await at.loader.load({ ...use, promised });
+  for (const _ of [1, 2]) {
+    await assert.rejects(at.loader.load({ ...use, promised: NO_PERMISSIONS }), {
+      code: "REGISTRY_BAD_RESPONSE",
+      message: /its code asks for read "notes"/,
+    });
+  }
+});
+
+Deno.test("load() gives the bytes of a draft, whatever its file holds, and keeps nothing of them", async () => {
+  await using at = await stage();
+  const code = new TextEncoder().encode(CODE.replace('"ran"', '"draft"'));
+  const draft = { code, integrity: integrityOf(code) };
+  const use = { source: { ...at.source, draft }, approved: undefined, grants: undefined };
+  assert.equal((await at.loader.load(use)).code, code);
+  assert.deepEqual(at.looked, [new TextDecoder().decode(code)]);
+  await assert.rejects(Deno.stat(join(at.path, "../meta")), Deno.errors.NotFound);
+});

@@ -1,0 +1,37 @@
+/**
+ * Reads metadata from a module's first line: `// __meta__: {…}` with `tools: ["server:tool", …]`.
+ *
+ * @module
+ */
+
+import { isObject, quoted } from "../../core/json.ts";
+import { parseJson } from "../../core/parse_json.ts";
+import { unloadable } from "./module_files.ts";
+
+/** Returns the comment in the form of an exported `__meta__`; undefined if there is none. */
+export function metaComment(text: string, path: string): unknown {
+  const said = /^\/\/ __meta__:\s*(\{.*\})\s*$/m.exec(text.split("\n", 1)[0] ?? "")?.[1];
+  if (said === undefined) return undefined;
+  const value = parse(said, path);
+  if (!isObject(value) || !Array.isArray(value.tools)) return value;
+  const names = value.tools.map((tool) => String(tool).split(":").at(-1) ?? "");
+  const tools = Object.fromEntries(names.map((name) => [name, {}]));
+  return { ...value, tools };
+}
+
+function parse(said: string, path: string): unknown {
+  try {
+    return parseJson(said);
+  } catch (cause) {
+    const hint = 'Write `// __meta__: {"name": "x", "tools": ["x:tool"]}` in one line';
+    throw unloadable(path, "its __meta__ comment is not JSON", { hint, cause });
+  }
+}
+
+/** Returns what is wrong where `__meta__` names a tool that is no function of the module. */
+export function unexported(name: string): { readonly why: string; readonly hint: string } {
+  return {
+    why: `__meta__ names the tool ${quoted(name)}, but no such function is exported`,
+    hint: `Write \`export function ${name}(args, host)\`, or remove it from __meta__.tools`,
+  };
+}

@@ -1,0 +1,68 @@
+/**
+ * Runs a server of kind deno: a module in the sandbox.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../../core/call.ts";
+import { KnownServer, type KnownServerOptions, toolsOnly } from "../../core/known_server.ts";
+import type { ListItem, ListName } from "../../core/lists.ts";
+import type { Maybe } from "../../core/maybe.ts";
+import type { CheckedCall } from "../../core/server.ts";
+import type { ToolDefinition } from "../../core/tool.ts";
+import type { Modules } from "./modules.ts";
+import type { ModuleUse } from "./loader.ts";
+
+/** The options of a module's server. */
+export interface ModuleServerOptions extends KnownServerOptions {
+  readonly modules: Modules;
+  /** Returns the module as it may run now. It is called for each use, because trust can change. */
+  readonly use: () => ModuleUse;
+  /** Fetches the code before it is read. */
+  readonly fetched?: () => Promise<void>;
+}
+
+const NO_ITEMS: readonly ListItem[] = [];
+
+/** A server that is a module. */
+export class ModuleServer extends KnownServer {
+  readonly #options: ModuleServerOptions;
+
+  /** Loads nothing yet. */
+  constructor(options: ModuleServerOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  /** Returns why the arguments of a call do not match the schema of its tool. */
+  wrongArguments(
+    call: Pick<Call, "id" | "arguments" | "cancellation">,
+    { inputSchema }: ToolDefinition,
+  ): Maybe<string | undefined> {
+    return this.#options.modules.wrongArguments(this.#options.use(), call, inputSchema);
+  }
+
+  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
+  override async permissionLines(tool: string): Promise<readonly string[]> {
+    return await this.#options.modules.permissionLines(this.#options.use(), tool);
+  }
+
+  /** Returns whether a tool can neither write nor use the network or programs. */
+  override async onlyReads(tool: string): Promise<boolean> {
+    return await this.#options.modules.onlyReads(this.#options.use(), tool);
+  }
+
+  /** Returns the tools; a module has no other lists. */
+  override async list(list: ListName): Promise<readonly ListItem[]> {
+    if (list !== "tools") return NO_ITEMS;
+    const { modules, use, fetched } = this.#options;
+    await fetched?.();
+    return (await modules.load(use())).definitions;
+  }
+
+  /** Runs a tool in the sandbox. */
+  override async call(call: CheckedCall): Promise<Outcome> {
+    if (call.method !== undefined) throw toolsOnly(this.name);
+    return await this.#options.modules.call(this.#options.use(), call);
+  }
+}

@@ -1,0 +1,373 @@
+/**
+ * Runs tools of modules. Each runs in a sandbox child for its server, code and permissions.
+ *
+ * @module
+ */
+
+import type { Call, Outcome, ToolResult } from "../../core/call.ts";
+import type { CheckedCall } from "../../core/server.ts";
+import { textResult } from "../../core/call.ts";
+import { type Check, check } from "../../core/check.ts";
+import type { Cancellation } from "../../core/cancellation.ts";
+import { ending } from "../../core/errors.ts";
+import { defined, isObject, type Json, type JsonObject } from "../../core/json.ts";
+import type { Maybe } from "../../core/maybe.ts";
+import { OwnSchemas } from "../../core/own_schemas.ts";
+import { isPlainCheck } from "../../core/plain_schema.ts";
+import { ownProgress } from "../../core/progress.ts";
+import { checkBlocks } from "../../core/result_bounds.ts";
+import { withoutForged } from "../../core/result_members.ts";
+import { withTagRemark } from "../../core/safe_text.ts";
+import { splitToolId } from "../../core/tool_id.ts";
+import { Places } from "../../io/places.ts";
+import { Pool, type PoolLimits } from "../../io/pool.ts";
+import { permissionLines } from "../../policy/permission_lines.ts";
+import type {
+  ChildOptions,
+  Groups,
+  Layer,
+  LogEntry,
+  ModuleOptions,
+  OsLayerChoice,
+  OsLayers,
+  Protection,
+  Sandbox,
+  SandboxCall,
+  SandboxLimits,
+} from "../../sandbox/sandbox.ts";
+import { placed, withGrant } from "./_failures.ts";
+import { sampled } from "./_sampling.ts";
+import { askedBy, NO_ACCESS, ToolChildren } from "./_tool_children.ts";
+import { CodeChildren } from "./code_children.ts";
+import {
+  type Inspection,
+  Loader,
+  type Module,
+  type ModuleUse,
+  type NamedModule,
+} from "./loader.ts";
+import type { ModuleFiles } from "./module_files.ts";
+import { SchemaChild } from "./schema_child.ts";
+import { WarmChildren } from "./warm_child.ts";
+
+/** The options for running modules. The functions are called at each call. */
+export interface ModulesOptions {
+  readonly home: string;
+  readonly files: Pick<ModuleFiles, "identify">;
+  readonly workspace: () => string;
+  readonly protection: () => Omit<Protection, "granted">;
+  /** Returns the value of a granted variable. */
+  readonly variable: (name: string) => string | undefined;
+  /** The environment of a module's programs, as far as its variables are set. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly limits: () => SandboxLimits & PoolLimits & {
+    readonly moduleBytes: number;
+    /** The most children at the same time. */
+    readonly children: number;
+  };
+  /** Records what is started, so that it ends with PML, however PML ends. */
+  readonly groups: Groups;
+  /** Returns what modules are confined with in addition to Deno. */
+  readonly osLayer: () => OsLayerChoice;
+  /** Called with what modules log. */
+  readonly onLog: (server: string, entry: LogEntry) => void;
+}
+
+const SELF_TEST_MS = 10_000;
+/** The time between two progress reports of a waiting call. */
+const WAITS_MS = 1_000;
+
+/** The name that messages have for the code of `execute_code`. */
+const CODE = "execute_code";
+
+/** Runs modules on this machine. */
+export class Modules implements AsyncDisposable {
+  /** The children for code, to which nothing is granted. */
+  readonly code: CodeChildren;
+  /** Checks values against schemas that others wrote. */
+  readonly schemas: SchemaChild;
+  readonly #options: ModulesOptions;
+  readonly #own = new OwnSchemas();
+  readonly #loader: Loader;
+  readonly #pool: Pool<Sandbox>;
+  readonly #warm: WarmChildren<Sandbox>;
+  readonly #places: Places;
+  readonly #children: ToolChildren;
+  readonly #layers = new Map<string, OsLayers>();
+  readonly #closing = new AbortController();
+
+  /** Nothing is started before the first call. */
+  constructor(options: ModulesOptions) {
+    this.#options = options;
+    this.#children = new ToolChildren(options);
+    this.#places = new Places({
+      most: () => options.limits().children,
+      ending: () => this.#pool.ending,
+      free: () => this.#warm.giveUp() || this.#pool.giveUp(),
+    });
+    const { limits } = options;
+    this.#pool = new Pool({ limits, code: "SANDBOX_CRASHED", places: this.#places });
+    this.#warm = new WarmChildren(() => limits().idleMs);
+    this.code = this.#codeChildren();
+    this.schemas = new SchemaChild({
+      open: () => this.#openSchemaChild(),
+      idleMs: () => limits().idleMs,
+    });
+    this.#loader = new Loader({
+      home: options.home,
+      files: options.files,
+      moduleBytes: () => limits().moduleBytes,
+      inspect: (module) => this.#inspect(module),
+    });
+  }
+
+  /** Loads a module with its metadata. Its hash must be approved. */
+  load(use: ModuleUse): Promise<Module> {
+    return this.#loader.load(use);
+  }
+
+  /** Returns why arguments do not match the schema of a tool; undefined if they do. */
+  wrongArguments(
+    { source }: ModuleUse,
+    { arguments: args, cancellation }: Pick<Call, "arguments" | "cancellation">,
+    schema: JsonObject,
+  ): Maybe<string | undefined> {
+    // Schemas of built-in modules are PML's own.
+    return source.kind === "builtin"
+      ? this.#own.wrong(schema, args)
+      : this.wrongValue(schema, args, cancellation);
+  }
+
+  /** Returns why a value does not match a schema that others wrote; undefined if it does. */
+  wrongValue(
+    schema: JsonObject,
+    value: unknown,
+    cancellation: Cancellation,
+  ): Maybe<string | undefined> {
+    // guard: schema-child
+    if (!isPlainCheck(schema, value)) return this.schemas.wrong(schema, value, cancellation.signal);
+    return this.#own.wrong(schema, value);
+  }
+
+  /** Returns sentences that say what a tool is granted, and what it asks for and does not get. */
+  async permissionLines(use: ModuleUse, tool: string): Promise<readonly string[]> {
+    const module = await this.load(use);
+    const workspace = this.#options.workspace();
+    const called = { module, tool };
+    return permissionLines(askedBy(called), this.#children.accessOf(use, called), workspace);
+  }
+
+  /** Returns whether a tool can neither write nor use the network or programs. */
+  async onlyReads(use: ModuleUse, tool: string): Promise<boolean> {
+    const module = await this.load(use);
+    const { write, net, run } = this.#children.accessOf(use, { module, tool });
+    return [...write, ...net, ...run].length === 0;
+  }
+
+  /** Runs a call that passed the gates, with the grants that the person was shown. */
+  async call(use: ModuleUse, call: CheckedCall): Promise<Outcome> {
+    const { server, tool } = splitToolId(call.id);
+    const { isNested: hurried = false, cancellation: { signal } } = call;
+    using hurry = hurried ? new DisposableStack() : undefined;
+    hurry?.use(this.#places.hurry(server));
+    const module = await this.load(use);
+    const { options, warmKey, key } = this.#children.of(use, { module, tool });
+    hurry?.use(this.#places.hurry(key));
+    let started = false;
+    const value = await this.#pool.use(key, {
+      ...{ name: server, signal, hurried },
+      start: async () => {
+        started = true;
+        const open = async () => this.#open(options, await this.#places.take(key));
+        const results = await resultsOf(module);
+        return this.#load(await this.#warm.take(warmKey, open), { ...module, results });
+      },
+      onWait: () => this.#tellWhileWaiting(key, call),
+      use: (sandbox) => this.#answer(sandbox, call, { tool, file: module.file }),
+    });
+    // Only if the warm child was used: otherwise tools with different permissions would start one
+    // each in turn.
+    if (started && !this.#closing.signal.aborted) {
+      this.#warm.keep(warmKey, () => this.#open(options, this.#places.spare()));
+    }
+    return { kind: "result", result: value };
+  }
+
+  /** Reports progress while a call waits for a free child, so that its deadline waits with it. */
+  #tellWhileWaiting(key: string, { client: { onProgress } }: Call): Disposable {
+    const message = "Waits until fewer sandbox children run (limits.children)";
+    const timer = setInterval(() => {
+      if (this.#places.waits(key)) onProgress?.(ownProgress("working", message));
+    }, WAITS_MS);
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  }
+
+  /** Checks that a module runs here and can reach nothing, and what the system adds to that. */
+  async checks(): Promise<readonly Check[]> {
+    let confined: string | undefined;
+    const sandbox = await check("sandbox", "a module runs and reaches nothing", async () => {
+      confined = await this.#selfTest();
+    });
+    const { osChecks } = await import("../../sandbox/sandbox.ts");
+    return [sandbox, ...(confined === undefined ? [] : await osChecks(confined))];
+  }
+
+  /** Starts a sandbox, which tests itself. Returns what confined it. */
+  async #selfTest(): Promise<string> {
+    const code = new TextEncoder().encode("export const probe = () => true;");
+    await using sandbox = await this.#closed({ name: "self-test", code });
+    const signal = AbortSignal.timeout(SELF_TEST_MS);
+    await sandbox.call({ fn: "probe", arguments: {}, signal });
+    return sandbox.confined;
+  }
+
+  /** Ends the children that no call uses. */
+  rest(): void {
+    while (this.#pool.giveUp());
+  }
+
+  /** Ends every child. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    // A module that is still loading is not waited for.
+    this.#closing.abort(ending("start the module"));
+    const all = [this.#pool, this.#warm, this.code, this.schemas];
+    await Promise.all(all.map((kept) => kept[Symbol.asyncDispose]()));
+  }
+
+  #codeChildren(): CodeChildren {
+    const { limits } = this.#options;
+    const options = () => this.#children.optionsFor(NO_ACCESS);
+    return new CodeChildren({
+      most: () => limits().children,
+      idleMs: () => limits().idleMs,
+      key: () => this.#children.warmKeyOf(options()),
+      open: async (place) => {
+        const { CODE_MODULE: code } = await import("../../sandbox/code_module.ts");
+        return await this.#load(await this.#open(options(), place), { name: CODE, code });
+      },
+      warmUp: async (child) => {
+        const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SELF_TEST_MS)]);
+        await child.call({ fn: "warm", arguments: {}, signal });
+      },
+    });
+  }
+
+  /** Starts the child that checks values. It takes no place: a call that waits for one waits for it. */
+  async #openSchemaChild(): Promise<Sandbox> {
+    const { SCHEMA_CODE } = await import("../../sandbox/schema_module.ts");
+    const child = await this.#open(
+      this.#children.optionsFor(NO_ACCESS),
+      new DisposableStack(),
+    );
+    return await this.#load(child, {
+      name: "schemas",
+      code: new TextEncoder().encode(SCHEMA_CODE),
+    });
+  }
+
+  async #inspect(module: NamedModule): Promise<Inspection> {
+    await using sandbox = await this.#closed(module);
+    return { meta: sandbox.meta(), exports: sandbox.exports() };
+  }
+
+  /** Starts a module in a child without grants. */
+  async #closed(module: NamedModule): Promise<Sandbox> {
+    const place = await this.#places.take(module.name);
+    return await this.#load(await this.#open(this.#children.optionsFor(NO_ACCESS), place), module);
+  }
+
+  /** Starts a child. Its place is free again when the child has ended. */
+  async #open(child: ChildOptions, place: Disposable | undefined): Promise<Sandbox> {
+    if (place === undefined) throw new Error("there is no place for one more child");
+    using opening = new DisposableStack();
+    opening.use(place);
+    const sandbox = await this.#start(child);
+    const held = opening.move();
+    void sandbox.ended.then(() => held.dispose());
+    return sandbox;
+  }
+
+  async #start(child: ChildOptions): Promise<Sandbox> {
+    // The sandbox is loaded by the first call, so that a start without calls does not load it.
+    const { OsLayers, Sandbox } = await import("../../sandbox/sandbox.ts");
+    const begin = (layer: Layer) =>
+      Sandbox.open(child, { layer, groups: this.#options.groups, signal: this.#closing.signal });
+    // Programs run with the person's rights. Only limits apply to them.
+    if (child.run.length > 0) return await begin({ kind: "none", why: "it runs programs" });
+    const [wanted, { workspace, environment }] = [this.#options.osLayer(), child];
+    const key = JSON.stringify([wanted, workspace]);
+    const layers = this.#layers.get(key) ??
+      new OsLayers({ wanted, workspace, path: environment.PATH });
+    this.#layers.set(key, layers);
+    return await layers.start(begin);
+  }
+
+  #load(
+    sandbox: Sandbox,
+    module: NamedModule & Pick<ModuleOptions, "results">,
+  ): Promise<Sandbox> {
+    const { signal } = this.#closing;
+    const onLog = (entry: LogEntry) => this.#options.onLog(module.name, entry);
+    return sandbox.load({ ...module, onLog, signal });
+  }
+
+  async #answer(
+    sandbox: Sandbox,
+    call: CheckedCall,
+    { tool, file }: { readonly tool: string; readonly file: string | undefined },
+  ): Promise<ToolResult> {
+    // guard: late-child
+    call.assertCurrent();
+    try {
+      const { client: { onProgress }, cancellation: { signal }, arguments: args } = call;
+      const onRequest: SandboxCall["onRequest"] = (...asked) => sampled(call, asked);
+      return asResult(
+        await sandbox.call({ fn: tool, arguments: args, signal, onProgress, onRequest }),
+      );
+    } catch (error) {
+      const { ModuleFailure } = await import("../../sandbox/sandbox.ts");
+      if (!(error instanceof ModuleFailure)) throw withGrant(error, call);
+      const whole = placed(error, file);
+      this.#options.onLog(splitToolId(call.id).server, { level: "debug", text: whole });
+      // A client gets the place of errors of the language only.
+      const isMistake = /^(?:Type|Reference|Syntax)Error$/.test(error.name);
+      return { ...textResult(isMistake ? whole : error.message), isError: true };
+    }
+  }
+}
+
+/** Returns the schemas of the structured results of a module; undefined if it has none. */
+async function resultsOf({ definitions }: Module): Promise<ModuleOptions["results"]> {
+  const schemas = definitions.flatMap(({ name, outputSchema }) =>
+    outputSchema === undefined ? [] : [[name, outputSchema] as const]
+  );
+  if (schemas.length === 0) return undefined;
+  const { SCHEMA_CODE: code } = await import("../../sandbox/schema_module.ts");
+  return { code, schemas: Object.fromEntries(schemas) };
+}
+
+/**
+ * Returns MCP's result for what a function returned: text, a result as it is, or structured JSON.
+ */
+export function asResult(value: Json): ToolResult {
+  if (value === null) return { content: [] };
+  if (typeof value === "string") return withTagRemark(textResult(value));
+  if (isToolResult(value)) return ownResult(value);
+  return withTagRemark({ ...textResult(JSON.stringify(value)), structuredContent: value });
+}
+
+function isToolResult(value: unknown): value is ToolResult {
+  return isObject(value) && Array.isArray(value.content) &&
+    value.content.every((block) => isObject(block) && typeof block.type === "string");
+}
+
+/**
+ * Keeps the fields that a module may set. With other fields, a result could look like a question of
+ * PML.
+ */
+function ownResult(result: ToolResult): ToolResult {
+  const { content, structuredContent, isError, _meta } = result;
+  checkBlocks("the result", result);
+  const own = withoutForged({ content, ...defined({ structuredContent, isError, _meta }) });
+  return withTagRemark(own);
+}

@@ -1,0 +1,62 @@
+/**
+ * Finds what a confined server was denied, and the grant that it lacks, as the person would write
+ * it into the file.
+ *
+ * @module
+ */
+
+import { isObject, quoted } from "../../core/json.ts";
+import type { Denial } from "../client/wire.ts";
+import { askedFor } from "./_asked_for.ts";
+import { lessonOf, merged, type TrialOptions } from "./learn.ts";
+
+const DENIED = /Requires (read|write|net|run|env|sys|ffi) access(?: to "([^"\\]{1,300}))?/;
+
+/** Finds a denial in what a server printed or answered. */
+export function denialIn(text: string, options: TrialOptions): Denial | undefined {
+  const found = DENIED.exec(text);
+  if (found === null) return undefined;
+  const [, permission, value] = found;
+  const { name, cwd, grants } = options;
+  const record = JSON.stringify({ permission, value });
+  // Programs are not in the record.
+  const asked = permission === "run" ? { record: "", texts: found[0] } : { record, texts: "" };
+  const { missing, left } = lessonOf(askedFor(asked.record, { texts: asked.texts, cwd }), options);
+  const line = JSON.stringify({ [name]: merged(grants, missing) });
+  const proposes = `\`pml learn ${name}\` finds out what it needs`;
+  return {
+    why: `it was denied ${permission} access to ${quoted(value ?? "all", 300)}`,
+    hint: Object.keys(missing).length > 0
+      ? `To allow it, write into .pml.json: "grants": ${line}; ${proposes}`
+      : `${
+        left[0]?.replace(/^.*?: /, "") ?? "it has a grant for that"
+      }; ${proposes}. Without "confine" it has your rights`,
+  };
+}
+
+/** Adds the missing grant to an answer that reports a denial. */
+export function withRemark(
+  message: unknown,
+  denied: (text: string) => Denial | undefined,
+): unknown {
+  if (!isObject(message)) return message;
+  const { result, error } = message;
+  if (isObject(error)) {
+    const denial = denied(String(error.message));
+    return denial
+      ? { ...message, error: { ...error, message: `${error.message}\n${remark(denial)}` } }
+      : message;
+  }
+  if (!isObject(result) || result.isError !== true || !Array.isArray(result.content)) {
+    return message;
+  }
+  const texts = result.content.map((block) => isObject(block) ? String(block.text) : "");
+  const denial = denied(texts.join("\n"));
+  if (denial === undefined) return message;
+  const content = [...result.content, { type: "text", text: remark(denial) }];
+  return { ...message, result: { ...result, content } };
+}
+
+function remark({ why, hint }: Denial): string {
+  return `PML confines this server, and its answer says that ${why}. ${hint}`;
+}

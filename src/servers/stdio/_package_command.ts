@@ -1,0 +1,304 @@
+/**
+ * Reads commands that install before they run, such as `npx -y NAME`. Such a program would obey
+ * settings of the workspace that it runs in, so PML installs the package itself.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../core/errors.ts";
+import { quoted } from "../../core/json.ts";
+import { type PlainCommand, plainCommand } from "../../core/plain_command.ts";
+
+/** What a command such as `npx -y some-package --flag` names. */
+export interface PackageCommand {
+  /** The command as it was written, such as `/opt/node/bin/npx`. */
+  readonly command: string;
+  /** The tool that installs the package. */
+  readonly tool: "npm" | "uv";
+  /** The runtime of its program; a program of uv runs by itself. */
+  readonly runtime: "node" | "bun" | undefined;
+  /** `name`, `name@version` or `name@tag`; for uv a requirement. */
+  readonly spec: string;
+  readonly name: string;
+  /** The program of the package, if it is named. */
+  readonly bin: string | undefined;
+  /** The arguments of the program itself. */
+  readonly args: readonly string[];
+  /** Packages that are installed with it. */
+  readonly beside: readonly string[];
+  /** The Python version that is asked for. */
+  readonly python: string | undefined;
+  /** The options of npm's installation: its registries, and how it handles peer dependencies. */
+  readonly settings: readonly string[];
+  /** The variables with npm's tokens for registries, from the definition's environment. */
+  readonly tokens: Readonly<Record<string, string>>;
+  /** Variables that the command itself sets for the program. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Whether only an installed package may be run. */
+  readonly isOffline: boolean;
+  /** Whether the command itself turns scripts of packages off. */
+  readonly isScriptless: boolean;
+}
+
+/** A server's command as it was written. */
+export interface WrittenCommand {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** How a command installs and runs a package. */
+interface CommandForm {
+  readonly tool: "npm" | "uv";
+  readonly runtime?: "node" | "bun";
+}
+
+const NODE: CommandForm = { tool: "npm", runtime: "node" };
+const BUN: CommandForm = { tool: "npm", runtime: "bun" };
+const UV: CommandForm = { tool: "uv" };
+/**
+ * The words that a command begins with. A command whose value is undefined is known, and PML
+ * refuses it.
+ */
+const FORMS: Readonly<Record<string, CommandForm | undefined>> = {
+  "npx": NODE,
+  "npm exec": NODE,
+  "npm x": NODE,
+  "pnpx": NODE,
+  "pnx": NODE,
+  "pnpm dlx": NODE,
+  "pn dlx": NODE,
+  "yarn dlx": NODE,
+  "bunx": BUN,
+  "bun x": BUN,
+  "uvx": UV,
+  "uv tool run": UV,
+  "pipx run": undefined,
+};
+const NPM_NAME = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*$/i;
+const NPM_VERSION = /^[\w.^~<>=*+-]+$/;
+const PYPI =
+  /^([a-z0-9](?:[\w.-]*[a-z0-9])?)(\[[\w.,-]+\])?(@[\w.+!-]+|(?:[=<>!~]=|[<>])[\w.,*+!<>=~-]+)?$/i;
+const BIN = /^[\w.@][\w.@+-]*$/;
+/** Options that do not change what is run. */
+const IDLE = {
+  npm: /^(?:-[yqsd]+|--(?:quiet|silent|verbose|bun))$/,
+  uv: /^(?:-q|--quiet|-v|--verbose|--isolated|--no-progress|--no-config)$/,
+};
+/** The switches of npm that are known. Most of them have no effect here. */
+const SWITCH =
+  /^--(no-)?(yes|install|audit|fund|update-notifier|prefer-offline|prefer-online|progress|ignore-scripts|legacy-peer-deps)(?:=(true|false))?$/;
+/** Options after which npx would take the package for their value. */
+const EATS = /^(?:-[yqsd]{2,}|--no-(?!install$).*)$/;
+const SCOPE = /^--@[\w.-]+:registry$/;
+/** Options with a value, and the field for the value. */
+const NAMING: Readonly<Record<CommandForm["tool"], Readonly<Record<string, keyof NamedOptions>>>> =
+  {
+    npm: {
+      "-p": "from",
+      "--package": "from",
+      "--registry": "registry",
+      "--node-options": "nodeOptions",
+      "--loglevel": "idle",
+    },
+    uv: {
+      "--from": "from",
+      "-w": "beside",
+      "--with": "beside",
+      "-p": "python",
+      "--python": "python",
+    },
+  };
+
+/** The values of the options. */
+class NamedOptions {
+  readonly from: string[] = [];
+  readonly beside: string[] = [];
+  readonly python: string[] = [];
+  readonly registry: string[] = [];
+  readonly nodeOptions: string[] = [];
+  readonly idle: string[] = [];
+  /** Switches, by their names. */
+  readonly switches = new Map<string, boolean>();
+}
+
+/** Returns what a command installs and runs; undefined also for one that PML does not support. */
+export function packageIfAny(written: WrittenCommand): PackageCommand | undefined {
+  try {
+    return packageCommand(written);
+  } catch {
+    return undefined; // starting the server reports why nothing is installed
+  }
+}
+
+/**
+ * Returns what a command installs and runs, or undefined if it installs nothing. Throws if PML does
+ * not support an option.
+ */
+export function packageCommand(written: WrittenCommand): PackageCommand | undefined {
+  const plain = plainCommand(written);
+  const found = formOf(plain);
+  if (found === undefined) return undefined;
+  const { form, before, rest, words } = found;
+  if (form === undefined) throw refused(written, "PML does not support it");
+  const named = new NamedOptions();
+  const reading = { form, named, written };
+  const env = { ...written.env, ...plain.env };
+  if (form.tool === "npm") takeOptions(optionsIn(env), reading);
+  takeOptions(before, reading);
+  // This is a command of npm that contains a word of that name.
+  if (before.length > 0) return undefined;
+  const last = takeOptions(rest, reading);
+  const first = rest.shift();
+  const bin = named.from.length === 0 ? undefined : first;
+  if (last !== "--") takeDashes(rest, { words, last, written });
+  const odd = [bin, named.python[0]].find((one) => one !== undefined && !BIN.test(one));
+  if (odd !== undefined) throw refused(written, `${quoted(odd)} is not the name of a program`);
+  const read = form.tool === "npm" ? npmPackage : pythonPackage;
+  const [spec = first, ...others] = named.from;
+  const [which, ...beside] = [spec, ...others, ...named.beside].map((one) => {
+    const known = read(one);
+    if (known === undefined) {
+      throw refused(written, `${quoted(one ?? "")} is not a package of a registry`);
+    }
+    return known;
+  });
+  if (form.tool === "uv" && others.length > 0) throw refused(written, "it names several packages");
+  const { tool, runtime } = form;
+  const options = named.nodeOptions.at(-1);
+  return {
+    ...{ tool, runtime, command: plain.command },
+    ...{ spec: "", name: "", ...which, bin, args: rest, beside: beside.map((one) => one.spec) },
+    ...{ python: named.python[0], settings: settingsOf(named), tokens: tokensIn(env) },
+    env: options === undefined ? plain.env : { ...plain.env, NODE_OPTIONS: options },
+    isOffline: [named.switches.get("yes"), named.switches.get("install")].includes(false),
+    isScriptless: named.switches.get("ignore-scripts") === true,
+  };
+}
+
+function formOf({ command, args }: PlainCommand) {
+  const own = programName(command);
+  for (const [words, form] of Object.entries(FORMS)) {
+    const [name, ...more] = words.split(" ");
+    if (name !== own) continue;
+    const at = more.length === 0 ? 0 : args.indexOf(more[0] ?? "");
+    const before = args.slice(0, Math.max(at, 0));
+    const isIt = at >= 0 && more.every((word, index) => args[at + index] === word) &&
+      (at === 0 || before[0]?.startsWith("-"));
+    if (isIt) return { words, form, before, rest: args.slice(at + more.length) };
+  }
+  return undefined;
+}
+
+/** Returns the name of a program, without its folder and without what Windows adds. */
+export function programName(command: string): string {
+  return command.replace(/^.*[\\/]|\.(?:exe|cmd|bat|ps1)$/gis, "");
+}
+
+/** What options are read by, and where their values go. */
+interface OptionReading {
+  readonly form: CommandForm;
+  readonly named: NamedOptions;
+  readonly written: WrittenCommand;
+}
+
+/** Removes the options from the front of `rest`, and returns the last of them. */
+function takeOptions(rest: string[], { form: { tool }, named, written }: OptionReading): string {
+  let arg = "";
+  while (rest[0]?.startsWith("-")) {
+    arg = rest.shift() ?? "";
+    if (arg === "--") return arg;
+    const [option = "", value] = arg.startsWith("--") ? arg.split(/=(.*)/s) : [arg];
+    const isScope = tool === "npm" && SCOPE.test(option);
+    const kind = isScope ? "registry" : NAMING[tool][option];
+    const [, no, name, said] = (tool === "npm" ? SWITCH.exec(arg) : null) ?? [];
+    if (name !== undefined) named.switches.set(name, (no === undefined) === (said !== "false"));
+    else if (kind !== undefined && kind !== "switches") {
+      const word = value ?? rest.shift() ?? "";
+      if (kind === "registry" && !isRegistry(word)) {
+        throw refused(written, `${quoted(option)} is not followed by the address of a registry`);
+      }
+      // A comma may also stand between extras, or between limits of a version.
+      if (kind === "beside") named.beside.push(...word.split(/,(?=[a-z])(?![^[]*\])/i));
+      else named[kind].push(kind === "registry" ? `${option}=${word}` : word);
+    } else if (!IDLE[tool].test(arg)) {
+      // The value after `=` may be a secret, so it is not shown.
+      throw refused(written, `PML does not support its option ${quoted(option)}`);
+    }
+  }
+  return arg;
+}
+
+/** Removes `--` in the same cases as npm, which takes the options before it for its own. */
+function takeDashes(
+  rest: string[],
+  { words, last, written }: {
+    readonly words: string;
+    readonly last: string;
+    readonly written: WrittenCommand;
+  },
+): void {
+  const isNpm = words === "npm exec" || words === "npm x";
+  if (!isNpm && !(words === "npx" && EATS.test(last))) return;
+  const dashes = rest.indexOf("--");
+  const until = dashes < 0 ? rest.length : dashes;
+  const own = rest.slice(0, isNpm ? until : Math.min(1, until)).find((arg) => arg.startsWith("-"));
+  if (own !== undefined) throw refused(written, `write \`--\` before ${quoted(own)}`);
+  if (isNpm ? dashes >= 0 : dashes === 0) rest.splice(dashes, 1);
+}
+
+/**
+ * Returns the options that variables set for npm. Other variables of npm have no effect on the
+ * program.
+ */
+function optionsIn(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env).flatMap(([variable, value]) => {
+    const [, key = ""] = /^npm_config_(.+)/i.exec(variable) ?? [];
+    const option = `--${key.replaceAll("_", "-").toLowerCase()}`;
+    const isOne = SCOPE.test(option) ||
+      ["--registry", "--node-options", "--legacy-peer-deps"].includes(option);
+    return isOne && value !== "" ? [`${option}=${value}`] : [];
+  });
+}
+
+function tokensIn(env: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => /^npm_config_\/\//i.test(name)));
+}
+
+/** Returns the options of npm's installation. If one is given twice, the last counts. */
+function settingsOf({ registry, switches }: NamedOptions): readonly string[] {
+  const last = new Map(registry.map((one) => [one.replace(/=.*/s, ""), one]));
+  const peers = switches.get("legacy-peer-deps") === true ? ["--legacy-peer-deps"] : [];
+  return [...last.values()].sort().concat(peers);
+}
+
+function isRegistry(word: string): boolean {
+  const url = URL.parse(word);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "";
+}
+
+/** Reads the name of a package in an npm registry. */
+export function npmPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
+  const at = spec.indexOf("@", 1);
+  const name = at < 0 ? spec : spec.slice(0, at);
+  const version = at < 0 ? "latest" : spec.slice(at + 1);
+  return NPM_NAME.test(name) && NPM_VERSION.test(version) ? { spec, name } : undefined;
+}
+
+/** Reads the name of a Python package as a requirement. Only `uvx` accepts `name@1.2`. */
+function pythonPackage(spec = ""): Pick<PackageCommand, "spec" | "name"> | undefined {
+  const [, name, extras = "", version = ""] = PYPI.exec(spec) ?? [];
+  if (name === undefined) return undefined;
+  const which = version === "@latest" ? "" : version.replace(/^@/, "==");
+  return { spec: `${name}${extras}${which}`, name };
+}
+
+function refused({ name, command }: WrittenCommand, why: string): PmlError {
+  const message = `Cannot start ${quoted(name)}: ${
+    quoted(command, 300)
+  } names no package to install: ${why}`;
+  return new PmlError("UPSTREAM_DOWN", message, {
+    hint: "Write `npx -y NAME@VERSION` or `uvx NAME@VERSION`, or give the path of an installed one",
+  });
+}

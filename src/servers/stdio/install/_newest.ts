@@ -1,0 +1,70 @@
+/**
+ * Asks npm which version of a package is the newest one.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../../core/errors.ts";
+import { isObject, quoted } from "../../../core/json.ts";
+import { parseJson } from "../../../core/parse_json.ts";
+import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { causeIn } from "../_cause.ts";
+import { EXACT } from "./installed.ts";
+import type { PackageCommand } from "../_package_command.ts";
+import { npm } from "./_npm.ts";
+
+const LOOK_MS = 30_000;
+const WRITTEN_MAX = 100_000;
+
+/** The version that is there of a package, and the newest one. */
+export interface NewestVersion {
+  /** The version that the command names, if it names one. */
+  readonly named: string | undefined;
+  readonly newest: string;
+  /** What the newest version says of its changes, if it says anything. */
+  readonly changes?: string | undefined;
+}
+
+/** Looks the newest version up, with the settings and tokens of the command. */
+export async function newestVersion(
+  { name, spec, settings, tokens }: PackageCommand,
+  { file, cwd, env, signal, groups }: Pick<RunOptions, "signal" | "groups"> & {
+    /** The program npm. */
+    readonly file: string;
+    readonly cwd: string;
+    readonly env: Readonly<Record<string, string>>;
+  },
+): Promise<NewestVersion> {
+  const asked = spec.slice(name.length + 1);
+  const named = EXACT.test(asked) ? asked : undefined;
+  const wanted = named === undefined ? spec : name;
+  const args = ["view", ...settings, "--json", "--", wanted, "version", "changes"];
+  let heard = "";
+  const { code, stdout } = await runProgram(
+    { file, args, cwd, env: { ...env, ...tokens, ...npm.environment }, kept: true },
+    {
+      signal,
+      ms: LOOK_MS,
+      maxBytes: WRITTEN_MAX,
+      groups,
+      onStderr: (text) => heard += text,
+    },
+  );
+  const newest = code === 0 ? lastOf(stdout) : undefined;
+  if (newest !== undefined) return { named, ...newest };
+  throw new PmlError("UPSTREAM_DOWN", `Cannot look up ${quoted(wanted)}${causeIn(heard)}`, {
+    hint: "Check its name and version, and that its registry can be reached",
+  });
+}
+
+/** Reads what npm prints: a version, with what else it says of itself; or a list for a range. */
+function lastOf(stdout: string): Omit<NewestVersion, "named"> | undefined {
+  try {
+    const last: unknown = [parseJson(stdout)].flat().at(-1);
+    const { version, changes } = isObject(last) ? last : { version: last };
+    if (typeof version !== "string" || !EXACT.test(version)) return undefined;
+    return { newest: version, ...(typeof changes === "string" && { changes }) };
+  } catch {
+    return undefined; // the caller throws its own error
+  }
+}

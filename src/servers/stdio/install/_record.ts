@@ -1,0 +1,88 @@
+/**
+ * Reads and writes the record of an installed package: its version, and the hash of its files.
+ *
+ * @module
+ */
+
+import { isAbsolute, join } from "node:path";
+import { PmlError } from "../../../core/errors.ts";
+import { isObject, quoted, visible } from "../../../core/json.ts";
+import { keepFile } from "../../../io/kept.ts";
+import { readRegularText } from "../../../io/regular_file.ts";
+import { changedSince, RECORD, treeHash, treeStamp } from "../../../io/tree.ts";
+
+/** The identity of an installed package. */
+export interface InstalledPackage {
+  readonly version: string;
+  /** `sha256-` and the hash of what was installed: the same on every system where the registry names it. */
+  readonly integrity: string;
+}
+
+/** The record that is stored in the folder of an installed package. */
+export interface InstallRecord {
+  readonly spec: string;
+  readonly version: string;
+  /** Relative to the folder. */
+  readonly file: string;
+  /** The hash of all files, and a stamp that shows quickly that none has changed. */
+  readonly tree: string;
+  readonly stamp: string;
+  /**
+   * The hash that an approval binds to: of what the installer chose, or of the files before scripts
+   * ran. Undefined if that is `tree`.
+   */
+  readonly origin?: string;
+  /** The packages whose scripts ran. */
+  readonly ran?: readonly string[];
+}
+
+const NEW = "Remove it, and PML installs it again";
+
+/** Returns the identity of an installed package. */
+export function packageOf({ version, tree, origin = tree }: InstallRecord): InstalledPackage {
+  return { version, integrity: `sha256-${origin}` };
+}
+
+/** Throws `INTEGRITY_MISMATCH` if the files are not those of the record. */
+export async function assertSame(known: InstallRecord, folder: string): Promise<void> {
+  if (await treeHash(folder) === known.tree) {
+    return keep({ ...known, stamp: await treeStamp(folder) }, folder);
+  }
+  const since = Deno.statSync(join(folder, RECORD)).mtime ?? new Date(0);
+  const changed = changedSince(folder, since).slice(0, 5);
+  const which = changed.length === 0 ? "" : ` (${visible(changed.join(", "), 500)})`;
+  const message = `Cannot run ${
+    quoted(known.spec)
+  }: its files are not those that were installed${which}`;
+  throw new PmlError("INTEGRITY_MISMATCH", message, {
+    hint: `${NEW}: ${quoted(folder, 400)}; the server must keep its data outside of it`,
+  });
+}
+
+/** Puts the record among the files; it is written outside, for the folder is looked at as a whole. */
+export function keep(record: InstallRecord, folder: string): void {
+  keepFile(join(folder, RECORD), JSON.stringify(record), { by: folder });
+}
+
+/** Reads the record; undefined if there is none. A folder appears only together with its record. */
+export function recordOf(folder: string): InstallRecord | undefined {
+  const path = join(folder, RECORD);
+  try {
+    const said: unknown = JSON.parse(readRegularText(path));
+    if (isInstalled(said)) return said;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+  }
+  const message = `Cannot use ${quoted(path, 400)}: it is not a valid record of an installation`;
+  throw new PmlError("INTEGRITY_MISMATCH", message, { hint: `${NEW}: ${quoted(folder, 400)}` });
+}
+
+function isInstalled(said: unknown): said is InstallRecord {
+  if (!isObject(said)) return false;
+  const { file } = said;
+  const isText = ["spec", "version", "file", "tree", "stamp"].every((key) =>
+    typeof said[key] === "string"
+  );
+  // guard: record-file
+  return isText && !isAbsolute(String(file)) && !String(file).split(/[\\/]/).includes("..");
+}

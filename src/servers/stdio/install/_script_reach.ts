@@ -1,0 +1,61 @@
+/**
+ * Decides which paths install scripts can use: the system's programs, their package, and a folder
+ * that is removed afterwards.
+ *
+ * @module
+ */
+
+import { delimiter, dirname, join } from "node:path";
+import { isInside, realPathIfAny } from "../../../io/place.ts";
+import type { Layer, Reach } from "../../../sandbox/confined_program.ts";
+import { findProgram } from "../../../sandbox/search_path.ts";
+
+/** How scripts are confined. */
+export interface ScriptConfinement {
+  readonly layer: Layer;
+  /** The PML home. Scripts can read only their package there. */
+  readonly home: string;
+  readonly workspace: string;
+  readonly userHome: string;
+  /** The person's certificates, which scripts may read. */
+  readonly certificates: readonly string[];
+}
+
+const SYSTEM = [
+  ...["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/opt", "/etc"],
+  ...["/nix", "/gnu", "/snap"],
+  // The files for resolving names.
+  ...["/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf", "/run/nscd"],
+];
+/** Tools for native modules may be in the person's folder, each in a folder of its own. */
+const TOOLS = ["node", "npm", "python3", "python"];
+
+/** Returns what scripts may read and write. Their programs are searched on `path`. */
+export function scriptReach(
+  { home, workspace, userHome, certificates }: Omit<ScriptConfinement, "layer">,
+  { path, write, more = [] }: {
+    readonly path: string | undefined;
+    readonly write: readonly string[];
+    readonly more?: readonly string[];
+  },
+): Reach {
+  const closed = [home, workspace, userHome].map((one) => realPathIfAny(one) ?? one);
+  const folders = (path ?? "").split(delimiter);
+  const found = TOOLS.flatMap((tool) => findProgram(tool, { path: folders, workspace }) ?? []);
+  const tools = found.flatMap((file) => [file, realPathIfAny(file) ?? file])
+    .map((file) => dirname(dirname(file)))
+    .filter((folder) => folder !== join(userHome, ".local"));
+  const open = [...folders, ...tools, ...more].filter((one) =>
+    !closed.some((each) => isInside(one, each))
+  );
+  const system = SYSTEM.flatMap((root) => without(closed, root));
+  return { read: [...new Set([...system, ...open, ...certificates])], write };
+}
+
+/** Returns a folder or, if it contains something closed, the open parts of it. */
+function without(closed: readonly string[], folder: string): readonly string[] {
+  if (!closed.some((one) => isInside(folder, one))) return [folder];
+  if (closed.includes(folder)) return [];
+  return [...Deno.readDirSync(folder)].filter(({ isSymlink }) => !isSymlink)
+    .flatMap(({ name }) => without(closed, join(folder, name)));
+}

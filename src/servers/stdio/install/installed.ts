@@ -1,0 +1,65 @@
+/**
+ * Finds the packages of servers that are installed. It installs and starts nothing.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { sha256 } from "../../../core/hash.ts";
+import { type PackageCommand, packageCommand, type WrittenCommand } from "../_package_command.ts";
+import { type InstalledPackage, packageOf, recordOf } from "./_record.ts";
+
+/** The PML home, and the pinned version if there is one. */
+export interface InstalledOptions {
+  readonly home: string;
+  readonly version: string | undefined;
+}
+
+/** An exact version, such as `1.2.3`. */
+export const EXACT = /^\d[\w.+-]*$/;
+
+/** Returns the installed package of a command, without installing or running anything. */
+export function installedPackage(
+  written: WrittenCommand,
+  from: InstalledOptions,
+): InstalledPackage | undefined {
+  const found = installedOf(written, from);
+  return found && packageOf(found.known);
+}
+
+/** Returns the folder and the record of the package of a command, if it is installed. */
+export function installedOf(written: WrittenCommand, from: InstalledOptions) {
+  try {
+    const asked = packageCommand(written);
+    if (asked === undefined) return undefined;
+    const folder = folderOf(from.home, pinnedCommand(asked, from));
+    const known = recordOf(folder);
+    return known && { asked, folder, known };
+  } catch {
+    // Starting the server reports why it cannot be used.
+    return undefined;
+  }
+}
+
+/**
+ * Adds the pinned version if a command names none, unless the installed package has that version
+ * already.
+ */
+export function pinnedCommand(
+  wanted: PackageCommand,
+  { home, version = "" }: InstalledOptions,
+): PackageCommand {
+  const { tool, spec, name } = wanted;
+  const isOpen = tool === "npm" ? [name, `${name}@latest`].includes(spec) : !/[=<>!~]/.test(spec);
+  if (!isOpen || !EXACT.test(version)) return wanted;
+  if (recordOf(folderOf(home, wanted))?.version === version) return wanted;
+  return { ...wanted, spec: tool === "npm" ? `${name}@${version}` : `${spec}==${version}` };
+}
+
+/** Returns the folder of a package below the PML home: one for each form of its command. */
+export function folderOf(home: string, wanted: PackageCommand): string {
+  const { tool, spec, bin = "", beside, python = "", settings } = wanted;
+  const more = [...beside, ...settings, ...(tool === "npm" ? [] : [python])];
+  const id = sha256([spec, bin, ...more].join(" ")).slice(0, 32);
+  return join(home, "servers", `${tool}-${id}`);
+}

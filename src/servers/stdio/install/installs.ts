@@ -1,0 +1,329 @@
+/**
+ * Installs the packages of servers outside the workspace. The version that was installed first is
+ * kept, no script runs by itself, and the files must stay as they were.
+ *
+ * @module
+ */
+
+import { dirname, join } from "node:path";
+import { asPmlError, PmlError } from "../../../core/errors.ts";
+import { sha256 } from "../../../core/hash.ts";
+import { quoted } from "../../../core/json.ts";
+import { lockFolder, sweep } from "../../../io/folder_lock.ts";
+import { Installing, type Tell } from "../../../io/installing.ts";
+import { infoAt } from "../../../io/place.ts";
+import { copyTree, treeHash, treeStamp } from "../../../io/tree.ts";
+import { repeated, repeatedSync } from "../../../io/waiting.ts";
+import { type RunOptions, runProgram } from "../../../sandbox/process.ts";
+import { folderOf, pinnedCommand } from "./installed.ts";
+import { waitingIn } from "./waiting_scripts.ts";
+import { causeIn } from "../_cause.ts";
+import { npm } from "./_npm.ts";
+import type { PackageCommand } from "../_package_command.ts";
+import {
+  assertSame,
+  type InstalledPackage,
+  type InstallRecord,
+  keep,
+  packageOf,
+  recordOf,
+} from "./_record.ts";
+import type { ScriptConfinement } from "./_script_reach.ts";
+import { announcedIn, announcement, runScripts, type ScriptedPackage } from "./_scripts.ts";
+import { uv } from "./_uv.ts";
+
+export type { InstalledPackage };
+
+/** The options of `Installs`. */
+export interface InstallsOptions {
+  readonly home: string;
+  /** Returns the environment of installers. */
+  readonly environment: () => Readonly<Record<string, string>>;
+  /** Stops installations. */
+  readonly closing: AbortSignal;
+  readonly groups: RunOptions["groups"];
+  readonly onLog: (level: "debug" | "info", text: string) => void;
+}
+
+/** The options of one request for a package. */
+export interface InstallRequest {
+  /** Finds a program by its name, or throws. */
+  readonly find: (program: string) => string;
+  /** Called with messages about the installation. */
+  readonly tell: Tell;
+  /** The pinned version, for a command that names none. */
+  readonly version?: string | undefined;
+}
+
+/** An installed package. */
+export interface PresentPackage {
+  readonly folder: string;
+  readonly file: string;
+  readonly installed: InstalledPackage;
+  /** The record as it was when the package was looked at. */
+  readonly record: InstallRecord;
+  /** Returns the packages with install scripts that did not run. */
+  readonly waiting: () => readonly ScriptedPackage[];
+}
+
+/** How packages of one kind are installed. */
+export interface Installer {
+  /** Files that are written into the folder first. */
+  readonly files: (wanted: PackageCommand) => Readonly<Record<string, string>>;
+  /** Additional variables of the installer. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Matches the installer's message when it refuses a package; `hint` says what to do then. */
+  readonly refusals: RegExp;
+  readonly hint: string;
+  /**
+   * Returns why a package does not come from a registry; undefined if all do. Takes the folder and
+   * what the commands printed.
+   */
+  readonly foreign: (folder: string, wrote: readonly string[]) => string | undefined;
+  /**
+   * Returns what was installed in a form that is the same on every system; undefined if only the
+   * files themselves tell.
+   */
+  readonly contentOf?: (folder: string) => string | undefined;
+  /** Returns the arguments of the commands that are run in the folder, in this order. */
+  readonly commands: (wanted: PackageCommand) => readonly (readonly string[])[];
+  /**
+   * Finds the program of a package: the one that is named, the only one, or the one with the
+   * package's name.
+   */
+  readonly programOf: (
+    folder: string,
+    wanted: PackageCommand,
+  ) => PackageProgram | Promise<PackageProgram>;
+}
+
+/** The version of a package, and the file of its program. */
+interface PackageProgram {
+  readonly version: string;
+  readonly file: string;
+}
+
+/** An installation that runs, and all who want to hear of it. */
+interface RunningInstall {
+  readonly present: Promise<PresentPackage>;
+  readonly told: Set<Tell>;
+}
+
+const INSTALLERS = { npm, uv };
+const OLD_NODE = /--import\S* is not allowed in NODE_OPTIONS/;
+const INSTALL_MS = 300_000;
+/** What npm says of a package, or a version, that its registry does not have. */
+const IMPOSSIBLE = /: (?:404 |No matching version found|notarget )/i;
+const IMPOSSIBLE_MS = 30_000;
+const WRITTEN_MAX = 1_000_000;
+
+/** The packages in the PML home. */
+export class Installs {
+  readonly #options: InstallsOptions;
+  readonly #under = new Map<string, RunningInstall>();
+  /** The errors of packages that do not exist, by their folders. */
+  readonly #impossible = new Map<string, { readonly error: unknown; readonly at: number }>();
+
+  /** Installs nothing yet. */
+  constructor(options: InstallsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns a package's folder and the file of its program. Installs the package if it is missing.
+   */
+  async fileOf(
+    asked: PackageCommand,
+    { find, tell, version }: InstallRequest,
+  ): Promise<PresentPackage> {
+    const { home } = this.#options;
+    const wanted = pinnedCommand(asked, { home, version });
+    const folder = folderOf(home, wanted);
+    const known = this.#under.get(folder);
+    if (known !== undefined) {
+      known.told.add(tell);
+      return await known.present;
+    }
+    const failed = this.#impossible.get(folder);
+    if (failed !== undefined && performance.now() - failed.at < IMPOSSIBLE_MS) throw failed.error;
+    const told = new Set([tell]);
+    const all: Tell = (message) => told.forEach((one) => one(message));
+    const present = this.#present(wanted, { folder, find, tell: all });
+    this.#under.set(folder, { present, told });
+    try {
+      return await present;
+    } catch (error) {
+      // A package that its registry does not have is not asked for again at once.
+      if (IMPOSSIBLE.test(asPmlError(error).message)) {
+        this.#impossible.set(folder, { error, at: performance.now() });
+      }
+      throw error;
+    } finally {
+      this.#under.delete(folder);
+    }
+  }
+
+  async #present(
+    wanted: PackageCommand,
+    { folder, ...wanting }: InstallRequest & { readonly folder: string },
+  ): Promise<PresentPackage> {
+    const known = recordOf(folder) ?? await this.#installed(wanted, { folder, ...wanting });
+    // guard: tree
+    if (await treeStamp(folder) !== known.stamp) await assertSame(known, folder);
+    const { file, version } = known;
+    this.#options.onLog("debug", `${wanted.spec} is version ${version} in ${folder}`);
+    const waiting = () => wanted.isScriptless ? [] : waitingIn(folder, known);
+    const present = { folder, file: join(folder, file), installed: packageOf(known) };
+    return { ...present, record: known, waiting };
+  }
+
+  /**
+   * Runs scripts that a person agreed to in a copy of a package. The copy then replaces the
+   * package.
+   */
+  async runScripts(
+    { folder, record }: PresentPackage,
+    { scripted, find, tell, confining }: Pick<InstallRequest, "find" | "tell"> & {
+      readonly scripted: readonly ScriptedPackage[];
+      readonly confining: ScriptConfinement;
+    },
+  ): Promise<void> {
+    const { environment, closing, groups } = this.#options;
+    using _ = lockFolder(folder);
+    const known = recordOf(folder);
+    // guard: scripts-shown
+    if (known?.tree !== record.tree || known.ran?.length !== record.ran?.length) {
+      const message = `Cannot run scripts in ${quoted(folder, 400)}: it was changed meanwhile`;
+      throw new PmlError("APPROVAL_STALE", message, {
+        hint: "Try again, and see what is there now",
+      });
+    }
+    await assertSame(known, folder);
+    const fresh = `${folder}.${crypto.randomUUID()}`;
+    const old = `${folder}.${crypto.randomUUID()}`;
+    try {
+      copyTree(folder, fresh);
+      using installing = new Installing(`Running scripts of ${known.spec}`);
+      installing.join(tell);
+      const where = { npm: find("npm"), cwd: fresh, env: environment(), signal: closing, groups };
+      await runScripts(scripted, { ...where, installing, confining });
+      const { origin = known.tree, ran = [] } = known;
+      const [tree, stamp] = [await treeHash(fresh), await treeStamp(fresh)];
+      const now = { tree, stamp, origin, ran: [...ran, ...scripted.map(({ id }) => id)] };
+      keep({ ...known, ...now }, fresh);
+      // In one turn: other calls of this process find the one or the other.
+      repeatedSync(() => Deno.renameSync(folder, old));
+      repeatedSync(() => Deno.renameSync(fresh, folder));
+      repeatedSync(() => Deno.removeSync(old, { recursive: true }));
+    } catch (error) {
+      if (infoAt(fresh)?.isDirectory) Deno.removeSync(fresh, { recursive: true });
+      throw error;
+    }
+  }
+
+  async #installed(
+    wanted: PackageCommand,
+    { folder, find, tell }: InstallRequest & { readonly folder: string },
+  ): Promise<InstallRecord> {
+    const { tool, spec } = wanted;
+    const { onLog } = this.#options;
+    if (wanted.isOffline) throw notThere(wanted);
+    const installer = INSTALLERS[tool];
+    const fresh = `${folder}.${crypto.randomUUID()}`;
+    Deno.mkdirSync(fresh, { recursive: true, mode: 0o700 });
+    try {
+      await sweep(dirname(folder), (name) => name.includes("."));
+      for (const [name, text] of Object.entries(installer.files(wanted))) {
+        Deno.writeTextFileSync(join(fresh, name), text);
+      }
+      const file = find(tool);
+      onLog("info", `Installing ${spec}`);
+      using installing = new Installing(`Installing ${spec} with ${tool}`);
+      installing.join(tell);
+      const wrote: string[] = [];
+      let named: readonly string[] = [];
+      for (const [at, args] of installer.commands(wanted).entries()) {
+        wrote.push(await this.#run({ file, args, cwd: fresh }, { wanted, installing, named }));
+        if (at > 0 || wanted.isScriptless) continue;
+        named = announcedIn(fresh);
+        if (named.length === 0) continue;
+        onLog("info", announcement(named));
+        tell(announcement(named));
+      }
+      const foreign = installer.foreign(fresh, wrote);
+      if (foreign !== undefined) {
+        const message = `Cannot install ${quoted(spec)}: ${foreign}`;
+        throw new PmlError("UPSTREAM_DOWN", message, { hint: npm.hint });
+      }
+      const found = await installer.programOf(fresh, wanted);
+      const tree = await treeHash(fresh);
+      const content = installer.contentOf?.(fresh);
+      const record: InstallRecord = {
+        ...{ spec, ...found, tree, stamp: await treeStamp(fresh) },
+        ...(content !== undefined && { origin: sha256(content) }),
+      };
+      keep(record, fresh);
+      await repeated(() => Deno.rename(fresh, folder));
+      onLog("info", `Installed ${spec}: version ${found.version}`);
+      tell(`Installed ${spec}: version ${found.version}`);
+      return record;
+    } catch (error) {
+      Deno.removeSync(fresh, { recursive: true });
+      const others = recordOf(folder);
+      // Another PML was faster, and its installation is just as good.
+      if (others === undefined) throw error;
+      return others;
+    }
+  }
+
+  async #run(
+    program: { readonly file: string; readonly args: readonly string[]; readonly cwd: string },
+    { wanted: { spec, tool, tokens }, installing, named }: {
+      readonly wanted: PackageCommand;
+      readonly installing: Installing;
+      /** The packages with install scripts. */
+      readonly named: readonly string[];
+    },
+  ): Promise<string> {
+    const { environment, closing, groups } = this.#options;
+    const installer = INSTALLERS[tool];
+    // Git fetches nothing, whoever starts it.
+    const env = {
+      ...environment(),
+      ...tokens,
+      GIT_ALLOW_PROTOCOL: "none",
+      ...installer.environment,
+    };
+    const step = `${tool} ${program.args.slice(0, tool === "uv" ? 2 : 1).join(" ")}`
+      .replace(/ --.*/, "");
+    const failed = (why: string, code: "UPSTREAM_DOWN" | "TIMED_OUT") => {
+      const { tail } = installing;
+      const hint = installer.refusals.test(tail)
+        ? installer.hint
+        : OLD_NODE.test(tail)
+        ? "npm needs node 18.19 or newer: PML cannot keep an older one from starting programs"
+        : "Check its name and version, and that its registry can be reached";
+      const detail = { step, stderr: tail, ...named.length > 0 && { install_scripts: named } };
+      const whole = named.length > 0 ? `${hint}. ${announcement(named)}` : hint;
+      const message = `Cannot install ${quoted(spec)}: ${why}${causeIn(tail)}`;
+      return new PmlError(code, message, { hint: whole, detail });
+    };
+    const { code, stdout } = await runProgram({ ...program, env, kept: true }, {
+      signal: closing,
+      ms: INSTALL_MS,
+      late: () => failed(`\`${step}\` took longer than ${INSTALL_MS / 1_000} s`, "TIMED_OUT"),
+      maxBytes: WRITTEN_MAX,
+      groups,
+      onStderr: (text) => installing.hear(text),
+    });
+    if (code !== 0) throw failed(`\`${step}\` ended with ${code}`, "UPSTREAM_DOWN");
+    return stdout;
+  }
+}
+
+function notThere({ spec }: PackageCommand): PmlError {
+  const why = "it is not installed, and `--no-install` (or `--yes=false`) forbids that";
+  return new PmlError("UPSTREAM_DOWN", `Cannot start ${quoted(spec)}: ${why}`, {
+    hint: "Install it with `pml install SERVER`",
+  });
+}

@@ -1,0 +1,39 @@
+/**
+ * Removes installed packages that no definition names any more.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { namesIn } from "../../../io/private_files.ts";
+import { packageIfAny, type WrittenCommand } from "../_package_command.ts";
+import { recordOf } from "./_record.ts";
+
+/** Removes the packages that none of these commands names. Returns what they were installed as. */
+export async function prunePackages(
+  home: string,
+  named: readonly WrittenCommand[],
+): Promise<readonly string[]> {
+  const names = named.flatMap((one) => packageIfAny(one)?.name ?? []);
+  const folder = join(home, "servers");
+  const pruned: string[] = [];
+  for (const name of await namesIn(folder)) {
+    const path = join(folder, name);
+    const known = /^(npm|uv)-[0-9a-f]{32}$/.test(name) ? specIn(path) : undefined;
+    // The version stands behind the name, whatever the sign.
+    const isNamed = known === undefined ||
+      names.some((one) => known.startsWith(one) && !/^[\w.-]/.test(known.slice(one.length)));
+    if (isNamed) continue;
+    await Deno.remove(path, { recursive: true });
+    pruned.push(known);
+  }
+  return pruned;
+}
+
+function specIn(folder: string): string | undefined {
+  try {
+    return recordOf(folder)?.spec;
+  } catch {
+    return undefined; // it is not whole: the next installation replaces it
+  }
+}

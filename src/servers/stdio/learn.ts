@@ -1,0 +1,307 @@
+/**
+ * Tries a server: it runs confined to certain grants. What it asked for beyond them becomes the
+ * smallest grants that cover it, or a reason against a grant.
+ *
+ * @module
+ */
+
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { isLiteral } from "../../core/address.ts";
+import { visible } from "../../core/json.ts";
+import { isSteering } from "../../core/steering.ts";
+import { keepFile } from "../../io/kept.ts";
+import { infoAt, isInside, namesOf, realPathIfAny } from "../../io/place.ts";
+import { readRegularText } from "../../io/regular_file.ts";
+import type { Grants } from "../../policy/grants.ts";
+import { NO_COMMA } from "../../sandbox/net_flags.ts";
+import { type AskedFor, askedFor } from "./_asked_for.ts";
+import { confinedAccess, type Confinement, containedIn, starred } from "./_confined.ts";
+import { canRunAnything } from "./_folder_code.ts";
+import { DATA_FOLDER } from "./data_folder.ts";
+
+/** The options of a trial. */
+export interface TrialOptions extends Omit<Confinement, "folder" | "grants"> {
+  readonly grants: Grants;
+  /** Additional variables of the server. They may name its data folder. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly userHome: string;
+  readonly cwd: string;
+  /** The names of the variables that are set for the server. */
+  readonly given: readonly string[];
+}
+
+/** The result of a trial. */
+export interface Lesson {
+  /** The grants that would cover what was denied. */
+  readonly missing: Grants;
+  /** What was denied and should not be granted, with the reason. */
+  readonly left: readonly string[];
+  /** Variables that it read and that are not set for it. */
+  readonly variables: readonly string[];
+  /**
+   * Variables that move what it writes into its package to a folder of its own, with their values.
+   */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+type PathKind = "read" | "write";
+type MutableGrants = { -readonly [K in keyof Grants]: string[] };
+
+/** If more files of one folder are needed, the folder is granted. */
+const FOLDED = 3;
+const PROGRAM = /^[\w.+-]+$/;
+const HOST = /^(?:[\w.-]+|\[[\da-f:]+\]):\d+$/i;
+/** Variables that node reads when it starts. */
+const NOISE = /^(?:NODE_|DENO_|__|(?:PATH|PML_RUN|NO_COLOR|FORCE_COLOR|CI|DEBUG|TERM|COLORTERM)$)/;
+const TEXTS = 200_000;
+/** Names of variables that hold a place for data, and of those that hold a folder. */
+const PLACE = /(?:PATH|FILE|FILENAME|DIR|DIRECTORY|FOLDER|DB|DATABASE|STORAGE|STORE)$/i;
+const SIMPLE = /^[\w.-]+$/;
+const FOLDER = /(?:DIR|DIRECTORY|FOLDER)$/i;
+
+/** One trial of a server. */
+export class Trial implements Disposable {
+  /** The name of the server. */
+  readonly name: string;
+  /** The grants that it runs with. */
+  readonly grants: Grants;
+  /** Additional variables of the server. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The file where Deno records what the server asks for. */
+  readonly file: string;
+  readonly #options: TrialOptions;
+  #texts = "";
+
+  /** Makes an empty record. */
+  constructor(options: TrialOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.grants = options.grants;
+    this.env = options.env;
+    this.file = join(options.home, "servers", `trial-${crypto.randomUUID()}.jsonl`);
+    keepFile(this.file, "");
+  }
+
+  /** Adds what the server printed or answered. */
+  hear(text: string): void {
+    this.#texts = (this.#texts + text).slice(-TEXTS);
+  }
+
+  /** Returns what was denied until now. */
+  lesson(): Lesson {
+    const record = readRegularText(this.file);
+    const asked = askedFor(record, { texts: this.#texts, cwd: this.#options.cwd });
+    return lessonOf(asked, this.#options);
+  }
+
+  /** Returns the grants of the trial with `more` added. */
+  with(more: Grants): Grants {
+    return merged(this.grants, more);
+  }
+
+  /** Removes the record. */
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.file);
+  }
+}
+
+/** Returns two sets of grants joined. */
+export function merged(grants: Grants, more: Grants): Grants {
+  const all = [...Object.entries(grants), ...Object.entries(more)];
+  const kinds = Map.groupBy(all, ([kind]) => kind);
+  const lists = [...kinds].map(([kind, some]) => [kind, some.flatMap(([, list]) => list)]);
+  return Object.fromEntries(lists);
+}
+
+/** Returns the grants that would cover what was asked for, beyond those that the server has. */
+export function lessonOf(asked: AskedFor, options: TrialOptions): Lesson {
+  const { workspace, given } = options;
+  const has = confinedAccess(options);
+  const left: string[] = asked.other.map((what) => `${what}: it cannot be granted`);
+  const missing: MutableGrants = {};
+  for (const kind of ["read", "write"] as const) {
+    const own = kind === "read" ? [...has.read, join(options.home, "servers")] : has.write;
+    const beyond = asked[kind].map((path) => realPathIfAny(path) ?? path).filter((path) => {
+      const isGranted = own.some((root) => isInside(root, path));
+      const why = kind === "read" && options.certificates.some((root) => isInside(root, path))
+        ? undefined
+        : protectedName(path, options) ??
+          (isGranted ? undefined : refusal(path, options) ?? contained(path, { kind, options }));
+      if (why !== undefined) left.push(`${kind} ${visible(path, 300)}: ${why}`);
+      return !isGranted && why === undefined;
+    });
+    missing[kind] = [...folded([...new Set(beyond)], { kind, options })];
+  }
+  fitWrites(missing, { has, options, left });
+  for (const kind of ["read", "write"] as const) {
+    missing[kind] = missing[kind]?.map((path) => written(path, workspace)) ?? [];
+  }
+  const net = asked.net.filter((host) => !has.net.includes("*") && !has.net.includes(host));
+  const named = [...net, ...has.net].some((host) => !isLiteral(host));
+  missing.net = net.filter((host) => {
+    const why = !HOST.test(host)
+      ? "it is not a host with a port"
+      : /:0$/.test(host)
+      ? "port 0 cannot be granted"
+      : named && isLiteral(host)
+      ? "an IP address cannot be granted beside host names"
+      : undefined;
+    if (why !== undefined) left.push(`net ${visible(host, 300)}: ${why}`);
+    return why === undefined;
+  }).map((host) => host.replace(/:443$/, ""));
+  missing.run = [...new Set(asked.run.map((program) => basename(program)))].filter((program) => {
+    // The server wrote the text that this name was taken from.
+    const isOpen = canRunAnything(program) || !PROGRAM.test(program);
+    if (isOpen) left.push(`run ${visible(program)}: it can run any code with your rights`);
+    return !isOpen && !has.run.includes(program);
+  });
+  const lists = Object.entries(missing).filter(([, list]) => list.length > 0);
+  const variables = asked.env.filter((name) => !given.includes(name) && !NOISE.test(name));
+  const env = dataIn(asked, { variables, home: options.home });
+  return { missing: Object.fromEntries(lists), left: [...new Set(left)], variables, env };
+}
+
+/**
+ * A write grant may contain no other grant: a path to read in it becomes the grant's own path, and a
+ * grant that is there already is a reason against it.
+ */
+function fitWrites(
+  missing: MutableGrants,
+  { has, options, left }: {
+    readonly has: Pick<Grants, "read" | "write">;
+    readonly options: TrialOptions;
+    readonly left: string[];
+  },
+): void {
+  const { workspace } = options;
+  const others = [...has.read ?? [], ...has.write ?? []];
+  missing.write = (missing.write ?? []).filter((path) => {
+    const inner = containedIn(path, { workspace, others });
+    if (inner !== undefined) {
+      left.push(`write ${visible(path, 300)}: it contains the grant ${inner}`);
+    }
+    return inner === undefined;
+  });
+  const roots = [...missing.write, ...has.write ?? []].filter((root) => !isInside(workspace, root));
+  const read = (missing.read ?? []).map((path) =>
+    roots.find((root) => isInside(root, path)) ?? path
+  );
+  missing.read = [...new Set(read)];
+}
+
+/**
+ * Finds the variables that say where a server keeps the data that it wanted to write into its
+ * package.
+ */
+function dataIn(
+  { read, write }: AskedFor,
+  { variables, home }: { readonly variables: readonly string[]; readonly home: string },
+): Lesson["env"] {
+  const path = write.find((one) => isInside(join(home, "servers"), one));
+  if (path === undefined) return {};
+  // A temporary file beside a file replaces that file later.
+  const file = read.filter((one) => path.startsWith(`${one}.`)).sort().at(-1) ??
+    path.replace(/\.te?mp$/, "");
+  const places = variables.filter((name) => PLACE.test(name) && !isSteering(name));
+  const title = SIMPLE.test(basename(file)) ? basename(file) : "data";
+  return Object.fromEntries(
+    places.map((
+      name,
+    ) => [name, FOLDER.test(name) ? DATA_FOLDER : `${DATA_FOLDER}/${title}`]),
+  );
+}
+
+/** Returns why a path should not be granted; undefined if it can be. */
+function refusal(path: string, options: TrialOptions): string | undefined {
+  const { home } = options;
+  if (isInside(join(home, "servers"), path)) {
+    return `its package must not change: set a variable or option to ${DATA_FOLDER}`;
+  }
+  if (isInside(home, path)) return "it belongs to PML";
+  if (path.includes(",")) return NO_COMMA;
+  if (visible(path, Infinity) !== path) return "its name contains hidden characters";
+  const info = infoAt(path);
+  const isPlain = info === undefined || info.isFile || info.isDirectory;
+  if (!isPlain || isInside("/proc", path)) return "it is neither a file nor a folder of a disk";
+  return isTooWide(path, options) ? "it is too wide: grant it by hand if you want that" : undefined;
+}
+
+/**
+ * Names that are protected in the workspace are protected everywhere, because keys are in such
+ * files.
+ */
+function protectedName(path: string, { protection, home }: TrialOptions): string | undefined {
+  if (isInside(home, path)) return undefined;
+  const parts = path.split(sep);
+  const names = [...protection.readProtected, ...protection.writeProtected];
+  const found = names.find((name) => {
+    const like = starred(name);
+    const wide = name.split("/").length;
+    return parts.some((_, at) => like.test(parts.slice(at, at + wide).join("/")));
+  });
+  return found && `${found} is protected`;
+}
+
+/**
+ * Returns the protected name that a folder contains, as a reason against a grant. Of a name with
+ * several parts, the last ones need not exist yet.
+ */
+function contained(
+  path: string,
+  { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
+): string | undefined {
+  const { readProtected, writeProtected } = options.protection;
+  const names = kind === "read" ? readProtected : [...readProtected, ...writeProtected];
+  const parts = path.split(sep);
+  const entries = entriesOf(path);
+  const found = names.find((name) => {
+    const own = name.split("/");
+    const isAbove = own.slice(1).some((_, at) =>
+      starred(own.slice(0, at + 1).join("/")).test(parts.slice(-at - 1).join("/"))
+    );
+    return isAbove || own.length === 1 && entries.some((entry) => starred(name).test(entry));
+  });
+  return found && `it contains ${found}, which is protected`;
+}
+
+/** Returns the names in a folder; none if it is no folder, or cannot be read. */
+function entriesOf(path: string): readonly string[] {
+  try {
+    return infoAt(path)?.isDirectory ? namesOf(path) : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Returns whether a path is too wide: the home folder, a folder that contains it or the workspace,
+ * or a top folder of the system.
+ */
+function isTooWide(path: string, { home, userHome, workspace }: TrialOptions): boolean {
+  const isTop = dirname(dirname(path)) === dirname(path);
+  return isTop || [home, userHome, workspace].some((folder) => isInside(path, folder));
+}
+
+/** Replaces several files of one folder by the folder. */
+function folded(
+  paths: readonly string[],
+  { kind, options }: { readonly kind: PathKind; readonly options: TrialOptions },
+): readonly string[] {
+  const counts = Map.groupBy(paths, (path) => dirname(path));
+  const some = paths.map((path) => {
+    const folder = dirname(path);
+    const isMany = (counts.get(folder)?.length ?? 0) > FOLDED;
+    const isFolded = isMany && !isTooWide(folder, options) &&
+      contained(folder, { kind, options }) === undefined;
+    return isFolded ? folder : path;
+  });
+  const all = [...new Set(some)];
+  return all.filter((path) => !all.some((other) => other !== path && isInside(other, path))).sort();
+}
+
+/** Returns a path as a person would write it: relative to the workspace if it is near. */
+function written(path: string, workspace: string): string {
+  const near = relative(workspace, path);
+  // `.pml.json` is shared between systems.
+  return /^(?:\.\.[\\/]){2}/.test(near) || isAbsolute(near) ? path : near.replaceAll(sep, "/");
+}

@@ -1,0 +1,58 @@
+/**
+ * Keeps the last lines that a server wrote to its standard error, for `pml logs`.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { privateFolder, readPlainText } from "../../io/private_files.ts";
+
+/** How much is kept of a server, in characters. */
+const KEPT = 65_536;
+/** How long lines are collected before they are written, in milliseconds. */
+const COLLECT_MS = 300;
+
+/** Returns the file with the lines of a server. */
+export function serverLogPath(home: string, name: string): string {
+  return join(home, "logs", `${name}.log`);
+}
+
+/** Writes the lines of one process. Several processes may write the same file. */
+export class ServerLog implements Disposable {
+  readonly #home: string;
+  readonly #name: string;
+  #lines = "";
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Takes the PML home and the name of the server; writes nothing yet. */
+  constructor(home: string, name: string) {
+    this.#home = home;
+    this.#name = name;
+  }
+
+  /** Takes lines without secrets. They are written soon, so that no call waits for them. */
+  add(lines: string): void {
+    this.#lines = (this.#lines + lines).slice(-KEPT);
+    this.#timer ??= setTimeout(() => this.#write(), COLLECT_MS);
+  }
+
+  /** Writes what is left. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    if (this.#lines !== "") this.#write();
+  }
+
+  #write(): void {
+    this.#timer = undefined;
+    const lines = this.#lines;
+    this.#lines = "";
+    try {
+      privateFolder(join(this.#home, "logs"));
+      const path = serverLogPath(this.#home, this.#name);
+      const before = readPlainText(path) ?? "";
+      Deno.writeTextFileSync(path, (before + lines).slice(-KEPT), { mode: 0o600 });
+    } catch {
+      // Without the file, the lines are still in errors and in the log.
+    }
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * Connects to an MCP server through the pipes of its process. Lines that are not messages are
+ * ignored.
+ *
+ * @module
+ */
+
+import { PmlError } from "../../core/errors.ts";
+import { type JsonObject, quoted, visibleLines } from "../../core/json.ts";
+import { inOneLine } from "../../core/json_text.ts";
+import type { Room } from "../../io/backlog.ts";
+import { eachPiece, endsOf, type Line, LineReader } from "../../io/lines.ts";
+import { soon } from "../../io/waiting.ts";
+import type { Denial, ServerRevisions, Wire, WireEnds } from "../client/wire.ts";
+import { readText } from "../../protocol/message.ts";
+import {
+  type Process,
+  type Program,
+  type SpareKeeper,
+  StartedProgram,
+} from "../../sandbox/process.ts";
+import { causeIn } from "./_cause.ts";
+import { ContainerEnd, containerRun } from "./_container.ts";
+import { withRemark } from "./_denial.ts";
+import type { ServerLog } from "./server_log.ts";
+
+/** The options of a process. */
+export interface StdioWireOptions {
+  readonly name: string;
+  readonly program: Program;
+  /** The keeper that the program gets if it is there. */
+  readonly spare?: SpareKeeper | undefined;
+  /** Returns another possible reason if the server is not there. */
+  readonly hint?: (() => string | undefined) | undefined;
+  /** Returns what a confined server was denied, from what it printed or answered. */
+  readonly denied?: ((text: string) => Denial | undefined) | undefined;
+  /** Removes secrets from what the server prints beside its messages. */
+  readonly withoutSecrets: (text: string) => string;
+  readonly limits: {
+    readonly lineBytes: number;
+    readonly resultBytes: number;
+    readonly stderrBytes: number;
+  };
+  readonly room?: Room | undefined;
+  /** Keeps what the server prints beside its messages. */
+  readonly kept?: ServerLog | undefined;
+  /** Remembers the revisions of the server. */
+  readonly revisions?: ServerRevisions | undefined;
+  /** Records the process group, so that it ends with PML, however PML ends. */
+  readonly groups: { add(pid: number): void; remove(pid: number): void };
+}
+
+const EOF_MS = 300;
+const TERM_MS = 700;
+/** The most characters of a line on stderr. A longer line is dropped. */
+const LINE_MAX = 256_000;
+/** How many characters are shown of what a server printed last. */
+const TAIL = 4_000;
+
+/** A process that speaks MCP on its pipes. */
+export class StdioWire implements Wire {
+  /** Its pipes are open as long as it runs. */
+  readonly tells = true;
+  readonly revisions: ServerRevisions | undefined;
+  readonly #options: StdioWireOptions;
+  readonly #ends: WireEnds;
+  readonly #started: StartedProgram;
+  readonly #process: Process;
+  readonly #container: ContainerEnd | undefined;
+  #containerEnded: Promise<void> | undefined;
+  readonly #outbox: Outbox;
+  readonly #ended: Promise<void>;
+  /** Whether its further messages are ignored. */
+  #isGivenUp = false;
+  #stderr = "";
+  /** The part of a line without its end; undefined while a line that is too long goes on. */
+  #line: string | undefined = "";
+
+  /** Starts the process. */
+  constructor(options: StdioWireOptions, ends: WireEnds) {
+    this.#options = options;
+    this.#ends = ends;
+    this.revisions = options.revisions;
+    const { program } = options;
+    const run = containerRun(program);
+    // This process must run before the container does.
+    this.#container = run && new ContainerEnd(program, run);
+    try {
+      this.#started = started(options, { ...program, ...run && { args: run.args } });
+    } catch (error) {
+      void this.#container?.end({ isOver: true });
+      throw error;
+    }
+    this.#process = this.#started.running;
+    options.groups.add(this.#process.pid);
+    this.#outbox = new Outbox(this.#process.stdin, {
+      max: options.limits.lineBytes,
+      onFull: () => ends.broken("it does not read its input"),
+    });
+    this.#ended = this.#follow();
+  }
+
+  /** Sends a JSON-RPC message. */
+  send(message: JsonObject): void {
+    this.#outbox.add(message);
+  }
+
+  /**
+   * Returns the error for requests that will not be answered, with what the process printed last.
+   */
+  down(why: string, mayHaveRun: boolean): PmlError {
+    const { name, hint } = this.#options;
+    const [stderr, denial] = [this.#said, this.denial("")];
+    const what = denial?.why ?? `${why}${causeIn(stderr)}`;
+    const again = ["Nothing was sent twice; the next call starts it again", hint?.()];
+    return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(name)}: ${what}`, {
+      hint: denial?.hint ?? again.filter(Boolean).join(". "),
+      detail: { may_have_run: mayHaveRun, stderr: visibleLines(stderr.trim().slice(-TAIL), TAIL) },
+    });
+  }
+
+  /** Returns the permission that the server lacks, from `text` or from what it printed. */
+  denial(text: string): Denial | undefined {
+    const { denied } = this.#options;
+    return denied?.(text) ?? denied?.(this.#said);
+  }
+
+  /** Kills the process, with all that it started. */
+  kill(): void {
+    this.#isGivenUp = true;
+    this.#started.kill();
+  }
+
+  /**
+   * Ends the process: it closes its input, then sends SIGTERM, then kills it with all that it
+   * started.
+   */
+  async close(): Promise<void> {
+    // A server that reads nothing is not waited for.
+    void this.#outbox.close();
+    if (!await soon(this.#ended, EOF_MS)) {
+      this.#started.signal("SIGTERM");
+      await soon(this.#ended, TERM_MS);
+    }
+    this.kill();
+    await this.#ended;
+    await this.#containerEnded;
+    this.#options.groups.remove(this.#process.pid);
+  }
+
+  get #said(): string {
+    return this.#stderr + this.#options.withoutSecrets(this.#line ?? "");
+  }
+
+  async #follow(): Promise<void> {
+    const { stdout, stderr, status } = this.#process;
+    // Without its output, the process cannot answer.
+    const read = this.#read(stdout).finally(async () => {
+      if (!await soon(status, EOF_MS)) this.#started.kill();
+    });
+    const heard = Promise.all([read, this.#hear(stderr)]);
+    // Handled when the process has ended.
+    heard.catch(() => {});
+    const { code, signal } = await status;
+    this.#containerEnded = this.#container?.end({ isOver: signal === null });
+    // Processes that it left behind are killed. They would keep its output open.
+    this.#started.kill();
+    await soon(heard, EOF_MS);
+    this.#options.kept?.[Symbol.dispose]();
+    const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
+    this.#ends.ended(this.down(`its process ended with ${how}`, true));
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const { room, limits: { lineBytes, resultBytes } } = this.#options;
+    const reader = new LineReader(lineBytes, resultBytes);
+    try {
+      await eachPiece(stream, (piece) => {
+        for (const line of reader.push(piece)) {
+          if (this.#isGivenUp) return;
+          this.#take(line);
+        }
+        return room?.(reader, reader.kept);
+      });
+    } finally {
+      room?.(reader, 0);
+    }
+  }
+
+  #take(line: Line): void {
+    const ends = this.#ends;
+    if (line.kind === "too-long") return ends.broken(`it wrote a line over ${line.max} bytes`);
+    if (line.kind === "cut") {
+      const { size, max } = line;
+      const why = `it has ${size} bytes, more than ${max}`;
+      return ends.excess(line.ends, { why, detail: { size, max } });
+    }
+    const read = readText(line.bytes, "server");
+    if (read.kind === "excess") return ends.excess(endsOf(line.bytes), { why: read.why });
+    const { denied } = this.#options;
+    ends.received(denied === undefined ? read.value : withRemark(read.value, denied));
+  }
+
+  async #hear(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) this.#heard(decoder.decode(chunk, { stream: true }));
+    if (this.#line) this.#heard("\n");
+  }
+
+  /** Takes whole lines only, because a secret that is cut in two would not be recognized. */
+  #heard(text: string): void {
+    const end = text.lastIndexOf("\n") + 1;
+    const line = (this.#line ?? "") + text.slice(end);
+    if (end === 0) {
+      this.#line = this.#line === undefined || line.length > LINE_MAX ? undefined : line;
+      return;
+    }
+    const from = this.#line === undefined ? text.indexOf("\n") + 1 : 0;
+    const said = this.#options.withoutSecrets((this.#line ?? "") + text.slice(from, end));
+    this.#line = text.slice(end);
+    this.#stderr = (this.#stderr + said).slice(-this.#options.limits.stderrBytes);
+    this.#options.kept?.add(said);
+    this.#ends.said(said);
+  }
+}
+
+function started({ name, spare }: StdioWireOptions, program: Program): StartedProgram {
+  try {
+    return new StartedProgram({ ...program, kept: true }, spare);
+  } catch (cause) {
+    if (cause instanceof PmlError) throw cause;
+    const message = `Cannot start ${quoted(name)}: ${quoted(program.file, 300)} cannot be run`;
+    throw new PmlError("UPSTREAM_DOWN", message, { hint: "Check its command", cause });
+  }
+}
+
+/** The limit of what may wait for a process that does not read. */
+interface OutboxLimit {
+  /** In characters. */
+  readonly max: number;
+  /** Called when a message would exceed the limit. The message is dropped. */
+  readonly onFull: () => void;
+}
+
+/** The messages to a process. */
+class Outbox {
+  readonly #stdin: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #limit: OutboxLimit;
+  readonly #unsent: string[] = [];
+  #waiting = 0;
+  #isWriting = false;
+
+  /** Takes the standard input of the process. */
+  constructor(stdin: WritableStream<Uint8Array>, limit: OutboxLimit) {
+    this.#stdin = stdin.getWriter();
+    this.#limit = limit;
+  }
+
+  /** Adds a JSON-RPC message, which is sent soon. */
+  add(message: JsonObject): void {
+    const line = `${inOneLine(JSON.stringify({ jsonrpc: "2.0", ...message }))}\n`;
+    // A single message may have any length.
+    if (this.#waiting > 0 && this.#waiting + line.length > this.#limit.max) {
+      return this.#limit.onFull();
+    }
+    this.#waiting += line.length;
+    this.#unsent.push(line);
+    if (this.#unsent.length === 1 && !this.#isWriting) queueMicrotask(() => void this.#flush());
+  }
+
+  /** Closes the standard input. */
+  async close(): Promise<void> {
+    await this.#stdin.close().catch(() => {}); // its other end is gone already
+  }
+
+  // While one piece is written, more messages can come.
+  async #flush(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#unsent.length > 0) {
+      const text = this.#unsent.splice(0).join("");
+      // A broken pipe is reported by the end of the process.
+      await this.#stdin.write(new TextEncoder().encode(text)).catch(() => {});
+      this.#waiting -= text.length;
+    }
+    this.#isWriting = false;
+  }
+}

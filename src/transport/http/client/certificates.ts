@@ -1,0 +1,74 @@
+/**
+ * Reads the certificates that a person configured for one server.
+ *
+ * @module
+ */
+
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { getCACertificates } from "node:tls";
+import type { Certificates } from "../../../core/fetch.ts";
+import { stampOf, targetAt } from "../../../io/place.ts";
+import { readRegularText, refused, whyUnread } from "../../../io/regular_file.ts";
+
+/** What a connection uses of the files. */
+export interface CertificateFiles {
+  readonly ca?: string[];
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]+?-----END [A-Z ]*PRIVATE KEY-----/;
+const FILE_MAX = 1_000_000;
+const HINT = "Check ca, cert and key in your config.yaml";
+
+/** Returns a text that changes when one of the files is written or replaced. */
+export function stampOfFiles({ ca, cert, key }: Certificates): string {
+  return [ca, cert, key].map((path) => path && `${path} ${stamp(path)}`).join("\n");
+}
+
+/** Reads the files. Throws an error that names a file that cannot be used, and nothing of it. */
+export function readCertificates({ ca, cert, key }: Certificates): CertificateFiles {
+  const own = cert && certificatesIn(cert).join("\n");
+  return {
+    ...ca && { ca: [...getCACertificates("default"), ...certificatesIn(ca)] },
+    ...own && key && { cert: own, key: keyOf(key, own) },
+  };
+}
+
+function certificatesIn(path: string): string[] {
+  const found = read(path).match(CERTIFICATES);
+  try {
+    if (found?.every((each) => new X509Certificate(each))) return found;
+  } catch {
+    // The error of the platform may repeat a part of the file.
+  }
+  throw refused(path, "it holds no certificates in PEM", HINT);
+}
+
+function keyOf(path: string, own: string): string {
+  const [key = ""] = KEY.exec(read(path)) ?? [];
+  let why = "it holds no private key in PEM";
+  try {
+    if (key.includes("ENCRYPTED")) why = "its key is encrypted; give one without a passphrase";
+    else if (new X509Certificate(own).checkPrivateKey(createPrivateKey(key))) return key;
+    else why = "its key does not belong to the certificate";
+  } catch {
+    // The error of the platform may repeat a part of the file.
+  }
+  throw refused(path, why, HINT);
+}
+
+function read(path: string): string {
+  try {
+    return readRegularText(path, { most: FILE_MAX, links: true });
+  } catch (error) {
+    throw refused(path, whyUnread(error), HINT);
+  }
+}
+
+function stamp(path: string): string {
+  // A link may lead to another file than before.
+  const info = targetAt(path);
+  return info === undefined ? "" : stampOf(info);
+}

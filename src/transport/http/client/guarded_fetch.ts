@@ -1,0 +1,348 @@
+/**
+ * Sends requests to the network: over TLS, to public addresses and to hosts that the person named,
+ * and only to the address that was checked.
+ *
+ * The platform's `fetch` is not used, because it resolves a name again by itself. A name that led
+ * to a public address when it was checked can lead to this machine when the connection is made.
+ *
+ * @module
+ */
+
+import type { LookupAddress } from "node:dns";
+import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
+import { isLiteral, isLoopback, isPrivate } from "../../../core/address.ts";
+import { ending, PmlError } from "../../../core/errors.ts";
+import type { Fetch, FetchOptions } from "../../../core/fetch.ts";
+import { quoted } from "../../../core/json.ts";
+import { VERSION } from "../../../core/version.ts";
+import { after, onAbort } from "../../../io/waiting.ts";
+import { Agents, type Connecting } from "./_agents.ts";
+import { isDirect, type Proxy } from "./proxy.ts";
+
+/** The options of `GuardedFetch`; tests use them. */
+export interface GuardedFetchOptions {
+  /** Finds the addresses of a name; by default the system does. */
+  readonly lookup?: (host: string) => Promise<readonly LookupAddress[]>;
+  /** How long a connection may take. */
+  readonly connectMs?: number;
+  /** A certificate that is trusted instead of the usual ones. */
+  readonly ca?: string;
+  /** Returns the proxy of the person, if there is one now. */
+  readonly proxy?: () => Proxy | undefined;
+  /** Returns why a URL may not be reached; undefined if it may. */
+  readonly forbidden?: (url: string) => PmlError | undefined;
+}
+
+/** Where a request goes. What can be checked without the network was checked. */
+interface Target extends Connecting {
+  /** The host without the brackets and the dot at the end that a URL may have. */
+  readonly host: string;
+}
+
+/** A request that is being sent. */
+interface OutgoingRequest extends FetchOptions {
+  readonly target: Target;
+}
+
+/** How long a connection may take. */
+const CONNECT_MS = 10_000;
+/** The number of bytes of a body that are read before somebody asks for them. */
+const AHEAD_BYTES = 65_536;
+/** Headers that PML sets itself, because they decide where a message ends. */
+const OURS = /^(host|connection|content-length|transfer-encoding|upgrade)$/i;
+const BODYLESS = [204, 205, 304];
+
+/** The only way to the network. It keeps connections open until it is closed. */
+export class GuardedFetch implements Disposable {
+  /** Sends a request. */
+  readonly fetch: Fetch = async (url, options) => {
+    const refusal = this.#options.forbidden?.(`${url}`);
+    // guard: company-fetch
+    if (refusal !== undefined) throw refusal;
+    const target = await this.#through(targetOf(url, options.named));
+    await admit(target);
+    const headers = headersOf(target, options);
+    return await this.#exchange({ ...options, target, headers });
+  };
+  readonly #options: GuardedFetchOptions;
+  readonly #agents: Agents;
+  #isClosed = false;
+
+  /** Opens nothing yet. */
+  constructor(options: GuardedFetchOptions = {}) {
+    this.#options = options;
+    this.#agents = new Agents(options.ca);
+  }
+
+  /** Closes the connections; nothing is sent any more. */
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#agents[Symbol.dispose]();
+  }
+
+  /** Adds the proxy to a target that is reached through it: never one on this machine. */
+  async #through(target: Target): Promise<Target> {
+    const proxy = target.isSecure ? this.#options.proxy?.() : undefined;
+    if (proxy === undefined) return target;
+    return await isDirect(proxy, target) ? target : { ...target, proxy };
+  }
+
+  async #exchange(sending: OutgoingRequest): Promise<Response> {
+    const { target, signal, body } = sending;
+    const { request } = target.isSecure ? await import("node:https") : await import("node:http");
+    const over = new AbortController();
+    const options = { ...await this.#requestOptions(sending), over: over.signal };
+    signal.throwIfAborted();
+    if (this.#isClosed) throw ending("send a request");
+    const asked = request(options);
+    const state = { sent: false };
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const end = (reason: unknown) => {
+      reject(reason);
+      late[Symbol.dispose]();
+      aborting[Symbol.dispose]();
+      asked.destroy();
+      // Without a connection, nothing else tells that it is over.
+      over.abort();
+    };
+    const late = after(
+      this.#options.connectMs ?? CONNECT_MS,
+      () => end(failure({ code: "ETIMEDOUT" }, { target, sent: false })),
+    );
+    followed(asked, target, () => {
+      state.sent = true;
+      late[Symbol.dispose]();
+    });
+    const aborting = onAbort(signal, () => end(signal.reason));
+    asked.once("response", resolve);
+    // After the answer has begun, its body reports errors.
+    asked.on("error", (error) => reject(failure(error, { target, sent: state.sent })));
+    asked.once("close", () => {
+      late[Symbol.dispose]();
+      aborting[Symbol.dispose]();
+    });
+    asked.end(body);
+    const message = await promise;
+    try {
+      return responseOf(message, sending);
+    } catch (error) {
+      asked.destroy();
+      throw error;
+    }
+  }
+
+  async #requestOptions(
+    { target, method = "GET", headers, certificates }: OutgoingRequest,
+  ): Promise<RequestOptions> {
+    const { url, host } = target;
+    return {
+      method,
+      host,
+      port: url.port || (target.isSecure ? 443 : 80),
+      path: url.pathname + url.search,
+      headers,
+      setHost: false,
+      agent: await this.#agents.of(target, certificates),
+      lookup: (_host, { all }, done) => {
+        this.#look(target).then(
+          (found) => {
+            if (all) done(null, [...found]);
+            else done(null, found[0]?.address ?? "", found[0]?.family);
+          },
+          (error) => done(error, ""),
+        );
+      },
+    };
+  }
+
+  /** Returns the addresses to connect to. Nothing is resolved again after this. */
+  async #look(target: Target): Promise<readonly LookupAddress[]> {
+    const { host, isNamed, isSecure } = target;
+    const found = await (this.#options.lookup ?? systemLookup)(host);
+    // The platform does not accept an empty list.
+    if (found.length === 0) throw failure({ code: "ENOTFOUND" }, { target, sent: false });
+    for (const { address } of found) {
+      if (!isSecure && !isLoopback(address)) throw refused(host, "it is not this machine");
+      if (!isNamed && await isPrivate(address)) throw refused(host, PRIVATE);
+    }
+    return found;
+  }
+}
+
+const PRIVATE = "its address is not public";
+/** Names that no public server has. */
+const LOCAL_NAME = /^[^.]+$|\.(?:local|localhost|internal|lan|home\.arpa)$/;
+
+function targetOf(text: string, named: ReadonlySet<string>): Target {
+  const url = URL.parse(text);
+  if (url === null) throw refused("an address", "it is no URL");
+  const written = url.hostname.replace(/\.$/, "");
+  const host = written.replace(/^\[|\]$/g, "");
+  const isSecure = url.protocol === "https:";
+  const isNamed = named.has(written) || named.has(url.host);
+  if (url.username !== "" || url.password !== "") {
+    throw refused(host, "the address holds a name or a password");
+  }
+  if (!isSecure && url.protocol !== "http:") throw refused(host, "it is not https");
+  if (!isSecure && !(isNamed && isLoopback(host))) {
+    throw refused(host, "it is not https, nor an address of this machine that you named");
+  }
+  return { url, host, isNamed, isSecure };
+}
+
+/** An IP address is not resolved, and a name that goes to a proxy is not, so they are checked here. */
+async function admit({ url, host, isNamed, proxy }: Target): Promise<void> {
+  if (isNamed) return;
+  // guard: proxy-addresses
+  if (isLiteral(url.hostname) ? await isPrivate(host) : proxy && LOCAL_NAME.test(host)) {
+    throw refused(host, PRIVATE);
+  }
+}
+
+function headersOf({ url }: Target, { headers = {}, body }: FetchOptions): Record<string, string> {
+  const own: Record<string, string> = {
+    "host": url.host.replace(/\.(?=:|$)/, ""),
+    "accept-encoding": "identity",
+    "user-agent": `pml/${VERSION}`,
+  };
+  if (body !== undefined) own["content-length"] = `${new TextEncoder().encode(body).length}`;
+  for (const [name, value] of Object.entries(headers)) {
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name) || OURS.test(name)) {
+      throw refused(url.hostname, `the header ${quoted(name)} cannot be sent`);
+    }
+    // The value may be a key, so it is in no message.
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
+      throw refused(url.hostname, `the value of the header ${quoted(name)} cannot be sent`);
+    }
+    own[name.toLowerCase()] = value;
+  }
+  return own;
+}
+
+/**
+ * Calls `sent` when there is a connection. Before that, no part of a request can have been read.
+ */
+function followed(asked: ClientRequest, { isSecure, proxy }: Target, sent: () => void): void {
+  asked.once("socket", (socket) => {
+    // Through a proxy, TLS is there already.
+    const isReady = asked.reusedSocket || proxy;
+    // Deno would send it again where a kept connection breaks, and even where it is given up.
+    asked.reusedSocket = false;
+    if (isReady) sent();
+    else socket.once(isSecure ? "secureConnect" : "connect", sent);
+  });
+}
+
+function responseOf(
+  message: IncomingMessage,
+  { target, method, signal }: OutgoingRequest,
+): Response {
+  const { statusCode: status = 0 } = message;
+  const encoding = message.headers["content-encoding"] ?? "identity";
+  const odd = status < 200 || status > 599
+    ? `its status is ${status}`
+    : encoding === "identity"
+    ? undefined
+    : "its answer is compressed, which was not asked for";
+  if (odd !== undefined) throw answered(target, odd);
+  const headers = new Headers();
+  for (let at = 0; at < message.rawHeaders.length; at += 2) {
+    try {
+      headers.append(message.rawHeaders[at] ?? "", message.rawHeaders[at + 1] ?? "");
+    } catch {
+      // The error would repeat the value.
+      throw answered(target, "one of its headers is malformed");
+    }
+  }
+  const isBodyless = BODYLESS.includes(status) || method === "HEAD";
+  if (isBodyless) message.resume();
+  return new Response(isBodyless ? null : bodyOf(message, { target, signal }), { status, headers });
+}
+
+function bodyOf(
+  message: IncomingMessage,
+  { target, signal }: Pick<OutgoingRequest, "target" | "signal">,
+): ReadableStream<Uint8Array> {
+  let isOver = false;
+  const once = (act: () => void) => () => {
+    if (!isOver) act();
+    isOver = true;
+  };
+  const start = (body: ReadableStreamDefaultController<Uint8Array>) => {
+    const broken = once(() =>
+      body.error(signal.aborted ? signal.reason : failure(undefined, { target, sent: true }))
+    );
+    message.pause();
+    message.on("data", (piece: Uint8Array) => {
+      if (isOver) return;
+      body.enqueue(piece);
+      if ((body.desiredSize ?? 0) <= 0) message.pause();
+    });
+    message.on("end", once(() => body.close()));
+    message.on("error", broken);
+    message.on("close", broken);
+  };
+  return new ReadableStream<Uint8Array>({
+    start,
+    pull: () => void message.resume(),
+    cancel: once(() => message.destroy()),
+  }, new ByteLengthQueuingStrategy({ highWaterMark: AHEAD_BYTES }));
+}
+
+async function systemLookup(host: string): Promise<readonly LookupAddress[]> {
+  const { lookup } = await import("node:dns/promises");
+  return await lookup(host, { all: true });
+}
+
+function refused(host: string, why: string): PmlError {
+  return new PmlError("PERMISSION_DENIED", `Cannot reach ${quoted(host)}: ${why}`, {
+    hint: "Nothing was sent; only addresses that the person configured may be private",
+    detail: { may_have_run: false },
+  });
+}
+
+function answered({ host }: Target, why: string): PmlError {
+  return new PmlError("UPSTREAM_PROTOCOL", `Cannot read the answer of ${quoted(host)}: ${why}`, {
+    detail: { may_have_run: true },
+  });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "it refused the connection",
+  ENOTFOUND: "its name has no address",
+  EAI_AGAIN: "its name could not be looked up",
+  ETIMEDOUT: "it could not be connected to in time",
+};
+
+/** What a server says of TLS that refuses the certificate of PML, or wants one. */
+const WANTS_CERTIFICATE = /_ALERT_(?:.*CERT|UNKNOWN_CA|ACCESS_DENIED)/;
+
+/** The platform's error is not the cause, because it may repeat what was sent. */
+function failure(
+  error: unknown,
+  { target: { host, proxy }, sent: wasSent }: {
+    readonly target: Target;
+    readonly sent: boolean;
+  },
+): PmlError {
+  if (error instanceof PmlError) return error;
+  const { code = "", errors: [first] = [] } = Object(error);
+  const said: string = code || (first?.code ?? "");
+  const isUnwanted = WANTS_CERTIFICATE.test(said);
+  const sent = wasSent && !isUnwanted;
+  const why = REASONS[said] ??
+    (isUnwanted
+      ? `it wants a certificate of PML that it knows (${said})`
+      : /CERT|TLS|SSL|ALTNAME|VERIFY|ISSUER/.test(said)
+      ? `its certificate is not valid (${said})`
+      : `the connection ${sent ? "broke" : "could not be made"}${said && ` (${said})`}`);
+  const through = proxy ? ` through the proxy ${quoted(proxy.url.host)}` : "";
+  return new PmlError("UPSTREAM_DOWN", `Cannot reach ${quoted(host)}${through}: ${why}`, {
+    hint: isUnwanted
+      ? "Set cert and key beside its url in your config.yaml"
+      : sent
+      ? "It may have arrived; check before you send it again"
+      : "Nothing was sent; try again when it can be reached",
+    detail: { may_have_run: sent },
+  });
+}
