@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { CERTIFICATE } from "../../../tests/kit/certificate.ts";
-import { PRIVATE_HOSTS } from "../../../tests/kit/private_hosts.ts";
-import { TcpSink } from "../../../tests/kit/sinks.ts";
-import { PmlError } from "../../core/errors.ts";
-import { serving } from "./_serving_test.ts";
-import { GuardedFetch } from "../../transport/http/client/guarded_fetch.ts";
+import { CERTIFICATE } from "../../../../tests/kit/certificate.ts";
+import { PRIVATE_HOSTS } from "../../../../tests/kit/private_hosts.ts";
+import { TcpSink } from "../../../../tests/kit/sinks.ts";
+import { PmlError } from "../../../core/errors.ts";
+import { serving } from "../../../servers/http/_serving_test.ts";
+import { GuardedFetch } from "./guarded_fetch.ts";
 
 const { signal } = new AbortController();
 const HERE = new Set(["127.0.0.1", "localhost", "[::1]"]);
