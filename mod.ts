@@ -16,13 +16,13 @@
 
 import { main } from "./src/cli/cli.ts";
 import type { Config } from "./src/config/config.ts";
-import type { Progress, ToolResult } from "./src/core/call.ts";
+import type { Progress, ToolResult } from "./src/protocol/call.ts";
 import type { JsonObject } from "./src/core/json.ts";
-import type { ToolDefinition } from "./src/core/tool.ts";
+import type { ToolDefinition } from "./src/protocol/tool.ts";
 import type { ToolId } from "./src/core/tool_id.ts";
 import type { SearchAnswer, SearchOptions } from "./src/search/search.ts";
 
-export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/core/call.ts";
+export type { ContentBlock, Progress, ToolResult, Verdict } from "./src/protocol/call.ts";
 export type { Audience, ErrorCode, PmlErrorOptions } from "./src/core/errors.ts";
 export { audienceOf, ERROR_CODES, PmlError } from "./src/core/errors.ts";
 export type {
@@ -40,11 +40,11 @@ export type {
   SqlParameters,
   SqlRows,
   SqlValue,
-} from "./src/core/host.ts";
+} from "./src/sandbox/host.ts";
 export type { Json, JsonObject } from "./src/core/json.ts";
-export { ToolError } from "./src/core/tool_error.ts";
+export { ToolError } from "./src/workflow/tool_error.ts";
 export type { Condition, NamedTool, Pattern } from "./src/core/pattern.ts";
-export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/core/tool.ts";
+export type { Meta, Permissions, ToolDefinition, ToolMeta } from "./src/protocol/tool.ts";
 export { parseToolId, type ToolId } from "./src/core/tool_id.ts";
 export type { ToolSetting, ToolSettings } from "./src/core/tool_settings.ts";
 export type { OAuthSettings } from "./src/core/authorization.ts";
@@ -65,7 +65,7 @@ export type {
   MetaTool,
 } from "./src/config/gateway_options.ts";
 export type { Identity, Narrowing, Rate } from "./src/config/identities.ts";
-export type { Toolset } from "./src/core/toolset.ts";
+export type { Toolset } from "./src/protocol/toolset.ts";
 export type { LimitName, Limits } from "./src/config/limits.ts";
 export type { OsLayer } from "./src/config/os_layer.ts";
 export type { Channel, PersonSettings } from "./src/config/person.ts";

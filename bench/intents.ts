@@ -7,7 +7,7 @@
  */
 
 import { parseArgs } from "node:util";
-import type { ToolDefinition } from "../src/core/tool.ts";
+import type { ToolDefinition } from "../src/protocol/tool.ts";
 import type { ToolId } from "../src/core/tool_id.ts";
 import { definitionHash } from "../src/policy/integrity.ts";
 import type { Catalog } from "../src/search/catalog.ts";

@@ -15,7 +15,7 @@ import { Redactor } from "../src/audit/redact.ts";
 import { readEnvironment } from "../src/config/env.ts";
 import { limitsOf } from "../src/config/limits.ts";
 import type { JsonObject } from "../src/core/json.ts";
-import type { ToolDefinition } from "../src/core/tool.ts";
+import type { ToolDefinition } from "../src/protocol/tool.ts";
 import { Catalog, type CatalogEntry } from "../src/search/catalog.ts";
 import { Search } from "../src/search/search.ts";
 import { type Judged, metrics } from "./metrics.ts";

@@ -14,12 +14,12 @@ import { type App, openApp } from "../src/app/app.ts";
 import { environmentOf } from "../src/config/env.ts";
 import { gatewayFrom, type GatewayOptions } from "../src/config/gateway_options.ts";
 import { presets } from "../src/config/presets.ts";
-import { NO_CLIENT } from "../src/core/call.ts";
+import { NO_CLIENT } from "../src/protocol/call.ts";
 import { Cancellation } from "../src/core/cancellation.ts";
-import { serverDouble } from "../src/core/_server_double_test.ts";
+import { serverDouble } from "../src/servers/_server_double_test.ts";
 import { type JsonObject, textOf } from "../src/core/json.ts";
 import { tokensOf } from "../src/core/tokens.ts";
-import type { ToolDefinition } from "../src/core/tool.ts";
+import type { ToolDefinition } from "../src/protocol/tool.ts";
 import { pathOf } from "./measure.ts";
 
 /** Some texts of one kind, counted and estimated. */

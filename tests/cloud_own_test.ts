@@ -5,7 +5,7 @@
 
 import assert from "node:assert/strict";
 import { openMcp } from "../hub/src/mcp/mcp.ts";
-import type { ToolDefinition } from "../src/core/tool.ts";
+import type { ToolDefinition } from "../src/protocol/tool.ts";
 import { cloudCatalog } from "../src/search/cloud_tools.ts";
 import { call, toldCode } from "./attacks/evil_servers.ts";
 import { textOf } from "./attacks/oracles.ts";

@@ -93,7 +93,7 @@ Deno.test("docs/modules.md names each file function that a module has, and each 
   const there = Object.keys(brokeredFiles({} as never)).filter((name) => /^[a-z]/.test(name));
   assert.deepEqual(named.sort(), there.filter((name) => !name.endsWith("Sync")).sort());
   for (const name of named) assert.ok(there.includes(`${name}Sync`), name);
-  const host = await Deno.readTextFile(new URL("../src/core/host.ts", import.meta.url));
+  const host = await Deno.readTextFile(new URL("../src/sandbox/host.ts", import.meta.url));
   const [, body = ""] = /interface Host \{([\s\S]*?)^\}/m.exec(host) ?? [];
   for (const [, name] of body.matchAll(/^ {2}(?:readonly )?(\w+)[(:]/gm)) {
     assert.match(PAGE, new RegExp(`^\\| \`${name}\\b`, "m"), name);

@@ -10,7 +10,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { exportedIn } from "../src/app/saved_capability.ts";
 import { sha256 } from "../src/core/hash.ts";
-import { parseModuleMeta } from "../src/core/tool.ts";
+import { parseModuleMeta } from "../src/protocol/tool.ts";
 import { type ServedFolder, serveFolder } from "../src/registry/serving.ts";
 import { codeOf, textOf } from "./attacks/oracles.ts";
 import { answerOf, picked, questionOf, read } from "./attacks/questions.ts";

@@ -12,10 +12,10 @@ export const SHIPPED: URL = new URL("config/module-types.d.ts", ROOT);
 
 /** Where each type stands; all of a file where none is named. */
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
-  "src/core/host.ts": [],
-  "src/core/call.ts": ["ContentBlock", "ToolResult", "Progress"],
+  "src/sandbox/host.ts": [],
+  "src/protocol/call.ts": ["ContentBlock", "ToolResult", "Progress"],
   "src/core/json.ts": ["Json", "JsonObject"],
-  "src/core/tool.ts": ["Permissions", "Meta", "ToolMeta"],
+  "src/protocol/tool.ts": ["Permissions", "Meta", "ToolMeta"],
 };
 
 /** Gives what the file has to hold. */

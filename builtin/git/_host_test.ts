@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import type { ExecOptions, ExecResult, Host } from "../../src/core/host.ts";
+import type { ExecOptions, ExecResult, Host } from "../../src/sandbox/host.ts";
 import * as tools from "./git.ts";
 
 export type Name = keyof typeof tools;

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Host } from "../../src/core/host.ts";
+import type { Host } from "../../src/sandbox/host.ts";
 import { pathIn, pathspec, revision, value } from "./asking.ts";
 import type { Args } from "./call.ts";
 import { COMMIT, COMMIT_FIELDS, commitOf, shownFile } from "./commits.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Host } from "../../src/core/host.ts";
+import type { Host } from "../../src/sandbox/host.ts";
 import { absent, fail, quoted } from "./failure.ts";
 
 /** The folders of a repository. All are real paths. */

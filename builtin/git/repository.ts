@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ExecOptions, Host } from "../../src/core/host.ts";
+import type { ExecOptions, Host } from "../../src/sandbox/host.ts";
 import { fail, refused } from "./failure.ts";
 import { findPlace, type RepositoryPlace } from "./place.ts";
 import { FIXED, NOWHERE, overrides, type Pair, requireUsable, type Setting } from "./settings.ts";

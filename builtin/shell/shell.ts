@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ExecResult, Host } from "../../src/core/host.ts";
+import type { ExecResult, Host } from "../../src/sandbox/host.ts";
 
 /** The arguments that the schema allows. */
 interface ExecArgs {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { SqlParameters, SqlValue } from "../../src/core/host.ts";
+import type { SqlParameters, SqlValue } from "../../src/sandbox/host.ts";
 
 /** A value as JSON has it. Bytes are base64. */
 export type Value = null | boolean | number | string | { readonly base64: string };

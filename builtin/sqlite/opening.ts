@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Database, Host } from "../../src/core/host.ts";
+import type { Database, Host } from "../../src/sandbox/host.ts";
 
 /** How a database is opened. */
 export interface Opening {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Host } from "../../src/core/host.ts";
+import type { Host } from "../../src/sandbox/host.ts";
 import { bindings, cell, type Parameters } from "./cells.ts";
 import { opened } from "./opening.ts";
 import { shownTables, tablesOf } from "./tables.ts";

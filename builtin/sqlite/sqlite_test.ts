@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import type { Host } from "../../src/core/host.ts";
+import type { Host } from "../../src/sandbox/host.ts";
 import { DatabaseYard } from "../../tests/fixtures/modules/database_yard.ts";
 import { __meta__ } from "./meta.ts";
 import * as tools from "./sqlite.ts";

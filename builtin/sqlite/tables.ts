@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Database } from "../../src/core/host.ts";
+import type { Database } from "../../src/sandbox/host.ts";
 
 const MAX_TABLES = 200;
 const MAX_COUNTED = 10_000;

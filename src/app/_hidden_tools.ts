@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
-import { judged } from "../policy/gate.ts";
+import { judged } from "../calls/gate.ts";
 import type { Policy } from "../policy/policy.ts";
 
 /** Returns the error that the caller of a failed call gets. */

@@ -5,15 +5,15 @@
  * @module
  */
 
-import { type Answer, type Call, changedCall, type Question } from "../core/call.ts";
+import { type Answer, type Call, changedCall, type Question } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { CallContext } from "../calls/context.ts";
 import { wrongNames } from "../core/argument_names.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
-import type { ResolvedCall } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { badArguments, type Schemas } from "../gateway/schemas.ts";
-import { type AskAllOptions, askForAll } from "../policy/ask_all.ts";
+import { type AskAllOptions, askForAll } from "../calls/ask_all.ts";
 
 /** The options of `Ahead`. */
 export interface AheadOptions extends Omit<AskAllOptions, "ask" | "assertFits" | "look"> {

@@ -4,15 +4,15 @@
  * @module
  */
 
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { memoized } from "../core/memo.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { soon } from "../io/waiting.ts";
 import { capabilityJudge } from "../policy/capability_rules.ts";
-import { askPerson } from "../policy/ask_all.ts";
+import { askPerson } from "../calls/ask_all.ts";
 import { definitionChanges } from "../policy/definition_changes.ts";
 import { definitionHash } from "../policy/integrity.ts";
 import { getToolRouting } from "../servers/cloud/routing.ts";

@@ -6,7 +6,7 @@
 
 import { gatewaySettings } from "../config/gateway_options.ts";
 import { Gateway } from "../gateway/gateway.ts";
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import type { App } from "./app.ts";
 import type { CallPath } from "./call_path.ts";
 

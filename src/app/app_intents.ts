@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Cancellation } from "../core/cancellation.ts";
-import { missingIn } from "../core/toolset.ts";
+import { missingIn } from "../protocol/toolset.ts";
 import type { IntentsOptions } from "../workflow/intents.ts";
 import type { App } from "./app.ts";
 

@@ -29,22 +29,22 @@ import {
   type CallTool,
   type Question,
   shownArguments,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { type Check, check } from "../core/check.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";
-import type { Listing } from "../core/known_server.ts";
+import type { Listing } from "../servers/known_server.ts";
 import type { Maybe } from "../core/maybe.ts";
-import { methodDefinition, type ResolvedCall, type Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { methodDefinition, type ResolvedCall, type Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import { RUNS_CODE } from "../servers/module/builtin_names.ts";
 import { Approvals } from "../policy/approvals.ts";
 import { definitionLines } from "../policy/definition_texts.ts";
-import type { AskGateOptions } from "../policy/gate.ts";
-import { approvalRequired } from "../policy/left.ts";
-import { isAboutAll, offerFacts } from "../policy/offer_access.ts";
+import type { AskGateOptions } from "../calls/gate.ts";
+import { approvalRequired } from "../calls/left.ts";
+import { isAboutAll, offerFacts } from "../calls/offer_access.ts";
 import type { Subject } from "../policy/subject.ts";
 import { type Always, alwaysIn } from "../policy/always_rule.ts";
 import { definitionHash } from "../policy/integrity.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { ServerDefinition } from "../servers/kind.ts";
-import { knownDouble } from "../core/_server_double_test.ts";
-import type { Answer, Outcome } from "../core/call.ts";
-import type { Listing } from "../core/known_server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { knownDouble } from "../servers/_server_double_test.ts";
+import type { Answer, Outcome } from "../protocol/call.ts";
+import type { Listing } from "../servers/known_server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { ModuleFiles } from "../servers/module/module_files.ts";
 import { integrityOf } from "../policy/integrity.ts";
 import { Search } from "../search/search.ts";

@@ -7,16 +7,16 @@
 
 import type { CallContext } from "../calls/context.ts";
 import type { CallResolver } from "../calls/pipeline.ts";
-import type { Verdict } from "../core/call.ts";
+import type { Verdict } from "../protocol/call.ts";
 import { asPmlError } from "../core/errors.ts";
-import { pageOf } from "../core/lists.ts";
-import type { Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { pageOf } from "../protocol/lists.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Servers } from "../gateway/servers.ts";
-import { judged, unasked } from "../policy/gate.ts";
-import { isOfOffer, offerVerdict } from "../policy/offer_access.ts";
+import { judged, unasked } from "../calls/gate.ts";
+import { isOfOffer, offerVerdict } from "../calls/offer_access.ts";
 import type { Judge } from "../policy/rules.ts";
 import type { Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";

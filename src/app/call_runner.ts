@@ -6,9 +6,9 @@
 
 import type { CallContext } from "../calls/context.ts";
 import type { CallRunner, CallUse } from "../calls/pipeline.ts";
-import type { Outcome } from "../core/call.ts";
+import type { Outcome } from "../protocol/call.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Schemas } from "../gateway/schemas.ts";
 import type { UsedTool } from "../workflow/use_memory.ts";
 import type { Logins } from "./logins.ts";

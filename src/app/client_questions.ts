@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ServerRequest } from "../core/call.ts";
+import type { ServerRequest } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
 import type { Gateway } from "../gateway/gateway.ts";

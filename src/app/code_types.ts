@@ -6,7 +6,7 @@
 
 import { join } from "node:path";
 import { onAbort } from "../io/waiting.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import {
   declarationsOf,
   type DeclaredServer,

@@ -6,7 +6,7 @@
  */
 
 import type { GatewayOptions } from "../config/gateway_options.ts";
-import { NO_CLIENT } from "../core/call.ts";
+import { NO_CLIENT } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";

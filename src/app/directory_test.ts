@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { knownDouble } from "../core/_server_double_test.ts";
-import type { Listing } from "../core/known_server.ts";
-import type { Manifest } from "../core/manifest.ts";
+import { knownDouble } from "../servers/_server_double_test.ts";
+import type { Listing } from "../servers/known_server.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import { CallPathStage, OracleServer } from "./_call_path_stage_test.ts";
 
 const GIT = { git: { type: "http", url: "https://git.example/mcp" } };

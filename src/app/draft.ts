@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { FindTool } from "../core/known_server.ts";
+import type { FindTool } from "../servers/known_server.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
 import type { ModuleUse } from "../servers/module/loader.ts";

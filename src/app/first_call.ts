@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Server } from "../core/server.ts";
+import type { Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { pause } from "../io/waiting.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";

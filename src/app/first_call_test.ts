@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Server } from "../core/server.ts";
+import type { Server } from "../servers/server.ts";
 import type { App } from "./app.ts";
 import { prepareFirstCall } from "./first_call.ts";
 

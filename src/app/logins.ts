@@ -6,10 +6,10 @@
  */
 
 import { join } from "node:path";
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, objectOf, quoted } from "../core/json.ts";
-import { ownProgress } from "../core/progress.ts";
+import { ownProgress } from "../protocol/progress.ts";
 import { Following } from "../io/following.ts";
 import { readKept } from "../io/kept.ts";
 import { locked, writePrivate } from "../io/private_files.ts";

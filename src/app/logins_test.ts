@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Call, CallClient, Page } from "../core/call.ts";
+import type { Call, CallClient, Page } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";

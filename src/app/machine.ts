@@ -24,15 +24,12 @@ import type { Fetch } from "../core/fetch.ts";
 import { withFolders } from "../core/folder_variables.ts";
 import { quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { ServerIdentity } from "../core/server_identity.ts";
+import type { ServerIdentity } from "../policy/server_identity.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Backlog } from "../io/backlog.ts";
 import { StartProgress } from "../servers/client/start_progress.ts";
-import {
-  Upstreams,
-  type UpstreamServer,
-  type UpstreamsOptions,
-} from "../servers/client/upstreams.ts";
+import { Upstreams, type UpstreamsOptions } from "../servers/client/upstreams.ts";
+import type { UpstreamServer } from "../servers/client/upstream_server.ts";
 import type { Modules, ModulesOptions } from "../servers/module/modules.ts";
 import type { ModuleFiles } from "../servers/module/module_files.ts";
 import type { Pins } from "../policy/pins.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { Listing } from "../core/known_server.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { Listing } from "../servers/known_server.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import { MODULE } from "../servers/module/kind.ts";
 
 /** A capability of a registry, by its action. */

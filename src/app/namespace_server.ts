@@ -5,12 +5,12 @@
  * @module
  */
 
-import type { Call, Outcome } from "../core/call.ts";
-import { KnownServer, type KnownServerOptions, type Listing } from "../core/known_server.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
-import type { CheckedCall, ResolvedCall, Server } from "../core/server.ts";
-import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { Call, Outcome } from "../protocol/call.ts";
+import { KnownServer, type KnownServerOptions, type Listing } from "../servers/known_server.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { CheckedCall, ResolvedCall, Server } from "../servers/server.ts";
+import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Parts } from "./namespace_parts.ts";
 import { kindNamed } from "../servers/kinds.ts";

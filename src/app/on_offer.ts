@@ -6,7 +6,7 @@
  */
 
 import { quoted } from "../core/json.ts";
-import type { Unapproved } from "../core/server_identity.ts";
+import type { Unapproved } from "../policy/server_identity.ts";
 import type { Fqdn } from "../registry/fqdn.ts";
 import type { CatalogItem, Registries } from "../registry/registries.ts";
 import type { Catalog } from "../search/catalog.ts";

@@ -9,7 +9,7 @@ import { moduleOf, programOf, programsOf } from "../servers/kinds.ts";
 import type { Check } from "../core/check.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, quoted } from "../core/json.ts";
-import type { ServerIdentity } from "../core/server_identity.ts";
+import type { ServerIdentity } from "../policy/server_identity.ts";
 import type { ModuleFiles } from "../servers/module/module_files.ts";
 import type { CodeAtHand, Pins } from "../policy/pins.ts";
 import type { Policy } from "../policy/policy.ts";

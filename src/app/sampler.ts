@@ -7,16 +7,16 @@
 
 import type { JournalRecord } from "../audit/journal.ts";
 import type { SamplingSettings } from "../config/sampling.ts";
-import { type Call, type CallClient, changedClient, type ServerRequest } from "../core/call.ts";
+import { type Call, type CallClient, changedClient, type ServerRequest } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type Check, check } from "../core/check.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted, textOf } from "../core/json.ts";
-import { showsWork } from "../core/progress.ts";
+import { showsWork } from "../protocol/progress.ts";
 import { shownId, type ToolId, toolId, wireName } from "../core/tool_id.ts";
-import { missingIn } from "../core/toolset.ts";
+import { missingIn } from "../protocol/toolset.ts";
 import { fits, patternsOf, type RunnableTool, Sampling } from "../sampling/sampling.ts";
-import { keepsChanging } from "../policy/restart.ts";
+import { keepsChanging } from "../calls/restart.ts";
 import { answeredResult, Run } from "../workflow/run.ts";
 import type { CallPath, CallPathOptions } from "./call_path.ts";
 

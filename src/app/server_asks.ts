@@ -11,10 +11,10 @@ import {
   changedClient,
   type Outcome,
   type ToolResult,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import { ownProgress } from "../core/progress.ts";
+import { ownProgress } from "../protocol/progress.ts";
 import { splitToolId } from "../core/tool_id.ts";
 import type { Sampler } from "./sampler.ts";
 

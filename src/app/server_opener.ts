@@ -8,13 +8,13 @@
 import type { ServerDefinition } from "../servers/kind.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { Manifest } from "../core/manifest.ts";
-import type { Approval, FindTool, KnownServerOptions, Listing } from "../core/known_server.ts";
-import type { Server } from "../core/server.ts";
+import type { Manifest } from "../servers/manifest.ts";
+import type { Approval, FindTool, KnownServerOptions, Listing } from "../servers/known_server.ts";
+import type { Server } from "../servers/server.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { unknownTool } from "../gateway/unknown_tool.ts";
 import { McpServer } from "../servers/client/mcp_server.ts";
-import type { UpstreamServer } from "../servers/client/upstreams.ts";
+import type { UpstreamServer } from "../servers/client/upstream_server.ts";
 import type { ModuleUse } from "../servers/module/loader.ts";
 import { grantsOf } from "../policy/grants.ts";
 import type { ModuleSource } from "../servers/module/module_files.ts";

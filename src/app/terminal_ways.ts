@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallClient, ServerRequest } from "../core/call.ts";
+import type { CallClient, ServerRequest } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { serverInput } from "../gateway/interaction/server_input.ts";
 import type { App } from "./app.ts";

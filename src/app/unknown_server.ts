@@ -4,14 +4,14 @@
  * @module
  */
 
-import type { Call, Outcome } from "../core/call.ts";
+import type { Call, Outcome } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import { KnownServer, type KnownServerOptions } from "../core/known_server.ts";
-import type { ListItem } from "../core/lists.ts";
-import type { ResolvedCall } from "../core/server.ts";
-import type { Unapproved } from "../core/server_identity.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { KnownServer, type KnownServerOptions } from "../servers/known_server.ts";
+import type { ListItem } from "../protocol/lists.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import type { Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Servers } from "../gateway/servers.ts";
 import { nearServer, unknownTool } from "../gateway/unknown_tool.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { assertQuick } from "../../tests/kit/wait.ts";
-import { textResult } from "../core/call.ts";
+import { textResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { tokensOf } from "../core/tokens.ts";
 import type { EndRecord } from "./journal.ts";

@@ -7,7 +7,7 @@
 import { counted } from "../core/amounts.ts";
 import { asPmlError } from "../core/errors.ts";
 import { isObject, objectOf, quoted, visible } from "../core/json.ts";
-import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
+import { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../protocol/tool.ts";
 import { metaComment, unexported } from "../servers/module/meta_comment.ts";
 import type { Say } from "./_finding.ts";
 

@@ -7,7 +7,7 @@
 import { asPmlError } from "../core/errors.ts";
 import { isObject, type Json, type JsonObject, listOf, quoted, visible } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
-import type { ModuleTool } from "../core/tool.ts";
+import type { ModuleTool } from "../protocol/tool.ts";
 import { exampleOf, wrongOf } from "./_example.ts";
 import type { Say } from "./_finding.ts";
 

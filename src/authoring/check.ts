@@ -8,7 +8,7 @@
 import { resolve } from "node:path";
 import { asPmlError } from "../core/errors.ts";
 import { defined, type Json, quoted, visible } from "../core/json.ts";
-import { joinedPermissions, type ModuleMeta, type Permissions } from "../core/tool.ts";
+import { joinedPermissions, type ModuleMeta, type Permissions } from "../protocol/tool.ts";
 import { textOfUtf8 } from "../core/utf8.ts";
 import { isInside } from "../io/place.ts";
 import { BUNDLE, findImports, type Imports } from "../servers/module/imports.ts";

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import type { Journal, JournalRecord } from "../audit/journal.ts";
 import { Records } from "../audit/records.ts";
-import { serverDouble } from "../core/_server_double_test.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
 import {
   type Call,
   type CallTool,
@@ -15,12 +15,12 @@ import {
   type Outcome,
   textResult,
   type Verdict,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Capacity } from "./capacity.ts";
 import type { Check } from "./checks/check.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../core/_server_double_test.ts";
-import { type Call, type Outcome, textResult } from "../core/call.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import { type Call, type Outcome, textResult } from "../protocol/call.ts";
 import { parsePattern } from "../core/pattern.ts";
-import type { ResolvedCall, Server } from "../core/server.ts";
+import type { ResolvedCall, Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "../policy/approvals.ts";
-import { type GateEvent, judged, refuse } from "../policy/gate.ts";
+import { type GateEvent, judged, refuse } from "./gate.ts";
 import { type Judge, makeJudge } from "../policy/rules.ts";
 import type { Subject } from "../policy/subject.ts";
 import { newCall, newPipeline, resolvedContext } from "./_context_test.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 
 /** The limits on calls that are under way. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Outcome } from "../core/call.ts";
+import type { Outcome } from "../protocol/call.ts";
 import { DONE, newCall, newPipeline } from "./_context_test.ts";
 import { Capacity } from "./capacity.ts";
 

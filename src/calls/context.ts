@@ -14,18 +14,18 @@ import type {
   ProgressReport,
   Task,
   Verdict,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { ProgressListener } from "../core/progress.ts";
-import type { CheckedCall, ResolvedCall, Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ProgressListener } from "../protocol/progress.ts";
+import type { CheckedCall, ResolvedCall, Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
-import type { Toolset } from "../core/toolset.ts";
+import type { Toolset } from "../protocol/toolset.ts";
 import { cancelled, finished, type RunningCall, type TimedCall } from "./deadline.ts";
-import { keepsChanging } from "../policy/restart.ts";
+import { keepsChanging } from "./restart.ts";
 
 /** The collaborators of calls. */
 export interface CallServices {

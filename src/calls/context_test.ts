@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../core/_server_double_test.ts";
-import type { ProgressReport } from "../core/call.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import type { ProgressReport } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { newCall, resolvedContext, servicesOf } from "./_context_test.ts";
 import { CallContext } from "./context.ts";
 

@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Call, ProgressReport } from "../core/call.ts";
+import type { Call, ProgressReport } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
-import { ownProgress, showsWork } from "../core/progress.ts";
+import { ownProgress, showsWork } from "../protocol/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { turn } from "../io/waiting.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { CallClient, Outcome, ProgressReport } from "../core/call.ts";
+import type { CallClient, Outcome, ProgressReport } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import { ownProgress } from "../core/progress.ts";
+import { ownProgress } from "../protocol/progress.ts";
 import { toolId } from "../core/tool_id.ts";
 import { DONE, newCall, newPipeline } from "./_context_test.ts";
 import type { CallContext } from "./context.ts";

@@ -6,11 +6,11 @@
 
 import type { Records } from "../audit/records.ts";
 import type { Redactor } from "../audit/redact.ts";
-import type { Call, CallTool, Outcome } from "../core/call.ts";
+import type { Call, CallTool, Outcome } from "../protocol/call.ts";
 import { asPmlError, type PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { ToolDefinition } from "../core/tool.ts";
-import { keepsChanging, MAX_PASSES } from "../policy/restart.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import { keepsChanging, MAX_PASSES } from "./restart.ts";
 import type { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";
 import { withoutCompletionQuestion } from "./checks/completion.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { Records } from "../audit/records.ts";
-import { serverDouble } from "../core/_server_double_test.ts";
-import { type Call, NO_CLIENT, type Outcome, textResult } from "../core/call.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import { type Call, NO_CLIENT, type Outcome, textResult } from "../protocol/call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Capacity } from "./capacity.ts";
 import type { Check, CheckResult } from "./checks/check.ts";

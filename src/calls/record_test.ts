@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { JournalRecord } from "../audit/journal.ts";
-import type { Call, Outcome } from "../core/call.ts";
-import { textResult } from "../core/call.ts";
+import type { Call, Outcome } from "../protocol/call.ts";
+import { textResult } from "../protocol/call.ts";
 import { ERROR_CODES, PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";
 import { DENY, DONE, newCall, newPipeline } from "./_context_test.ts";

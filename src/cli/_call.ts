@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Call, CallClient, Question, ToolResult } from "../core/call.ts";
+import type { Answer, Call, CallClient, Question, ToolResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../core/errors.ts";
 import { numberText } from "../core/exact_number.ts";

@@ -5,7 +5,7 @@
  */
 
 import { dirname, relative, resolve } from "node:path";
-import type { Permissions } from "../core/tool.ts";
+import type { Permissions } from "../protocol/tool.ts";
 import { isInside } from "../io/place.ts";
 
 type Grants = Partial<Permissions>;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NO_PERMISSIONS } from "../core/tool.ts";
+import { NO_PERMISSIONS } from "../protocol/tool.ts";
 import { adviceOn, missingIn } from "./_dev_grant.ts";
 
 const SAID: readonly (readonly [message: string, kind: string, item: string])[] = [

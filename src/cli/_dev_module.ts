@@ -9,7 +9,7 @@ import { takeDraft } from "../app/draft.ts";
 import { authorsOf } from "../authoring/open_authors.ts";
 import { asPmlError } from "../core/errors.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { type ModuleTool, NO_PERMISSIONS } from "../core/tool.ts";
+import { type ModuleTool, NO_PERMISSIONS } from "../protocol/tool.ts";
 import { toolId } from "../core/tool_id.ts";
 import { realPathIfAny } from "../io/place.ts";
 import { moduleOf } from "../servers/kinds.ts";

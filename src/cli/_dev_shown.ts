@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ToolResult } from "../core/call.ts";
+import type { ToolResult } from "../protocol/call.ts";
 import { shownPlace, type TextPlace } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { adviceLines, type GrantAdvice } from "./_dev_grant.ts";

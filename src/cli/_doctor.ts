@@ -15,7 +15,7 @@ import { type Check, check } from "../core/check.ts";
 import { counted } from "../core/amounts.ts";
 import { keyHint, messageOf, PmlError } from "../core/errors.ts";
 import { defined, inset, isObject, visible } from "../core/json.ts";
-import { INSTRUCTIONS } from "../core/lists.ts";
+import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { VERSION } from "../core/version.ts";
 import { isShared } from "../io/private_files.ts";
 import { unresponsiveServers } from "../io/unresponsive_servers.ts";

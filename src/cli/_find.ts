@@ -9,11 +9,11 @@ import { ownerOf } from "../app/capability_words.ts";
 import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import type { Finder } from "../app/finder.ts";
-import type { Verdict } from "../core/call.ts";
+import type { Verdict } from "../protocol/call.ts";
 import { defined, inset, memberOf, quoted, visible } from "../core/json.ts";
 import { DOORS } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import {
   isServerName,
   parseToolId,

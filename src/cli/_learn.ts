@@ -9,7 +9,7 @@ import type { App } from "../app/app.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
-import type { ListItem } from "../core/lists.ts";
+import type { ListItem } from "../protocol/lists.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type { ServerDefinition } from "../servers/kind.ts";
 import { programsOf } from "../servers/kinds.ts";

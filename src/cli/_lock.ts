@@ -8,7 +8,7 @@ import { forgetLists } from "../app/fresh_lists.ts";
 import type { App } from "../app/app.ts";
 import { PmlError } from "../core/errors.ts";
 import { memberOf, quoted, visible } from "../core/json.ts";
-import { INSTRUCTIONS } from "../core/lists.ts";
+import { INSTRUCTIONS } from "../protocol/lists.ts";
 import { toolId } from "../core/tool_id.ts";
 import { unlessAborted } from "../io/waiting.ts";
 import { unknownWords, usage } from "./_failure.ts";

@@ -6,7 +6,7 @@
 
 import { Buffer } from "node:buffer";
 import { extname } from "node:path";
-import type { ContentBlock, ToolResult } from "../core/call.ts";
+import type { ContentBlock, ToolResult } from "../protocol/call.ts";
 import { counted } from "../core/amounts.ts";
 import { isObject, quoted, visible } from "../core/json.ts";
 import { exists } from "../config/workspace.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Reply } from "../core/call.ts";
+import type { Reply } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { pause } from "../io/waiting.ts";
 import { paintQuestion } from "./_paint.ts";

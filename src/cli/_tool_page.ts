@@ -7,7 +7,7 @@
 import type { App } from "../app/app.ts";
 import { numberText } from "../core/exact_number.ts";
 import { inset, listOf, objectOf, textOf, visible } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { tokensOf } from "../core/tokens.ts";
 
 const TYPE_MAX = 60;

@@ -6,14 +6,14 @@
  */
 
 import type { App } from "../app/app.ts";
-import type { Progress, ToolResult } from "../core/call.ts";
+import type { Progress, ToolResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { asPlatformValue, withExactIntegers, withRoundedNumbers } from "../core/exact_number.ts";
 import { type JsonObject, quoted } from "../core/json.ts";
-import { outputOf } from "../core/output.ts";
-import { type ProgressListener, withRisingValues } from "../core/progress.ts";
-import { ToolError } from "../core/tool_error.ts";
+import { outputOf } from "../protocol/output.ts";
+import { type ProgressListener, withRisingValues } from "../protocol/progress.ts";
+import { ToolError } from "../workflow/tool_error.ts";
 
 export { shownId as named } from "../core/tool_id.ts";
 

@@ -4,8 +4,8 @@
  * @module
  */
 
-import { META_KEY } from "../core/client_meta.ts";
-import { META_TOOLS } from "../core/exposure.ts";
+import { META_KEY } from "../protocol/client_meta.ts";
+import { META_TOOLS } from "./exposure.ts";
 import { canonical, isObject, type Json } from "../core/json.ts";
 import { GRAMMAR, parsePattern } from "../core/pattern.ts";
 import { isFreeName, isToolName, serverSlug } from "../core/tool_id.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import fc from "fast-check";
-import { META_TOOLS } from "../core/exposure.ts";
+import { META_TOOLS } from "./exposure.ts";
 import { matches } from "../core/pattern.ts";
 import { VERSION } from "../core/version.ts";
 import { toolId } from "../core/tool_id.ts";

@@ -6,7 +6,7 @@
 
 import { parseExact } from "../core/exact_json.ts";
 import { isObject } from "../core/json.ts";
-import type { Permissions } from "../core/tool.ts";
+import type { Permissions } from "../protocol/tool.ts";
 import { type DocumentOptions, readDocument } from "./_document.ts";
 import type { Report } from "./_problem.ts";
 import type { Note, Syntax } from "./_syntax.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Exposure, type HybridOptions, META_TOOLS, type MetaTool } from "../core/exposure.ts";
+import { type Exposure, type HybridOptions, META_TOOLS, type MetaTool } from "./exposure.ts";
 import { defined, quoted } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { parsePattern } from "../core/pattern.ts";
@@ -12,7 +12,7 @@ import { VERSION } from "../core/version.ts";
 import type { Config } from "./config.ts";
 import { keyOf } from "./limits.ts";
 
-export type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
+export type { Exposure, HybridOptions, MetaTool } from "./exposure.ts";
 
 /** All exposures, the smallest first. */
 export const EXPOSURES: readonly Exposure[] = ["meta_only", "semantic", "hybrid", "full_proxy"];

@@ -4,11 +4,11 @@
  * @module
  */
 
-import type { Verdict } from "../core/call.ts";
+import type { Verdict } from "../protocol/call.ts";
 import { quoted } from "../core/json.ts";
 import { parsePattern, type Pattern } from "../core/pattern.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { missingIn, type Toolset } from "../core/toolset.ts";
+import { missingIn, type Toolset } from "../protocol/toolset.ts";
 import { readCompany } from "./_company_file.ts";
 import type { Report } from "./_problem.ts";
 import type { Company } from "./company.ts";

@@ -6,7 +6,7 @@
  */
 
 import keys from "../../config/client-meta.json" with { type: "json" };
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import { numberOf } from "../core/exact_number.ts";
 import {
   isObject,

@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { MethodNotification } from "../core/call.ts";
-import { declaresExtensionOf } from "../core/extension_methods.ts";
+import type { MethodNotification } from "../protocol/call.ts";
+import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
-import { type ListName, LISTS } from "../core/lists.ts";
+import { type ListName, LISTS } from "../protocol/lists.ts";
 import type { Place } from "./_offers.ts";
-import { isAtLeast, LEVELS } from "../core/levels.ts";
+import { isAtLeast, LEVELS } from "../protocol/levels.ts";
 import { canOpenPage } from "./interaction/capabilities.ts";
 import type { Peer } from "../protocol/connection.ts";
 

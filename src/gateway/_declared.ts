@@ -6,7 +6,7 @@
 
 import { asPmlError } from "../core/errors.ts";
 import { inset } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Observed } from "../workflow/declarations.ts";
 
 /** A tool that is shown, or why it is not. */

@@ -6,9 +6,9 @@
 
 import type { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
-import type { Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { RejectedTool } from "../search/catalog.ts";
 
 /** How many of the tools that were left out are told of. */

@@ -4,19 +4,19 @@
  * @module
  */
 
-import { serverDouble } from "../core/_server_double_test.ts";
-import type { Verdict } from "../core/call.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import type { Verdict } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { parsePattern } from "../core/pattern.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import type { SearchOptions } from "../search/search.ts";
-import type { HybridOptions } from "../core/exposure.ts";
+import type { HybridOptions } from "../config/exposure.ts";
 import { exposed, type ExposureSettings } from "./exposure.ts";
 import type { GatewayOptions } from "./options.ts";
-import { META_TOOLS } from "../core/exposure.ts";
+import { META_TOOLS } from "../config/exposure.ts";
 import { RenderedLists } from "./rendered_lists.ts";
 import { Servers } from "./servers.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ListName } from "../core/lists.ts";
+import type { ListName } from "../protocol/lists.ts";
 import type { Clock } from "../io/pool.ts";
 
 /** How long a first report waits for others, and one of a list that keeps changing at most. */

@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { ContentBlock, Verdict } from "../core/call.ts";
+import type { ContentBlock, Verdict } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, objectOf, quoted } from "../core/json.ts";
-import { type ListItem, type ListName, pageOf } from "../core/lists.ts";
+import { type ListItem, type ListName, pageOf } from "../protocol/lists.ts";
 import { dropOldest } from "../core/memo.ts";
 import type { DoorName } from "../core/pattern.ts";
 import { parseToolId, splitToolId, type ToolId, toolId, wireName } from "../core/tool_id.ts";

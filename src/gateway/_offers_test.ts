@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../core/_server_double_test.ts";
-import type { ListItem, ListName } from "../core/lists.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Offers } from "./_offers.ts";
 import { RenderedLists } from "./rendered_lists.ts";

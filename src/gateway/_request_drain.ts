@@ -4,7 +4,7 @@
  * @module
  */
 
-import { NOT_BEGUN } from "../core/window.ts";
+import { NOT_BEGUN } from "../protocol/window.ts";
 import type { RequestContext } from "../protocol/connection.ts";
 
 /** Counts the requests of a connection that are served now. */

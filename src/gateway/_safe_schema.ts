@@ -6,7 +6,7 @@
 
 import { isObject } from "../core/json.ts";
 import { tooLarge, tooNested } from "../core/schema_size.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { turn } from "../io/waiting.ts";
 
 /** After so long a look others get their turn. */

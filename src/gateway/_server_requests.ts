@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../core/call.ts";
+import { type CallTool, NO_CLIENT, type Outcome, type Question } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject } from "../core/json.ts";

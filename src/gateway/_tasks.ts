@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../core/call.ts";
+import type { Call, CallTool, Outcome, Question, Task, Verdict } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
-import { TASKS_EXTENSION } from "../core/extension_methods.ts";
+import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallClient, Outcome } from "../core/call.ts";
+import type { CallClient, Outcome } from "../protocol/call.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { membersOf } from "./_call_members.ts";

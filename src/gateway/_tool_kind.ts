@@ -5,7 +5,7 @@
  */
 
 import { objectOf } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 
 /** Marks a tool that its server defines otherwise by now. The approved definition is shown. */
 export const CHANGED = "changed, not approved";

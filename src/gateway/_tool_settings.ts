@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { Call, FixedArguments } from "../core/call.ts";
+import type { Call, FixedArguments } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf, quoted } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { settingOf, type ToolSetting, type ToolSettings } from "../core/tool_settings.ts";
 
 /** A list of tools, with what is said of them. */

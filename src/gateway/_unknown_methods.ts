@@ -4,7 +4,7 @@
  * @module
  */
 
-import { isExtensionOf, TASKS_EXTENSION } from "../core/extension_methods.ts";
+import { isExtensionOf, TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
 import { ERROR, RpcError } from "../protocol/errors.ts";
 import type { Offers } from "./_offers.ts";

@@ -4,13 +4,13 @@
  * @module
  */
 
-import type { CallClient, CallTool, MethodNotification } from "../core/call.ts";
+import type { CallClient, CallTool, MethodNotification } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
-import { declaresExtensionOf } from "../core/extension_methods.ts";
+import { declaresExtensionOf } from "../protocol/extension_methods.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
 import { methodDoor } from "../core/pattern.ts";
-import { withoutOfPml } from "../core/result_members.ts";
+import { withoutOfPml } from "../protocol/result_members.ts";
 import { toolId } from "../core/tool_id.ts";
 import { LimitedLog } from "../io/limited_log.ts";
 import { BoundedQueue, type QueueLimits } from "../io/bounded_queue.ts";

@@ -6,7 +6,7 @@
  */
 
 import { GlobSet } from "../core/glob.ts";
-import type { ListItem } from "../core/lists.ts";
+import type { ListItem } from "../protocol/lists.ts";
 
 /** The most templates of a server that are compared, and the most characters of one. */
 const TEMPLATES_MAX = 1_000;

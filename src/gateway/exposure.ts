@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Exposure, HybridOptions, MetaTool } from "../core/exposure.ts";
+import type { Exposure, HybridOptions, MetaTool } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
 import { covers } from "../core/pattern.ts";

@@ -4,11 +4,11 @@ import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { matches } from "../core/pattern.ts";
 import { tokensOf } from "../core/tokens.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { type ToolId, wireName } from "../core/tool_id.ts";
 import { Search } from "../search/search.ts";
 import { hybrid, META, patterns, Scene } from "./_exposure_scene_test.ts";
-import type { HybridOptions } from "../core/exposure.ts";
+import type { HybridOptions } from "../config/exposure.ts";
 
 Deno.test("exposed() keeps every bound, whatever there is and whatever is set", async () => {
   const name = fc.constantFrom("a", "b", "c", "d", "e", "long".repeat(20), "x.y/z");

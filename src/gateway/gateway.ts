@@ -10,7 +10,7 @@ import {
   changedCall,
   type ContentBlock,
   type Outcome,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { splitToolId } from "../core/tool_id.ts";

@@ -4,8 +4,8 @@
  * @module
  */
 
-import type { MetaTool } from "../core/exposure.ts";
-import { TASKS_EXTENSION } from "../core/extension_methods.ts";
+import type { MetaTool } from "../config/exposure.ts";
+import { TASKS_EXTENSION } from "../protocol/extension_methods.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { Hello } from "../protocol/connection.ts";
 import { instructionLines, instructions } from "./instructions.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
+import { META_TOOLS, type MetaTool } from "../config/exposure.ts";
 import { inset, visible } from "../core/json.ts";
 import type { ServerState } from "./servers.ts";
 

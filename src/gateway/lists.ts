@@ -14,9 +14,9 @@ import {
   type ListItem,
   type ListName,
   unreadable,
-} from "../core/lists.ts";
-import type { Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+} from "../protocol/lists.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Catalog } from "../search/catalog.ts";
 import { type Entry, isAsked, newEntry } from "./_entry.ts";
 import { ListChanges } from "./_list_changes.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Call, type Outcome, textResult, type ToolResult } from "../core/call.ts";
+import { type Call, type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
 import { wrongNames } from "../core/argument_names.ts";
 import { confusableWith } from "../core/confusable.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
@@ -18,13 +18,13 @@ import {
   quoted,
   visible,
 } from "../core/json.ts";
-import { assertSameHeaders } from "../core/marked_arguments.ts";
-import { outputOf } from "../core/output.ts";
+import { assertSameHeaders } from "../protocol/marked_arguments.ts";
+import { outputOf } from "../protocol/output.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { numberOf } from "../core/exact_number.ts";
-import type { MetaTool } from "../core/exposure.ts";
-import { safeItem } from "../core/safe_text.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { MetaTool } from "../config/exposure.ts";
+import { safeItem } from "../protocol/safe_text.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { isServerName, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { WHOLE_SERVER } from "../search/catalog.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";

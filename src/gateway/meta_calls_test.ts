@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { type Call, NO_CLIENT } from "../core/call.ts";
+import { type Call, NO_CLIENT } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
-import type { MetaTool } from "../core/exposure.ts";
+import type { MetaTool } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
-import { serverDouble } from "../core/_server_double_test.ts";
-import type { Server } from "../core/server.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import type { Server } from "../servers/server.ts";
 import { type ToolId, toolId } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";
 import type { GatewayOptions } from "./options.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { META_TOOLS, type MetaTool } from "../core/exposure.ts";
+import { META_TOOLS, type MetaTool } from "../config/exposure.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 
 const NAMES: ReadonlySet<string> = new Set(META_TOOLS);
 

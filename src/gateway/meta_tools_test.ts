@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { encode } from "gpt-tokenizer/encoding/o200k_base";
 import { instructions, serverLine } from "./instructions.ts";
-import { META_TOOLS } from "../core/exposure.ts";
+import { META_TOOLS } from "../config/exposure.ts";
 import { metaTools } from "./meta_tools.ts";
 import type { ServerState } from "./servers.ts";
 

@@ -7,8 +7,8 @@
  */
 
 import { isObject, type JsonObject, objectOf } from "../core/json.ts";
-import { LEVELS } from "../core/levels.ts";
-import type { ListName } from "../core/lists.ts";
+import { LEVELS } from "../protocol/levels.ts";
+import type { ListName } from "../protocol/lists.ts";
 import type { Client, Clients } from "./_clients.ts";
 import type { Following } from "./_following.ts";
 import type { Offers } from "./_offers.ts";

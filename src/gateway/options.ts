@@ -5,11 +5,11 @@
  */
 
 import type { Metrics } from "../audit/metrics.ts";
-import type { Answer, Call, CallClient, CallTool, Question, Verdict } from "../core/call.ts";
+import type { Answer, Call, CallClient, CallTool, Question, Verdict } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
-import { missingIn, type Toolset } from "../core/toolset.ts";
+import { missingIn, type Toolset } from "../protocol/toolset.ts";
 import type { Catalog } from "../search/catalog.ts";
 import type { SearchAnswer, SearchOptions } from "../search/search.ts";
 import type { Observed } from "../workflow/declarations.ts";

@@ -7,11 +7,11 @@
  */
 
 import type { Json, JsonObject } from "../core/json.ts";
-import type { ListItem } from "../core/lists.ts";
+import type { ListItem } from "../protocol/lists.ts";
 import { memoized } from "../core/memo.ts";
-import { safeItem } from "../core/safe_text.ts";
+import { safeItem } from "../protocol/safe_text.ts";
 import { longName, shownId, wireName } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { CatalogEntry } from "../search/catalog.ts";
 import { partOf } from "./_pages.ts";
 import { CHANGED_HINT } from "./_tool_kind.ts";

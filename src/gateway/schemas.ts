@@ -5,15 +5,15 @@
  * @module
  */
 
-import type { Call, Outcome, ToolResult } from "../core/call.ts";
-import { isContentBlock } from "../core/content_blocks.ts";
+import type { Call, Outcome, ToolResult } from "../protocol/call.ts";
+import { isContentBlock } from "../protocol/content_blocks.ts";
 import { PmlError } from "../core/errors.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { isObject, type JsonObject } from "../core/json.ts";
 import type { Maybe } from "../core/maybe.ts";
 import { OwnSchemas } from "../core/own_schemas.ts";
-import type { Server } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { Server } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { signatureOf } from "../search/signature.ts";
 

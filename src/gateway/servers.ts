@@ -5,15 +5,15 @@
  */
 
 import type { Keys } from "../config/keys.ts";
-import type { Call } from "../core/call.ts";
+import type { Call } from "../protocol/call.ts";
 import type { PmlError } from "../core/errors.ts";
 import type { Maybe } from "../core/maybe.ts";
 import type { FaceSettings } from "./options.ts";
-import type { Exposure } from "../core/exposure.ts";
+import type { Exposure } from "../config/exposure.ts";
 import { defined } from "../core/json.ts";
 import { parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
-import type { Server } from "../core/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import type { Server } from "../servers/server.ts";
 import { settingOf } from "../core/tool_settings.ts";
 import type { Policy } from "../policy/policy.ts";
 import { type CatalogEntry, type KnownTool, WHOLE_SERVER } from "../search/catalog.ts";

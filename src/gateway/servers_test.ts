@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../core/errors.ts";
-import { type ListItem, withInstructions } from "../core/lists.ts";
-import { serverDouble } from "../core/_server_double_test.ts";
-import type { Server } from "../core/server.ts";
+import { type ListItem, withInstructions } from "../protocol/lists.ts";
+import { serverDouble } from "../servers/_server_double_test.ts";
+import type { Server } from "../servers/server.ts";
 import { toolId } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Policy } from "../policy/policy.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Servers } from "./servers.ts";

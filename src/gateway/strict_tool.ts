@@ -7,8 +7,8 @@
 
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { MetaTool } from "../core/exposure.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { MetaTool } from "../config/exposure.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { metaTools } from "./meta_tools.ts";
 
 const TEXT: JsonObject = { type: "string" };

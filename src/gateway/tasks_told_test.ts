@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Server } from "@modelcontextprotocol/server";
-import { type Call, NO_CLIENT, textResult } from "../core/call.ts";
+import { type Call, NO_CLIENT, textResult } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";

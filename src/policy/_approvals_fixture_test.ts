@@ -1,4 +1,4 @@
-import type { Reply } from "../core/call.ts";
+import type { Reply } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import { Approvals } from "./approvals.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { META_KEY } from "../core/client_meta.ts";
+import { META_KEY } from "../protocol/client_meta.ts";
 import { sha256 } from "../core/hash.ts";
 import { canonical, type Json, type JsonObject, objectOf } from "../core/json.ts";
 import { dropOldest } from "../core/memo.ts";

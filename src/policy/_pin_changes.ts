@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
+import type { Pinned, ServerIdentity } from "./server_identity.ts";
 import { defined, memberOf } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { type LockEntries, type LockEntry, lockText, pinnedChanges } from "./lock.ts";
 import { kindOf } from "../servers/kinds.ts";
 import type { PinState } from "./_pin_files.ts";

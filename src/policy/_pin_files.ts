@@ -9,7 +9,7 @@ import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import { parseExact } from "../core/exact_json.ts";
 import { quoted } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { stampAt } from "../io/place.ts";
 import {
   locked,

@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { ServerIdentity, Unapproved } from "../core/server_identity.ts";
+import type { ServerIdentity, Unapproved } from "./server_identity.ts";
 import { defined, memberOf, quoted } from "../core/json.ts";
-import { INSTRUCTIONS } from "../core/lists.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { INSTRUCTIONS } from "../protocol/lists.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { definitionChanges } from "./definition_changes.ts";
 import { definitionHash } from "./integrity.ts";
 import { type LockEntry, pinnedChanges } from "./lock.ts";

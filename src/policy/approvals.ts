@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from "node:crypto";
-import type { Answer, Question, Reply } from "../core/call.ts";
+import type { Answer, Question, Reply } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type PendingApproval, PendingFiles } from "./_pending.ts";
 import { AskedMembers, metaKeysIn, shownMembers } from "./_members.ts";

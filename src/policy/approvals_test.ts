@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { callOf } from "../calls/_trust_house_test.ts";
 import { toolId } from "../core/tool_id.ts";
-import { askAbout } from "./gate.ts";
+import { askAbout } from "../calls/gate.ts";
 import { digestOf } from "./subject.ts";
 import type { Json } from "../core/json.ts";
 import type { Subject } from "./subject.ts";

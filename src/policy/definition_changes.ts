@@ -6,7 +6,7 @@
 
 import { withEqualNumbers } from "../core/exact_number.ts";
 import { type Json, type JsonObject, memberOf, objectOf, sorted } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 
 /**
  * Returns one or two lines for each field that changed. They are never cut, because a person would

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { definitionChanges } from "./definition_changes.ts";
 
 const TOOL: ToolDefinition = {

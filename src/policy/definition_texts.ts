@@ -7,7 +7,7 @@
 
 import { isExactNumber, isJsonNumber } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, objectOf } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { unusualIn } from "./_unusual.ts";
 
 /** Begins each line that a server wrote, so that none looks like a line of PML. */

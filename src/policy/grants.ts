@@ -9,8 +9,8 @@ import { resolve } from "node:path";
 import { isLiteral } from "../core/address.ts";
 import { PmlError } from "../core/errors.ts";
 import { isOwn } from "../core/steering.ts";
-import type { Manifest } from "../core/manifest.ts";
-import type { Permissions } from "../core/tool.ts";
+import type { Manifest } from "../servers/manifest.ts";
+import type { Permissions } from "../protocol/tool.ts";
 import { isInside, realPathIfAny, staysInside } from "../io/place.ts";
 import { kindOf } from "../servers/kinds.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { NO_PERMISSIONS, type Permissions } from "../protocol/tool.ts";
 import { accessOf, type Grants } from "./grants.ts";
 
 const NOTHING = { net: [], run: [], env: [] };

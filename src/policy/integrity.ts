@@ -9,7 +9,7 @@ import { PmlError } from "../core/errors.ts";
 import { withRoundedNumbers } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";
 import { type Json, sorted } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 
 /**
  * Returns the hash of exact bytes, or of UTF-8 text: `sha256-` and 64 lower-case hexadecimal

@@ -5,13 +5,13 @@
  * @module
  */
 
-import type { Pinned } from "../core/server_identity.ts";
+import type { Pinned } from "./server_identity.ts";
 import { PmlError, shownPlace } from "../core/errors.ts";
 import { parseJson } from "../core/parse_json.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import { canonical, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
-import { INSTRUCTIONS } from "../core/lists.ts";
-import { NO_PERMISSIONS } from "../core/tool.ts";
+import { INSTRUCTIONS } from "../protocol/lists.ts";
+import { NO_PERMISSIONS } from "../protocol/tool.ts";
 import { isServerName, isToolName } from "../core/tool_id.ts";
 import { kindOf, manifestKindOf, pinnedKinds } from "../servers/kinds.ts";
 import { isIntegrity } from "./integrity.ts";

@@ -1,9 +1,9 @@
-import type { Pinned } from "../core/server_identity.ts";
+import type { Pinned } from "./server_identity.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
-import type { Manifest } from "../core/manifest.ts";
-import { NO_PERMISSIONS } from "../core/tool.ts";
+import type { Manifest } from "../servers/manifest.ts";
+import { NO_PERMISSIONS } from "../protocol/tool.ts";
 import { type LockEntries, lockText, parseLock, pinnedChanges, pinnedOf } from "./lock.ts";
 
 const HASH = `sha256-${"a".repeat(64)}`;

@@ -6,7 +6,7 @@
 
 import { relative, resolve } from "node:path";
 import { visible } from "../core/json.ts";
-import type { Permissions } from "../core/tool.ts";
+import type { Permissions } from "../protocol/tool.ts";
 import { isInside } from "../io/place.ts";
 import { withPort } from "./grants.ts";
 

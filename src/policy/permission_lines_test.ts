@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NO_PERMISSIONS, type Permissions } from "../core/tool.ts";
+import { NO_PERMISSIONS, type Permissions } from "../protocol/tool.ts";
 import { permissionLines } from "./permission_lines.ts";
 
 function lines(asked: Partial<Permissions>, effective: Partial<Permissions>): readonly string[] {

@@ -1,9 +1,9 @@
-import type { Pinned, ServerIdentity } from "../core/server_identity.ts";
+import type { Pinned, ServerIdentity } from "./server_identity.ts";
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PmlError } from "../core/errors.ts";
 import { parseExact } from "../core/exact_json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { definitionHash } from "./integrity.ts";
 import { type LockEntries, lockText, parseLock } from "./lock.ts";
 import { race } from "./pins_child_test.ts";

@@ -6,7 +6,7 @@
 
 import { type Folders, foldersOf } from "../core/folder_variables.ts";
 import { memoized } from "../core/memo.ts";
-import type { Unapproved } from "../core/server_identity.ts";
+import type { Unapproved } from "./server_identity.ts";
 import { dirname, join } from "node:path";
 import type { Forbidding } from "../config/company.ts";
 import { loadConfig, type LoadedConfig, reloadConfig } from "../config/config.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 
-import { type Call, shownArguments } from "../core/call.ts";
+import { type Call, shownArguments } from "../protocol/call.ts";
 import { defined } from "../core/json.ts";
-import type { Unapproved } from "../core/server_identity.ts";
+import type { Unapproved } from "./server_identity.ts";
 import type { Approvals } from "./approvals.ts";
 import type { Subject } from "./subject.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Unapproved } from "../core/server_identity.ts";
+import type { Unapproved } from "./server_identity.ts";
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
 import type { ApprovedCode, TrustStore } from "./trust.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ToolResult } from "../core/call.ts";
+import type { ToolResult } from "./call.ts";
 import { asPmlError, audienceOf, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, objectOf } from "../core/json.ts";
 import { ERROR, RpcError } from "./errors.ts";

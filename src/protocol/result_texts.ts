@@ -6,7 +6,7 @@
 
 import { isObject, type JsonObject } from "../core/json.ts";
 import { textOfItems, textOfResult } from "../core/json_text.ts";
-import { LIST_NAMES, LISTS } from "../core/lists.ts";
+import { LIST_NAMES, LISTS } from "./lists.ts";
 import type { Hello } from "./connection.ts";
 import { ERROR } from "./errors.ts";
 import { type Era, STATELESS_REVISIONS } from "./revisions.ts";

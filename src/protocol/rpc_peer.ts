@@ -6,13 +6,13 @@
  */
 
 import { randomInt } from "node:crypto";
-import { type CallClient, NO_CLIENT } from "../core/call.ts";
+import { type CallClient, NO_CLIENT } from "./call.ts";
 import { Cancellation, type CancelListener } from "../core/cancellation.ts";
 import { type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { dropOldest } from "../core/memo.ts";
-import { progressOf } from "../core/progress.ts";
-import { withoutNamed } from "../core/result_members.ts";
+import { progressOf } from "./progress.ts";
+import { withoutNamed } from "./result_members.ts";
 import { RpcError } from "./errors.ts";
 import type { Message, RequestMessage } from "./message.ts";
 

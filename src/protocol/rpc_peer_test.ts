@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { NO_CLIENT } from "../core/call.ts";
+import { NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { exactNumber } from "../core/exact_number.ts";
 import type { Json, JsonObject } from "../core/json.ts";

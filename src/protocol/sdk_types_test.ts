@@ -17,11 +17,11 @@ import {
   SUBSCRIPTION_ID_META_KEY,
 } from "@modelcontextprotocol/server";
 import type * as Sdk from "@modelcontextprotocol/server";
-import type { ContentBlock, Progress, ToolResult } from "../core/call.ts";
+import type { ContentBlock, Progress, ToolResult } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import type { JsonObject } from "../core/json.ts";
-import { LEVELS } from "../core/levels.ts";
-import type { ListName } from "../core/lists.ts";
+import { LEVELS } from "./levels.ts";
+import type { ListName } from "./lists.ts";
 import type { ALL_CHANGES } from "../servers/client/_meta.ts";
 import type { Hello } from "./connection.ts";
 import { META } from "./envelope.ts";

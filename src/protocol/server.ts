@@ -7,7 +7,7 @@
  * @module
  */
 
-import { NO_CLIENT } from "../core/call.ts";
+import { NO_CLIENT } from "./call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { type JsonObject, objectOf } from "../core/json.ts";
 import { after } from "../io/waiting.ts";

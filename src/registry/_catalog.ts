@@ -6,8 +6,8 @@
  */
 
 import { defined, isObject, textOf } from "../core/json.ts";
-import type { Manifest, ManifestTool } from "../core/manifest.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { Manifest, ManifestTool } from "../servers/manifest.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { turn } from "../io/waiting.ts";
 import { toolsOf } from "./_entry_tools.ts";
 import { isSound, MOST, shownText } from "./_entry_words.ts";

@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
+import type { Progress } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { CodeManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../servers/manifest.ts";
 import type { Place } from "./_place.ts";
 import type { Cache } from "./cache.ts";
 import { inTime } from "./client.ts";

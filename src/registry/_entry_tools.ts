@@ -6,13 +6,13 @@
 
 import { PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { ManifestTool } from "../core/manifest.ts";
+import type { ManifestTool } from "../servers/manifest.ts";
 import {
   joinedPermissions,
   type ModuleTool,
   parseModuleMeta,
   type Permissions,
-} from "../core/tool.ts";
+} from "../protocol/tool.ts";
 import { isToolName, NO_TOOL_NAME } from "../core/tool_id.ts";
 import { isPlain, isVariable, MOST, sorted } from "./_entry_words.ts";
 import type { Fqdn } from "./fqdn.ts";

@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { type JsonObject, textOf } from "../core/json.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import { memoized } from "../core/memo.ts";
 import type { Outages } from "../io/outages.ts";
 import type { Cache } from "./cache.ts";

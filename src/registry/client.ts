@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
+import type { Progress } from "../protocol/call.ts";
 import { keyHint, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, quoted, visible } from "../core/json.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
-import type { Progress } from "../core/call.ts";
+import type { Progress } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
-import type { CodeManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../servers/manifest.ts";
 import { codeManifest } from "../servers/kinds.ts";
 import { contractSource } from "./_contract.ts";
 import {

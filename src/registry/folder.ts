@@ -8,7 +8,7 @@
 import { basename, join } from "node:path";
 import { messageOf, PmlError } from "../core/errors.ts";
 import { isObject, type JsonObject, objectOf, quoted, textOf, visible } from "../core/json.ts";
-import type { ModuleMeta } from "../core/tool.ts";
+import type { ModuleMeta } from "../protocol/tool.ts";
 import { parseJsonBytes } from "../core/utf8.ts";
 import { parseExact } from "../core/exact_json.ts";
 import { parseJson } from "../core/parse_json.ts";

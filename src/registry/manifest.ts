@@ -7,7 +7,7 @@
 import { isLoopback } from "../core/address.ts";
 import type { PmlError } from "../core/errors.ts";
 import { isObject, quoted } from "../core/json.ts";
-import type { Manifest } from "../core/manifest.ts";
+import type { Manifest } from "../servers/manifest.ts";
 import type { ManifestReader, MemberKind } from "../servers/kind.ts";
 import { codeManifest, kindOf, KINDS, manifestKindOf } from "../servers/kinds.ts";
 import { permissionsOf, together, toolsOf, type ToolsRead } from "./_entry_tools.ts";

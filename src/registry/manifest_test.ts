@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../core/json.ts";
 import { PmlError } from "../core/errors.ts";
-import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import type { CodeManifest, Manifest } from "../servers/manifest.ts";
 import type { CloudManifest } from "../servers/cloud/kind.ts";
 import type { HttpManifest } from "../servers/http/kind.ts";
 import type { StdioManifest } from "../servers/stdio/kind.ts";

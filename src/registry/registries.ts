@@ -5,7 +5,7 @@
  */
 
 import { asPmlError, PmlError } from "../core/errors.ts";
-import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import type { CodeManifest, Manifest } from "../servers/manifest.ts";
 import { codeManifest } from "../servers/kinds.ts";
 import { Outages } from "../io/outages.ts";
 import type { CatalogItem } from "./_catalog.ts";

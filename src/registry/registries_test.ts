@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import fc from "fast-check";
-import type { Progress } from "../core/call.ts";
+import type { Progress } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { fails, never, Scene, until } from "./_scene_test.ts";
 import {

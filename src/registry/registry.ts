@@ -41,8 +41,8 @@ export {
   refusedSender,
   type Sender,
 } from "../io/listener.ts";
-export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../core/tool.ts";
-export type { Permissions, ToolDefinition } from "../core/tool.ts";
+export { type ModuleMeta, type ModuleTool, parseModuleMeta } from "../protocol/tool.ts";
+export type { Permissions, ToolDefinition } from "../protocol/tool.ts";
 export {
   isObject,
   type Json,

@@ -5,7 +5,7 @@
  */
 
 import { defined, isObject, type Json, type JsonObject, memberOf, textOf } from "../core/json.ts";
-import { joinedPermissions, type ModuleMeta } from "../core/tool.ts";
+import { joinedPermissions, type ModuleMeta } from "../protocol/tool.ts";
 import { integrityOf } from "../policy/integrity.ts";
 import { CAPABILITY } from "../servers/capability/kind.ts";
 

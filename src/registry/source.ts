@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Progress } from "../core/call.ts";
+import type { Progress } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
-import type { CodeManifest } from "../core/manifest.ts";
+import type { CodeManifest } from "../servers/manifest.ts";
 import type { Fqdn } from "./fqdn.ts";
 
 /** The result of looking up one name. */

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { FakeProvider, type Format, type Reply } from "../../tests/kit/fake_provider.ts";
 import { samplingOf, type SamplingSection, type SamplingSettings } from "../config/sampling.ts";
-import type { ToolResult } from "../core/call.ts";
+import type { ToolResult } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";

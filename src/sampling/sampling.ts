@@ -6,7 +6,7 @@
  */
 
 import type { SamplingSettings } from "../config/sampling.ts";
-import type { ToolResult } from "../core/call.ts";
+import type { ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { Fetch } from "../core/fetch.ts";
 import { defined, type JsonObject, textOf, visible } from "../core/json.ts";

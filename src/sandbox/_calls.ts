@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { ProgressReport } from "../core/call.ts";
+import type { ProgressReport } from "../protocol/call.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
-import { progressOf } from "../core/progress.ts";
+import { progressOf } from "../protocol/progress.ts";
 import { failure, failureFrom } from "./_failure.ts";
 import { Meter } from "./_meter.ts";
 import type { SandboxLimits } from "./_options.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import {
   isToolName,
   NO_TOOL_NAME,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../core/json.ts";
 import { toolId, wireName } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog, type CatalogServer } from "./catalog.ts";
 
 function server(name: string): CatalogServer {

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog } from "./catalog.ts";
 
 /** The name of the cloud as a server. No other server may have it. */

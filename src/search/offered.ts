@@ -5,7 +5,7 @@
  */
 
 import { defined } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { Catalog, WHOLE_SERVER } from "./catalog.ts";
 
 /** A server that a registry offers, or a capability of a namespace. */

@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { memoized } from "../core/memo.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { Catalog, CatalogEntry, CatalogServer } from "./catalog.ts";
 import { fused, leastCosine, UNRELATED } from "./_fusing.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { PmlError } from "../core/errors.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { catalogOf, HOUSE, tool } from "./_house_test.ts";
 import { Catalog } from "./catalog.ts";
 import { Search, type SearchOptions } from "./search.ts";

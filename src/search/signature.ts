@@ -7,7 +7,7 @@
 import { numberText } from "../core/exact_number.ts";
 import { isObject, listOf, visible } from "../core/json.ts";
 import { referredIn, schemaAt } from "../core/schema_ref.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 
 const LONGEST = 300;
 /** Callers need the name of a tool, so it is shown in full. */

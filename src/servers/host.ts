@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { KnownServerOptions } from "../core/known_server.ts";
-import type { Manifest } from "../core/manifest.ts";
-import type { Server } from "../core/server.ts";
+import type { KnownServerOptions } from "./known_server.ts";
+import type { Manifest } from "./manifest.ts";
+import type { Server } from "./server.ts";
 import type { Upstreams } from "./client/upstreams.ts";
 import type { ModuleUse } from "./module/loader.ts";
 import type { Modules } from "./module/modules.ts";

@@ -7,8 +7,8 @@
  */
 
 import type { OAuthSettings } from "../core/authorization.ts";
-import type { CodeManifest, Manifest } from "../core/manifest.ts";
-import type { Permissions } from "../core/tool.ts";
+import type { CodeManifest, Manifest } from "./manifest.ts";
+import type { Permissions } from "../protocol/tool.ts";
 import type { ToolSettings } from "../core/tool_settings.ts";
 import type { Wanted } from "../core/wanted.ts";
 

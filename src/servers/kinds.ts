@@ -6,7 +6,7 @@
 
 import { PmlError } from "../core/errors.ts";
 import { quoted } from "../core/json.ts";
-import type { CodeManifest, Manifest } from "../core/manifest.ts";
+import type { CodeManifest, Manifest } from "./manifest.ts";
 import { CAPABILITY } from "./capability/kind.ts";
 import { CLOUD } from "./cloud/kind.ts";
 import { HTTP } from "./http/kind.ts";

@@ -7,7 +7,7 @@
 
 import { defined, quoted, visible } from "../core/json.ts";
 import { nearName } from "../core/near_name.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { signatureOf } from "../search/signature.ts";
 import type { Diagnostic } from "./_language_server.ts";
 import type { TypeProblem } from "./code_tool.ts";

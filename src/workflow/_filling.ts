@@ -7,7 +7,7 @@
 import { isExactNumber, numberText } from "../core/exact_number.ts";
 import { isObject, type Json, type JsonObject, listOf, objectOf, textOf } from "../core/json.ts";
 import { memoized } from "../core/memo.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { Literal, Step } from "./_steps.ts";
 
 /** An argument that a tool needs and nobody knows. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Call } from "../core/call.ts";
+import type { Answer, Call } from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { asPmlError } from "../core/errors.ts";
 import type { ToolId } from "../core/tool_id.ts";

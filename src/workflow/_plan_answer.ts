@@ -4,7 +4,7 @@
  * @module
  */
 
-import { textResult } from "../core/call.ts";
+import { textResult } from "../protocol/call.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { RESULTS, shapeOf } from "./_page.ts";
 import type { PlanRun } from "./_plan_run.ts";

@@ -5,11 +5,11 @@
  * @module
  */
 
-import type { Answer, ProgressReport, ToolResult } from "../core/call.ts";
+import type { Answer, ProgressReport, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, type JsonObject, quoted } from "../core/json.ts";
-import { outputOf } from "../core/output.ts";
-import { ownOnly } from "../core/progress.ts";
+import { outputOf } from "../protocol/output.ts";
+import { ownOnly } from "../protocol/progress.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { bad } from "./_refs.ts";
 import { type Known, type Plan, runsNow, type Step, stepsOf, type Task } from "./plan.ts";

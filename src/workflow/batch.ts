@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Call, CallTool, ToolResult } from "../core/call.ts";
+import type { Answer, Call, CallTool, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { tooLarge } from "../core/json_bounds.ts";
 import { answeredResult } from "./run.ts";

@@ -6,7 +6,7 @@ import {
   type Outcome,
   type Question,
   textResult,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import { toolId } from "../core/tool_id.ts";

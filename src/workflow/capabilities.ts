@@ -5,12 +5,12 @@
  * @module
  */
 
-import type { CallTool, Outcome, ToolResult } from "../core/call.ts";
+import type { CallTool, Outcome, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { isObject } from "../core/json.ts";
-import type { CheckedCall } from "../core/server.ts";
-import type { Unapproved } from "../core/server_identity.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { CheckedCall } from "../servers/server.ts";
+import type { Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";
 import type {
   CapabilityNamespace,

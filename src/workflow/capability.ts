@@ -17,7 +17,7 @@ import {
   objectOf,
   quoted,
 } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { isFreeName, parseToolId, splitToolId, type ToolId, toolId } from "../core/tool_id.ts";
 import { parseExact } from "../core/exact_json.ts";
 

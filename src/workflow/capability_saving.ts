@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { CallClient } from "../core/call.ts";
+import type { CallClient } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, quoted } from "../core/json.ts";
 import { splitToolId, type ToolId } from "../core/tool_id.ts";

@@ -5,12 +5,12 @@
  * @module
  */
 
-import type { CallClient, ToolResult } from "../core/call.ts";
+import type { CallClient, ToolResult } from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import { defined, isObject, type Json, type JsonObject, objectOf, textOf } from "../core/json.ts";
-import { outputOf } from "../core/output.ts";
-import { ownOnly } from "../core/progress.ts";
-import { ToolError } from "../core/tool_error.ts";
+import { outputOf } from "../protocol/output.ts";
+import { ownOnly } from "../protocol/progress.ts";
+import { ToolError } from "./tool_error.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import type { CodeStart } from "../sandbox/code_module.ts";
 import { ModuleFailure, type OnRequest, type Sandbox } from "../sandbox/sandbox.ts";

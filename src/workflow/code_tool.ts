@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type Outcome, textResult, type ToolResult } from "../core/call.ts";
+import { type Outcome, textResult, type ToolResult } from "../protocol/call.ts";
 import { asPmlError, type PmlError, shownPlace } from "../core/errors.ts";
 import { numberOf } from "../core/exact_number.ts";
 import { sha256 } from "../core/hash.ts";

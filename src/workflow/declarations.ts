@@ -7,7 +7,7 @@
 
 import { isObject, type JsonObject } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { comment, keyText, typeOf, type TypeOptions } from "./_schema_type.ts";
 
 /** A server and its tools, by the names that clients see. */

@@ -4,7 +4,7 @@ import schemas from "../../tests/fixtures/tool_schemas.json" with { type: "json"
 import { parseExact } from "../core/exact_json.ts";
 import { isObject, type Json, type JsonObject } from "../core/json.ts";
 import { referredIn } from "../core/schema_ref.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { JsonSchema } from "../core/json_schema.ts";
 import { LanguageServer } from "./_language_server.ts";
 import { comment, literalText, typeOf } from "./_schema_type.ts";

@@ -8,7 +8,7 @@
 import { PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { shownId, type ToolId } from "../core/tool_id.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { SearchAnswer, SearchHit } from "../search/search.ts";
 import { termsOf } from "../search/terms.ts";
 import { type Filled, filled, type OpenArgument, referenceFor } from "./_filling.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { assertQuick } from "../../tests/kit/wait.ts";
 import { parseExact } from "../core/exact_json.ts";
 import type { Json, JsonObject } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { Catalog } from "../search/catalog.ts";
 import { Search } from "../search/search.ts";

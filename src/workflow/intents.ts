@@ -5,8 +5,8 @@
  * @module
  */
 
-import type { Call, Outcome } from "../core/call.ts";
-import { textResult } from "../core/call.ts";
+import type { Call, Outcome } from "../protocol/call.ts";
+import { textResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { type IntentOptions, type PlannedTask, planOf } from "./intent.ts";

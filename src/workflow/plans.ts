@@ -4,7 +4,7 @@
  * @module
  */
 
-import { type CallClient, changedClient, type ToolResult } from "../core/call.ts";
+import { type CallClient, changedClient, type ToolResult } from "../protocol/call.ts";
 import { PmlError } from "../core/errors.ts";
 import { type Json, type JsonObject, quoted } from "../core/json.ts";
 import type { Limits } from "../config/limits.ts";

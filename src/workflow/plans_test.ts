@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { setImmediate } from "node:timers";
-import type { Answer, Call, Outcome, ProgressReport } from "../core/call.ts";
-import { NO_CLIENT, textResult } from "../core/call.ts";
+import type { Answer, Call, Outcome, ProgressReport } from "../protocol/call.ts";
+import { NO_CLIENT, textResult } from "../protocol/call.ts";
 import { type ErrorCode, PmlError } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseToolId } from "../core/tool_id.ts";

@@ -14,7 +14,7 @@ import {
   changedClient,
   type Question,
   type ToolResult,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { Cancellation } from "../core/cancellation.ts";
 import { PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";

@@ -5,7 +5,12 @@
  * @module
  */
 
-import { type CallClient, type CallTool, changedClient, wrappedQuestions } from "../core/call.ts";
+import {
+  type CallClient,
+  type CallTool,
+  changedClient,
+  wrappedQuestions,
+} from "../protocol/call.ts";
 import { asPmlError, PmlError } from "../core/errors.ts";
 import type { JsonObject } from "../core/json.ts";
 import { onAbort } from "../io/waiting.ts";

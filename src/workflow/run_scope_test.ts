@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Call, NO_CLIENT, type Outcome, type ServerRequest } from "../core/call.ts";
+import { type Call, NO_CLIENT, type Outcome, type ServerRequest } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { toolId } from "../core/tool_id.ts";
 import type { Run } from "./run.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { JsonObject } from "../core/json.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import { until } from "../../tests/kit/wait.ts";
 import { CheckedText } from "./_checked_text.ts";
 import { LanguageServer } from "./_language_server.ts";

@@ -5,12 +5,12 @@
  * @module
  */
 
-import type { Outcome, ToolResult } from "../core/call.ts";
+import type { Outcome, ToolResult } from "../protocol/call.ts";
 import type { JsonObject } from "../core/json.ts";
 import { dropOldest, memoized } from "../core/memo.ts";
-import { outputOf } from "../core/output.ts";
-import type { ResolvedCall } from "../core/server.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { outputOf } from "../protocol/output.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
 import type { ToolId } from "../core/tool_id.ts";
 import { drop } from "../io/kept.ts";
 import { termsOf } from "../search/terms.ts";

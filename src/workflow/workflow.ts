@@ -11,7 +11,7 @@ import {
   type Outcome,
   textResult,
   type ToolResult,
-} from "../core/call.ts";
+} from "../protocol/call.ts";
 import { asPmlError, PmlError, shownPlace } from "../core/errors.ts";
 import type { Json, JsonObject } from "../core/json.ts";
 import { parseExact } from "../core/exact_json.ts";

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { META_TOOLS } from "../../src/core/exposure.ts";
+import { META_TOOLS } from "../../src/config/exposure.ts";
 import { approve } from "../capability_scene.ts";
 import { FakeProvider, type Reply } from "../kit/fake_provider.ts";
 import type { Message } from "../kit/json_rpc.ts";

@@ -9,7 +9,7 @@ import { Buffer } from "node:buffer";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { JsonObject } from "../../src/core/json.ts";
-import { parseModuleMeta } from "../../src/core/tool.ts";
+import { parseModuleMeta } from "../../src/protocol/tool.ts";
 import { answer, type RegistryRequest, type RegistryResponse } from "../../src/registry/answers.ts";
 import { integrityOf } from "../../src/policy/integrity.ts";
 import {

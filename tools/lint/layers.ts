@@ -49,7 +49,7 @@ const SDK = /^(npm:)?@modelcontextprotocol\//;
 const COMPOSITION = "app";
 const BOOT = "src/sandbox/boot/";
 /** The types of what a module's function gets; they are erased. */
-const HOST = "src/core/host.ts";
+const HOST = "src/sandbox/host.ts";
 
 /** One edge of the import graph. */
 interface Edge {

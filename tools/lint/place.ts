@@ -7,7 +7,7 @@
 /** The folder of the package of the hub. */
 const HUB = "hub/";
 /** The halves of server kinds that read no file and start nothing: a separate layer. */
-const KIND = /^src\/servers\/(?:kinds?|[a-z_]+\/kind)\.ts$/;
+const KIND = /^src\/servers\/(?:kinds?|manifest|[a-z_]+\/kind)\.ts$/;
 /** The layer of those halves. */
 export const KINDS = "kinds";
 const ROOT = decodeURIComponent(new URL("../../", import.meta.url).pathname);

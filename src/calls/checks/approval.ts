@@ -4,8 +4,8 @@
  * @module
  */
 
-import { askAbout, type AskGateOptions, keepRule, refuse } from "../../policy/gate.ts";
-import { isAboutAll, isOfOffer } from "../../policy/offer_access.ts";
+import { askAbout, type AskGateOptions, keepRule, refuse } from "../gate.ts";
+import { isAboutAll, isOfOffer } from "../offer_access.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";
 

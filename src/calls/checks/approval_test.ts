@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import type { Answer, Call, Reply, Verdict } from "../../core/call.ts";
+import type { Answer, Call, Reply, Verdict } from "../../protocol/call.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { Approvals } from "../../policy/approvals.ts";
-import { type GateEvent, judged } from "../../policy/gate.ts";
+import { type GateEvent, judged } from "../gate.ts";
 import { digestOf, type Subject } from "../../policy/subject.ts";
 import { ALLOW, ASK, DENY, DONE, newCall, newPipeline, resolvedContext } from "../_context_test.ts";
 import { approved } from "./approval.ts";

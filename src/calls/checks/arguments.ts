@@ -5,8 +5,8 @@
  */
 
 import type { Maybe } from "../../core/maybe.ts";
-import type { Server } from "../../core/server.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import type { Server } from "../../servers/server.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { CallContext } from "../context.ts";
 import type { Check } from "./check.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../../core/_server_double_test.ts";
+import { serverDouble } from "../../servers/_server_double_test.ts";
 import { PmlError } from "../../core/errors.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import { newCall, resolvedContext } from "../_context_test.ts";
 import type { CallContext } from "../context.ts";
 import { argumentsAreAcceptable, type ArgumentSchemas } from "./arguments.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Outcome, ToolResult } from "../../core/call.ts";
+import type { Outcome, ToolResult } from "../../protocol/call.ts";
 import type { Maybe } from "../../core/maybe.ts";
 import type { CallContext } from "../context.ts";
 import type { CheckResult } from "./check.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../../core/_server_double_test.ts";
-import type { Outcome } from "../../core/call.ts";
+import { serverDouble } from "../../servers/_server_double_test.ts";
+import type { Outcome } from "../../protocol/call.ts";
 import { ALLOW, ASK, newCall, resolvedContext } from "../_context_test.ts";
 import { completionNeedsNoQuestion, withoutCompletionQuestion } from "./completion.ts";
 

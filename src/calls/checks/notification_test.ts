@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../../core/_server_double_test.ts";
+import { serverDouble } from "../../servers/_server_double_test.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { ALLOW, ASK, newCall, resolvedContext } from "../_context_test.ts";
 import { notificationNeedsNoQuestion } from "./notification.ts";

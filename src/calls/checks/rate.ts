@@ -5,7 +5,7 @@
  */
 
 import type { Identity, Rate } from "../../config/identities.ts";
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../protocol/call.ts";
 import { PmlError } from "../../core/errors.ts";
 import { quoted } from "../../core/json.ts";
 import { matches } from "../../core/pattern.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { refuse } from "../../policy/gate.ts";
+import { refuse } from "../gate.ts";
 import type { CallContext } from "../context.ts";
 
 /** Throws for a call that a deny rule matches, or whose fixed arguments cannot be added. */

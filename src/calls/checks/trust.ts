@@ -5,8 +5,8 @@
  */
 
 import type { Maybe } from "../../core/maybe.ts";
-import type { Unapproved } from "../../core/server_identity.ts";
-import { askAbout, type AskGateOptions } from "../../policy/gate.ts";
+import type { Unapproved } from "../../policy/server_identity.ts";
+import { askAbout, type AskGateOptions } from "../gate.ts";
 import { readIn, trustSubject } from "../../policy/trust_subject.ts";
 import type { CallContext } from "../context.ts";
 import type { Check, CheckResult } from "./check.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { serverDouble } from "../../core/_server_double_test.ts";
-import type { Call, Outcome } from "../../core/call.ts";
+import { serverDouble } from "../../servers/_server_double_test.ts";
+import type { Call, Outcome } from "../../protocol/call.ts";
 import { PmlError } from "../../core/errors.ts";
-import type { Server } from "../../core/server.ts";
+import type { Server } from "../../servers/server.ts";
 import { callOf, house, NO_RULES, trusting } from "../_trust_house_test.ts";
 
 async function questionOf(outcome: Promise<Outcome>) {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Answer, Page, Question, Reply } from "../../core/call.ts";
+import type { Answer, Page, Question, Reply } from "../../protocol/call.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import type { Client } from "../_clients.ts";

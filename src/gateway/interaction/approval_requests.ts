@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, Question, Reply } from "../../core/call.ts";
+import type { Answer, Question, Reply } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { onAbort } from "../../io/waiting.ts";
 import type { Party } from "../_clients.ts";

@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Answer, Call, ServerRequest } from "../../core/call.ts";
+import type { Answer, Call, ServerRequest } from "../../protocol/call.ts";
 import { type JsonObject, sorted } from "../../core/json.ts";
-import type { Toolset } from "../../core/toolset.ts";
+import type { Toolset } from "../../protocol/toolset.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import type { Client } from "../_clients.ts";
 

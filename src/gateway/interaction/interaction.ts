@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { Answer, CallClient, CallTool, Outcome, Question } from "../../core/call.ts";
+import type { Answer, CallClient, CallTool, Outcome, Question } from "../../protocol/call.ts";
 import type { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { FaceSettings } from "../options.ts";

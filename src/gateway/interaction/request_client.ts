@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Answer, CallClient } from "../../core/call.ts";
+import type { Answer, CallClient } from "../../protocol/call.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { numberOf } from "../../core/exact_number.ts";
 import { isObject, type JsonObject, objectOf } from "../../core/json.ts";
-import { isAtLeast } from "../../core/levels.ts";
-import { type ProgressListener, withRisingValues } from "../../core/progress.ts";
+import { isAtLeast } from "../../protocol/levels.ts";
+import { type ProgressListener, withRisingValues } from "../../protocol/progress.ts";
 import type { RequestContext } from "../../protocol/connection.ts";
 import { META } from "../../protocol/envelope.ts";
 import type { ClientRequest, RequestInput, RequestScope } from "./client_request.ts";

@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { CallClient, CallTool, Question, ServerRequest } from "../../core/call.ts";
+import type { CallClient, CallTool, Question, ServerRequest } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
-import { declaresExtensionOf } from "../../core/extension_methods.ts";
+import { declaresExtensionOf } from "../../protocol/extension_methods.ts";
 import {
   defined,
   inset,
@@ -19,8 +19,8 @@ import {
   textOf,
 } from "../../core/json.ts";
 import { methodDoor } from "../../core/pattern.ts";
-import { withoutNamed, withoutOfPml } from "../../core/result_members.ts";
-import { safeSchema, safeTexts } from "../../core/safe_text.ts";
+import { withoutNamed, withoutOfPml } from "../../protocol/result_members.ts";
+import { safeSchema, safeTexts } from "../../protocol/safe_text.ts";
 import { toolId } from "../../core/tool_id.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { type DefinedMethod, isDefined } from "../../protocol/revisions.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ExecOptions, ExecOutput, Host } from "../../core/host.ts";
+import type { ExecOptions, ExecOutput, Host } from "../host.ts";
 import { denied, type HostClient } from "./host_client.ts";
 
 /** The parts that belong to one call. */

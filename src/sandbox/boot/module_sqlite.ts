@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Database, Host, SqlChanges, SqlRows } from "../../core/host.ts";
+import type { Database, Host, SqlChanges, SqlRows } from "../host.ts";
 
 /** Sends a request to the host thread and resolves with its answer. */
 export type AskHost = (op: string, args: readonly unknown[]) => Promise<unknown>;

@@ -5,7 +5,7 @@
  */
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { SqlChanges, SqlRows } from "../../core/host.ts";
+import type { SqlChanges, SqlRows } from "../host.ts";
 import { copied } from "./handles.ts";
 
 /** The reason why a statement is not run. */

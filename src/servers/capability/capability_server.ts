@@ -4,15 +4,15 @@
  * @module
  */
 
-import type { Call, Outcome } from "../../core/call.ts";
-import { KnownServer, type KnownServerOptions, toolsOnly } from "../../core/known_server.ts";
+import type { Call, Outcome } from "../../protocol/call.ts";
+import { KnownServer, type KnownServerOptions, toolsOnly } from "../known_server.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { ListItem, ListName } from "../../core/lists.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
 import type { Maybe } from "../../core/maybe.ts";
-import type { CheckedCall, ResolvedCall } from "../../core/server.ts";
-import type { Unapproved } from "../../core/server_identity.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import type { CheckedCall, ResolvedCall } from "../server.ts";
+import type { Unapproved } from "../../policy/server_identity.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import { type ToolId, toolId } from "../../core/tool_id.ts";
 
 /** The capabilities of one namespace: the same object as long as none of them changes. */

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { CodeManifest } from "../../core/manifest.ts";
+import type { CodeManifest } from "../manifest.ts";
 import { parseToolId } from "../../core/tool_id.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 

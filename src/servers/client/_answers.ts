@@ -4,14 +4,14 @@
  * @module
  */
 
-import { textResult, type ToolResult } from "../../core/call.ts";
+import { textResult, type ToolResult } from "../../protocol/call.ts";
 import { asPmlError, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { defined, isObject, type JsonObject, objectOf, quoted } from "../../core/json.ts";
-import { type ListName, LISTS } from "../../core/lists.ts";
-import { remarkOf } from "../../core/output.ts";
-import { checkBlocks } from "../../core/result_bounds.ts";
-import { withoutForged } from "../../core/result_members.ts";
-import { safeText, withTagRemark } from "../../core/safe_text.ts";
+import { type ListName, LISTS } from "../../protocol/lists.ts";
+import { remarkOf } from "../../protocol/output.ts";
+import { checkBlocks } from "../../protocol/result_bounds.ts";
+import { withoutForged } from "../../protocol/result_members.ts";
+import { safeText, withTagRemark } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { urlElicitationLines } from "./_url_elicitation.ts";
 import { type ReadableOptions, readableResult } from "./_readable_result.ts";

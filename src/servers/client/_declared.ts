@@ -6,7 +6,7 @@
  * @module
  */
 
-import { passedExtensions } from "../../core/extension_methods.ts";
+import { passedExtensions } from "../../protocol/extension_methods.ts";
 import { defined, type JsonObject, sorted } from "../../core/json.ts";
 import { memoized } from "../../core/memo.ts";
 import type { Connection } from "./connection.ts";

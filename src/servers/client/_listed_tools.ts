@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { ListItem } from "../../core/lists.ts";
+import type { ListItem } from "../../protocol/lists.ts";
 import { FRESH_MS, type ListOwner, type ServerLists } from "./_server_lists.ts";
 import type { Connection } from "./connection.ts";
-import type { UpstreamServer } from "./upstreams.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 
 /** A list of tools that came on a connection. */
 export interface ListedTools {

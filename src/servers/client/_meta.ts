@@ -4,7 +4,7 @@
  * @module
  */
 
-import { TASKS_EXTENSION } from "../../core/extension_methods.ts";
+import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
 import { type JsonObject, objectOf } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import { META } from "../../protocol/envelope.ts";

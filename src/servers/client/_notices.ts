@@ -4,10 +4,10 @@
  * @module
  */
 
-import type { CallClient } from "../../core/call.ts";
+import type { CallClient } from "../../protocol/call.ts";
 import { type JsonObject, memberOf, textOf } from "../../core/json.ts";
-import { withoutNamed } from "../../core/result_members.ts";
-import type { ListName } from "../../core/lists.ts";
+import { withoutNamed } from "../../protocol/result_members.ts";
+import type { ListName } from "../../protocol/lists.ts";
 import { resultOf } from "./_answers.ts";
 import { type RunningTasks, stateOf } from "./_tasks.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";

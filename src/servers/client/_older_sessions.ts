@@ -11,7 +11,7 @@ import type { JsonObject } from "../../core/json.ts";
 import { Pool, type PoolLimits, type PoolUse } from "../../io/pool.ts";
 import { DeclaredCapabilities } from "./_declared.ts";
 import type { Connection } from "./connection.ts";
-import type { UpstreamServer } from "./upstreams.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 import { SessionLost } from "./wire.ts";
 
 /** The options of `OlderSessions`. */

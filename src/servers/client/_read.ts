@@ -6,9 +6,9 @@
 
 import { numberOf } from "../../core/exact_number.ts";
 import { type Json, type JsonObject, objectOf, textOf, visible } from "../../core/json.ts";
-import { LEVELS } from "../../core/levels.ts";
-import type { ListItem, ListName } from "../../core/lists.ts";
-import { safeTexts } from "../../core/safe_text.ts";
+import { LEVELS } from "../../protocol/levels.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
+import { safeTexts } from "../../protocol/safe_text.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";
 import { readable } from "./_readable.ts";
 import { isListItem } from "./_server_lists.ts";

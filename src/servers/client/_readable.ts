@@ -8,7 +8,7 @@
 
 import { isJsonNumber } from "../../core/exact_number.ts";
 import { isObject, objectOf } from "../../core/json.ts";
-import { type ListItem, type ListName, LISTS } from "../../core/lists.ts";
+import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { isToolName, toolSlug } from "../../core/tool_id.ts";
 
 type Is = (value: unknown) => boolean;

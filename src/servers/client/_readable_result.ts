@@ -5,10 +5,10 @@
  * @module
  */
 
-import type { ContentBlock, ToolResult } from "../../core/call.ts";
+import type { ContentBlock, ToolResult } from "../../protocol/call.ts";
 import { numberOf } from "../../core/exact_number.ts";
 import { defined, isObject, visible } from "../../core/json.ts";
-import { remarkOf } from "../../core/output.ts";
+import { remarkOf } from "../../protocol/output.ts";
 import { isDateTime, mimeTypeIn, readableBase64 } from "./_result_values.ts";
 
 type Members = Readonly<Record<string, unknown>>;

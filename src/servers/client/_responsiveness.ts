@@ -7,7 +7,7 @@
 
 import { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { ownProgress } from "../../core/progress.ts";
+import { ownProgress } from "../../protocol/progress.ts";
 import {
   type PeerObserver,
   type RequestOptions,

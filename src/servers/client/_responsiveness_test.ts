@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type CallClient, NO_CLIENT } from "../../core/call.ts";
+import { type CallClient, NO_CLIENT } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import { PmlError } from "../../core/errors.ts";
 import type { JsonObject } from "../../core/json.ts";

@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { parseExact } from "../../core/exact_json.ts";
 import { sha256 } from "../../core/hash.ts";
 import { isObject, type JsonObject, objectOf, sorted } from "../../core/json.ts";
-import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../../core/lists.ts";
+import { LIST_NAMES, type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
 import { drop, keep, prune, readKept } from "../../io/kept.ts";
 

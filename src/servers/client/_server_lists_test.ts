@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseExact } from "../../core/exact_json.ts";
-import type { ListItem } from "../../core/lists.ts";
+import type { ListItem } from "../../protocol/lists.ts";
 import { ServerLists } from "./_server_lists.ts";
 
 const OWNER = { name: "one", definition: { command: "x" }, isKept: true };

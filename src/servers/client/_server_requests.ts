@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { CallClient } from "../../core/call.ts";
+import type { CallClient } from "../../protocol/call.ts";
 import { messageOf, PmlError } from "../../core/errors.ts";
 import { defined, type JsonObject, quoted, visible } from "../../core/json.ts";
 import type { LimitedLog } from "../../io/limited_log.ts";

@@ -5,9 +5,9 @@
  * @module
  */
 
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../protocol/call.ts";
 import { numberOf } from "../../core/exact_number.ts";
-import { TASKS_EXTENSION } from "../../core/extension_methods.ts";
+import { TASKS_EXTENSION } from "../../protocol/extension_methods.ts";
 import { isObject, type Json, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { pause } from "../../io/waiting.ts";
 import { ERROR, RpcError } from "../../protocol/errors.ts";

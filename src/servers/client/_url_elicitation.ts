@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../protocol/call.ts";
 import { dropOldest } from "../../core/memo.ts";
 import { type JsonObject, listOf, objectOf, quoted, textOf, visible } from "../../core/json.ts";
 import { soon, unlessAborted } from "../../io/waiting.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import type { CallClient } from "../../core/call.ts";
+import type { CallClient } from "../../protocol/call.ts";
 import { Cancellation } from "../../core/cancellation.ts";
 import type { PmlError } from "../../core/errors.ts";
 import {
@@ -17,8 +17,8 @@ import {
   visible,
 } from "../../core/json.ts";
 import { tooLarge } from "../../core/json_bounds.ts";
-import { type ListItem, type ListName, LISTS } from "../../core/lists.ts";
-import { withoutNamed } from "../../core/result_members.ts";
+import { type ListItem, type ListName, LISTS } from "../../protocol/lists.ts";
+import { withoutNamed } from "../../protocol/result_members.ts";
 import { LimitedLog } from "../../io/limited_log.ts";
 import { aborted, pause } from "../../io/waiting.ts";
 import { RpcError } from "../../protocol/errors.ts";

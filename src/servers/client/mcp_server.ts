@@ -4,11 +4,12 @@
  * @module
  */
 
-import type { Outcome } from "../../core/call.ts";
-import { KnownServer, type KnownServerOptions } from "../../core/known_server.ts";
-import type { ListItem, ListName } from "../../core/lists.ts";
-import type { CheckedCall } from "../../core/server.ts";
-import type { Upstreams, UpstreamServer } from "./upstreams.ts";
+import type { Outcome } from "../../protocol/call.ts";
+import { KnownServer, type KnownServerOptions } from "../known_server.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
+import type { CheckedCall } from "../server.ts";
+import type { Upstreams } from "./upstreams.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 
 /** The options of `McpServer`. */
 export interface McpServerOptions extends KnownServerOptions {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { ownProgress, type ProgressListener } from "../../core/progress.ts";
+import { ownProgress, type ProgressListener } from "../../protocol/progress.ts";
 
 /** The calls that wait, by server. */
 export class StartProgress {

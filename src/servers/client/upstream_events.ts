@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { CallClient, MethodNotification, ServerRequest } from "../../core/call.ts";
+import type { CallClient, MethodNotification, ServerRequest } from "../../protocol/call.ts";
 import type { JsonObject } from "../../core/json.ts";
-import type { ListName } from "../../core/lists.ts";
+import type { ListName } from "../../protocol/lists.ts";
 
 /** The listeners to the notifications of servers. */
 export interface UpstreamEvents {

@@ -5,12 +5,17 @@
  * @module
  */
 
-import { type CallClient, NO_CLIENT, type Outcome } from "../../core/call.ts";
+import { type CallClient, NO_CLIENT, type Outcome } from "../../protocol/call.ts";
 import { ending, type ErrorCode, PmlError } from "../../core/errors.ts";
 import { type Json, type JsonObject, objectOf, quoted, textOf } from "../../core/json.ts";
-import { LIST_NAMES, type ListItem, type ListName, withInstructions } from "../../core/lists.ts";
+import {
+  LIST_NAMES,
+  type ListItem,
+  type ListName,
+  withInstructions,
+} from "../../protocol/lists.ts";
 import { memoized } from "../../core/memo.ts";
-import type { CheckedCall } from "../../core/server.ts";
+import type { CheckedCall } from "../server.ts";
 import type { Room } from "../../io/backlog.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
 import { Pool, type PoolLimits } from "../../io/pool.ts";
@@ -39,28 +44,8 @@ import { callTool, RunningTasks, taskIn } from "./_tasks.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import type { StartProgress } from "./start_progress.ts";
 import type { UpstreamEvents } from "./upstream_events.ts";
+import type { UpstreamServer } from "./upstream_server.ts";
 import { againIfLost, type OpenWire, SessionLost } from "./wire.ts";
-
-/** A server, and how to reach it. */
-export interface UpstreamServer {
-  readonly name: string;
-  /** The only tools that it may show, if they are listed. */
-  readonly tools: readonly string[] | undefined;
-  /** Its definition without the values of variables. */
-  readonly definition: unknown;
-  /** What it is reached with, if that is an address. */
-  readonly values?: unknown;
-  /** Whether its lists are kept in files for other processes. */
-  readonly isKept: boolean;
-  /** Whether a connection may take long to fail, so that failures are remembered. */
-  readonly isRemote?: boolean;
-  /** Returns the server's own name of a tool, if it differs. */
-  readonly toolName?: (tool: string) => string;
-  /** Returns everything that a connection depends on. If it changes, another is opened. */
-  readonly version: () => string;
-  /** Prepares a connection. `closing` aborts that. */
-  readonly way: (closing: AbortSignal) => Promise<OpenWire>;
-}
 
 /** The options of `Upstreams`. Functions are called at each use. */
 export interface UpstreamsOptions {

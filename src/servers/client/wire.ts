@@ -6,7 +6,7 @@
 
 import { PmlError } from "../../core/errors.ts";
 import { type JsonObject, quoted } from "../../core/json.ts";
-import type { ListItem } from "../../core/lists.ts";
+import type { ListItem } from "../../protocol/lists.ts";
 import type { RequestId } from "../../protocol/rpc_peer.ts";
 
 /** Carries the messages to a server. */

@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Call, Outcome } from "../../core/call.ts";
-import type { CheckedCall } from "../../core/server.ts";
-import { toolsOnly } from "../../core/known_server.ts";
-import type { ListItem, ListName } from "../../core/lists.ts";
-import { methodDefinition } from "../../core/server.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import type { Call, Outcome } from "../../protocol/call.ts";
+import type { CheckedCall } from "../server.ts";
+import { toolsOnly } from "../known_server.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
+import { methodDefinition } from "../server.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import { McpServer, type McpServerOptions } from "../client/mcp_server.ts";
 import type { HubRouting } from "./hub_routing.ts";
 import type { Cloud, CloudEntry } from "./rpc.ts";

@@ -5,7 +5,7 @@
  */
 
 import { quoted } from "../../core/json.ts";
-import type { Manifest } from "../../core/manifest.ts";
+import type { Manifest } from "../manifest.ts";
 import { isHeader } from "../http/kind.ts";
 import type { ManifestReader, MemberKind, ServerKind } from "../kind.ts";
 

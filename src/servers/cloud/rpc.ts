@@ -8,16 +8,16 @@
  */
 
 import type { Keys } from "../../config/keys.ts";
-import type { Call } from "../../core/call.ts";
+import type { Call } from "../../protocol/call.ts";
 import { keyHint, PmlError } from "../../core/errors.ts";
 import type { Fetch } from "../../core/fetch.ts";
 import { quoted } from "../../core/json.ts";
-import { OF_CAPABILITY } from "../../core/known_server.ts";
-import { externalTools } from "../../core/lists.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import { OF_CAPABILITY } from "../known_server.ts";
+import { externalTools } from "../../protocol/lists.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import { splitToolId, type ToolId } from "../../core/tool_id.ts";
 import { isUnsent, Outages } from "../../io/outages.ts";
-import type { UpstreamServer } from "../client/upstreams.ts";
+import type { UpstreamServer } from "../client/upstream_server.ts";
 import { CLOUD_URL, type CloudManifest, isProxy, upstreamLines } from "./kind.ts";
 import { HttpServers, type HttpServersOptions, type HttpValues } from "../http/http_servers.ts";
 

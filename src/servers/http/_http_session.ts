@@ -9,8 +9,8 @@ import type { PmlError } from "../../core/errors.ts";
 import type { Certificates, Fetch } from "../../core/fetch.ts";
 import { defined, isObject, type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { parsedJson } from "../../core/json_bounds.ts";
-import type { ListItem } from "../../core/lists.ts";
-import { encoded, markedValues } from "../../core/marked_arguments.ts";
+import type { ListItem } from "../../protocol/lists.ts";
+import { encoded, markedValues } from "../../protocol/marked_arguments.ts";
 import type { Room } from "../../io/backlog.ts";
 import {
   type BodyLimits,

@@ -8,7 +8,7 @@ import type { Authorization, OAuthSettings } from "../../core/authorization.ts";
 import type { Certificates, Fetch } from "../../core/fetch.ts";
 import { memoized } from "../../core/memo.ts";
 import type { Room } from "../../io/backlog.ts";
-import type { UpstreamServer } from "../client/upstreams.ts";
+import type { UpstreamServer } from "../client/upstream_server.ts";
 import type { HttpWireOptions } from "./_http_session.ts";
 
 /** How a server is reached. Variables are replaced by their values. */

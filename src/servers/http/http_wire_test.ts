@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FullHttp } from "../../../tests/kit/full_http.ts";
 import { until } from "../../../tests/kit/wait.ts";
-import type { ServerRequest } from "../../core/call.ts";
+import type { ServerRequest } from "../../protocol/call.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { answer, event, failed, Scripted, Stage, stream } from "./_stage_test.ts";
 

@@ -6,7 +6,7 @@
 
 import { keysIn } from "../../core/folder_variables.ts";
 import { quoted, visible } from "../../core/json.ts";
-import type { Manifest } from "../../core/manifest.ts";
+import type { Manifest } from "../manifest.ts";
 import { addressProblem, shownAddress, variablesOfAddress } from "../../core/server_address.ts";
 import { also, list, object, record } from "../../core/wanted.ts";
 import type { DescriptionParts, FormParts, RemoteDefinition, ServerKind, Texts } from "../kind.ts";

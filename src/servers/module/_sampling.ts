@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Call, ServerRequest } from "../../core/call.ts";
+import type { Call, ServerRequest } from "../../protocol/call.ts";
 import { asPmlError, PmlError } from "../../core/errors.ts";
 import { isObject, type Json, quoted } from "../../core/json.ts";
 import { splitToolId } from "../../core/tool_id.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../core/tool.ts";
+import { joinedPermissions, NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
 import { type Access, type Grants, ToolAccess } from "../../policy/grants.ts";
 import type { ChildOptions } from "../../sandbox/sandbox.ts";
 import type { Module, ModuleUse } from "./loader.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NO_PERMISSIONS, type Permissions } from "../../core/tool.ts";
+import { NO_PERMISSIONS, type Permissions } from "../../protocol/tool.ts";
 import type { Module, ModuleUse } from "./loader.ts";
 import { ToolChildren } from "./_tool_children.ts";
 

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { ModuleMeta } from "../../core/tool.ts";
+import type { ModuleMeta } from "../../protocol/tool.ts";
 import { textOfUtf8 } from "../../core/utf8.ts";
 import { Loader } from "./loader.ts";
 import { unloadable } from "./module_files.ts";

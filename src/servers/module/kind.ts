@@ -5,7 +5,7 @@
  */
 
 import { quoted } from "../../core/json.ts";
-import type { CodeManifest } from "../../core/manifest.ts";
+import type { CodeManifest } from "../manifest.ts";
 import { object } from "../../core/wanted.ts";
 import type { ModuleDefinition, ServerKind } from "../kind.ts";
 

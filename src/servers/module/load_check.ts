@@ -6,7 +6,7 @@
 
 import { asPmlError, type TextPlace } from "../../core/errors.ts";
 import { visible } from "../../core/json.ts";
-import { NO_PERMISSIONS } from "../../core/tool.ts";
+import { NO_PERMISSIONS } from "../../protocol/tool.ts";
 import type { Inspection } from "./loader.ts";
 import { Sandbox, type SandboxLimits } from "../../sandbox/sandbox.ts";
 

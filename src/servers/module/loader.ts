@@ -14,7 +14,7 @@ import {
   parseModuleMeta,
   type Permissions,
   type ToolDefinition,
-} from "../../core/tool.ts";
+} from "../../protocol/tool.ts";
 import { keep, readKept } from "../../io/kept.ts";
 import type { Grants } from "../../policy/grants.ts";
 import { assertIntegrity } from "../../policy/integrity.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NO_PERMISSIONS } from "../../core/tool.ts";
+import { NO_PERMISSIONS } from "../../protocol/tool.ts";
 import { integrityOf } from "../../policy/integrity.ts";
 import { Loader } from "./loader.ts";
 import { ModuleFiles } from "./module_files.ts";

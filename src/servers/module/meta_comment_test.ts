@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PmlError } from "../../core/errors.ts";
-import { parseModuleMeta } from "../../core/tool.ts";
+import { parseModuleMeta } from "../../protocol/tool.ts";
 import { metaComment } from "./meta_comment.ts";
 
 Deno.test("metaComment() reads the first line only", () => {

@@ -4,12 +4,12 @@
  * @module
  */
 
-import type { Call, Outcome } from "../../core/call.ts";
-import { KnownServer, type KnownServerOptions, toolsOnly } from "../../core/known_server.ts";
-import type { ListItem, ListName } from "../../core/lists.ts";
+import type { Call, Outcome } from "../../protocol/call.ts";
+import { KnownServer, type KnownServerOptions, toolsOnly } from "../known_server.ts";
+import type { ListItem, ListName } from "../../protocol/lists.ts";
 import type { Maybe } from "../../core/maybe.ts";
-import type { CheckedCall } from "../../core/server.ts";
-import type { ToolDefinition } from "../../core/tool.ts";
+import type { CheckedCall } from "../server.ts";
+import type { ToolDefinition } from "../../protocol/tool.ts";
 import type { Modules } from "./modules.ts";
 import type { ModuleUse } from "./loader.ts";
 

@@ -4,9 +4,9 @@
  * @module
  */
 
-import type { Call, Outcome, ToolResult } from "../../core/call.ts";
-import type { CheckedCall } from "../../core/server.ts";
-import { textResult } from "../../core/call.ts";
+import type { Call, Outcome, ToolResult } from "../../protocol/call.ts";
+import type { CheckedCall } from "../server.ts";
+import { textResult } from "../../protocol/call.ts";
 import { type Check, check } from "../../core/check.ts";
 import type { Cancellation } from "../../core/cancellation.ts";
 import { ending } from "../../core/errors.ts";
@@ -14,10 +14,10 @@ import { defined, isObject, type Json, type JsonObject } from "../../core/json.t
 import type { Maybe } from "../../core/maybe.ts";
 import { OwnSchemas } from "../../core/own_schemas.ts";
 import { isPlainCheck } from "../../core/plain_schema.ts";
-import { ownProgress } from "../../core/progress.ts";
-import { checkBlocks } from "../../core/result_bounds.ts";
-import { withoutForged } from "../../core/result_members.ts";
-import { withTagRemark } from "../../core/safe_text.ts";
+import { ownProgress } from "../../protocol/progress.ts";
+import { checkBlocks } from "../../protocol/result_bounds.ts";
+import { withoutForged } from "../../protocol/result_members.ts";
+import { withTagRemark } from "../../protocol/safe_text.ts";
 import { splitToolId } from "../../core/tool_id.ts";
 import { Places } from "../../io/places.ts";
 import { Pool, type PoolLimits } from "../../io/pool.ts";

@@ -5,7 +5,7 @@
  */
 
 import { quoted, visible } from "../../core/json.ts";
-import type { Manifest } from "../../core/manifest.ts";
+import type { Manifest } from "../manifest.ts";
 import { plainCommand, runsContainers } from "../../core/plain_command.ts";
 import { object, record } from "../../core/wanted.ts";
 import type {

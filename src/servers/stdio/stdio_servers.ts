@@ -6,7 +6,8 @@
 
 import type { ProgramDefinition } from "../kind.ts";
 import { memoized } from "../../core/memo.ts";
-import type { UpstreamServer, UpstreamsOptions } from "../client/upstreams.ts";
+import type { UpstreamsOptions } from "../client/upstreams.ts";
+import type { UpstreamServer } from "../client/upstream_server.ts";
 import type { Grants } from "../../policy/grants.ts";
 import type { OsLayerChoice } from "../../sandbox/sandbox.ts";
 import type { Confinement } from "./_confined.ts";

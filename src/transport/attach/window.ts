@@ -8,7 +8,7 @@
 import type { Duplex } from "node:stream";
 import { type JsonObject, objectOf, textOf } from "../../core/json.ts";
 import { inOneLine } from "../../core/json_text.ts";
-import { NOT_BEGUN } from "../../core/window.ts";
+import { NOT_BEGUN } from "../../protocol/window.ts";
 import { joined, type Line, LineReader } from "../../io/lines.ts";
 import { aborted, after } from "../../io/waiting.ts";
 import { type ReadLine, readMessage, refusalMessage } from "../../protocol/message.ts";

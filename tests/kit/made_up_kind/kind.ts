@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Manifest } from "../../../src/core/manifest.ts";
+import type { Manifest } from "../../../src/servers/manifest.ts";
 import { list, object } from "../../../src/core/wanted.ts";
 import type { ServerDefinition, ServerKind } from "../../../src/servers/kind.ts";
 

@@ -4,10 +4,10 @@
  * @module
  */
 
-import { type Outcome, textResult } from "../../../src/core/call.ts";
-import { KnownServer } from "../../../src/core/known_server.ts";
-import type { ListItem } from "../../../src/core/lists.ts";
-import type { CheckedCall } from "../../../src/core/server.ts";
+import { type Outcome, textResult } from "../../../src/protocol/call.ts";
+import { KnownServer } from "../../../src/servers/known_server.ts";
+import type { ListItem } from "../../../src/protocol/lists.ts";
+import type { CheckedCall } from "../../../src/servers/server.ts";
 import type { LoadRuntime, OpenOptions } from "../../../src/servers/host.ts";
 import type { SpokenDefinition } from "./kind.ts";
 

@@ -1,0 +1,175 @@
+/**
+ * Asks about several calls ahead of their run, in one question for all of them: calls that no rule
+ * allows, and servers that nobody has approved yet.
+ *
+ * @module
+ */
+
+import type { Answer, Call, Question } from "../protocol/call.ts";
+import { defined } from "../core/json.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import type { Unapproved } from "../policy/server_identity.ts";
+import { paced } from "../io/paced.ts";
+import { soon } from "../io/waiting.ts";
+import { askAbout, type AskGateOptions } from "./gate.ts";
+import { keepsChanging, MAX_PASSES } from "./restart.ts";
+import { digestOf, type Subject } from "../policy/subject.ts";
+import { readIn, trustSubject } from "../policy/trust_subject.ts";
+
+/** What an approval may still need after a yes: to read what was only named, and to install it. */
+const MOST_ROUNDS = 4;
+
+/** How long the others wait for a look at one call, in milliseconds. */
+const LOOK_MS = 3_000;
+
+/** The options of `askForAll`. */
+export interface AskAllOptions extends Pick<AskGateOptions, "approvals" | "subjectOf" | "record"> {
+  /** Returns the configuration that was read: the same object as long as no file changes. */
+  readonly read: () => object;
+  readonly workspace: () => string;
+  /** Resolves a call. Throws if a rule denies it. */
+  readonly look: (call: Call) => Promise<ResolvedCall>;
+  /** Throws if the arguments of a call do not fit its tool. */
+  readonly assertFits: (call: ResolvedCall) => Promise<void>;
+  /** Asks the person, and returns the answer; undefined if it waits in the PML home. */
+  readonly ask: (question: Question) => Promise<Answer | undefined>;
+}
+
+/** Something to ask about a call, with what the person is shown of it. */
+interface Open {
+  readonly call: ResolvedCall;
+  readonly subject: Subject;
+  /** Set if the server of the call is not approved. */
+  readonly unapproved?: Unapproved;
+}
+
+/** What was shown of the calls that the person said yes to, and the files that held then. */
+interface Said {
+  readonly read: object;
+  readonly shown: ReadonlyMap<string, Open>;
+}
+
+/**
+ * Asks once about all calls that need an answer. After a yes it saves the approvals, and returns a
+ * ticket for each call by its `callId`. A ticket is valid once, for exactly the call that was
+ * shown. The calls still pass all gates. A call that will be refused anyway is not asked about.
+ */
+export async function askForAll(
+  calls: readonly Call[],
+  options: AskAllOptions,
+): Promise<ReadonlyMap<string, Answer>> {
+  const tickets = new Map<string, Answer>();
+  let said: Said | undefined;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const left = calls.filter(({ callId }) => !tickets.has(callId));
+    const looks = await paced(left, (call) => {
+      const look = openOf(call, options);
+      // What was approved just now may have to be installed first.
+      return said === undefined ? inTime(look) : look;
+    });
+    const opens = (await Promise.all(looks)).filter((open) => open !== undefined).filter((open) => {
+      if (!isCovered(open, { said, read: options.read })) return true;
+      tickets.set(open.call.callId, options.approvals.ticket(open.subject));
+      return false;
+    });
+    if (opens.length === 0) break;
+    const before = options.read();
+    // guard: ask-all-yes
+    await askPerson(opens, options);
+    // What changed while the person read was not shown.
+    const isSame = options.read() === before;
+    await acceptAll(opens, options);
+    const shown = new Map((isSame ? opens : []).map((open) => [open.call.callId, open]));
+    said = { read: options.read(), shown };
+  }
+  return tickets;
+}
+
+/** Waits for a look at a call. One at a server that hangs is given up: the call asks by itself. */
+async function inTime<T>(look: Promise<T>): Promise<T | undefined> {
+  return await soon(look, LOOK_MS) ? await look : undefined;
+}
+
+/** Returns what is to be asked about a call; undefined if nothing, or if it cannot run anyway. */
+async function openOf(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+  try {
+    return await lookedAt(given, options);
+  } catch {
+    // The call path refuses the call again, with the reason and a journal record.
+    return undefined;
+  }
+}
+
+async function lookedAt(given: Call, options: AskAllOptions): Promise<Open | undefined> {
+  const { look, assertFits, subjectOf, workspace } = options;
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
+    const call = await look(given);
+    const unapproved = await call.server.unapproved(call);
+    if (unapproved !== undefined) {
+      const subject = trustSubject(call, { ...unapproved, workspace: workspace() });
+      return { call, subject, unapproved };
+    }
+    // To look may have found the server, and other rules with it.
+    if (!call.isCurrent()) continue;
+    if (call.verdict?.kind === "allow") return undefined;
+    await assertFits(call);
+    return { call, subject: await subjectOf(call) };
+  }
+  throw keepsChanging(given);
+}
+
+/**
+ * Tells whether the person said yes to this call already. As at the gate, the question about a
+ * server showed the call itself, and the yes covers nothing that came later.
+ */
+function isCovered(
+  { call, subject, unapproved }: Open,
+  { said, read }: { readonly said: Said | undefined; readonly read: () => object },
+): boolean {
+  const before = said?.shown.get(call.callId);
+  // guard: ask-all-read
+  if (unapproved !== undefined || before === undefined || said?.read !== read()) return false;
+  if (before.unapproved !== undefined) {
+    // The question about a server did not show the texts of its tools.
+    // guard: ask-all-look
+    return before.unapproved.isLook !== true && subject.definitionLines === undefined;
+  }
+  // An approval that was in the same question may have brought other rules, which judged again.
+  // guard: ask-all-same
+  return digestOf([{ ...before.subject, rules: subject.rules }]) === digestOf([subject]);
+}
+
+/** Asks until there is a yes. Throws APPROVAL_DECLINED for a no. */
+export async function askPerson(
+  opens: readonly (Pick<Open, "subject" | "unapproved"> & { readonly call: Call })[],
+  options: Pick<AskAllOptions, "approvals" | "record" | "ask">,
+): Promise<void> {
+  const subjects = opens.map(({ subject }) => subject);
+  const calls = opens.map(({ call }) => call);
+  const [first] = calls;
+  let answer = first?.answer;
+  for (let round = 0; first !== undefined && round < MOST_ROUNDS; round++) {
+    const asked = await askAbout(calls, { ...options, subjects, answer });
+    if (asked.kind !== "ask") return;
+    const otherwise = opens.find(({ unapproved }) => unapproved !== undefined)?.unapproved?.code;
+    answer = await options.ask(defined({ ...asked.question, otherwise }));
+  }
+  if (first !== undefined) throw keepsChanging(first);
+}
+
+/** Saves what was approved: once where several calls of a question need the same. */
+async function acceptAll(
+  opens: readonly Open[],
+  { record, approvals }: AskAllOptions,
+): Promise<void> {
+  const accepted = new Set<string>();
+  for (const { call, unapproved } of opens) {
+    if (unapproved === undefined) continue;
+    const { code, facts, accept } = unapproved;
+    const key = JSON.stringify([code, facts]);
+    if (!accepted.has(key)) await accept();
+    await approvals.markRead(readIn(unapproved, approvals));
+    accepted.add(key);
+    await record({ event: "approved", call, detail: { trusted: facts } });
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Applies the user's rules to calls, and asks the user.
+ *
+ * @module
+ */
+
+import type { Answer, Call, Outcome, Verdict } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { type JsonObject, quoted } from "../core/json.ts";
+import { isMethodDoor } from "../core/pattern.ts";
+import type { ResolvedCall } from "../servers/server.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import { missingIn, type Toolset } from "../protocol/toolset.ts";
+import type { Approvals } from "../policy/approvals.ts";
+import { denied, type Judge } from "../policy/rules.ts";
+import { digestOf, type Subject } from "../policy/subject.ts";
+
+/** An event of the gate that asks, for the journal. */
+export interface GateEvent {
+  readonly event: "asked" | "approved" | "always" | "always_not_kept" | "declined";
+  readonly call: Call;
+  readonly detail?: JsonObject;
+}
+
+/** The options of asking. */
+export interface AskOptions {
+  readonly approvals: Approvals;
+  /** Writes to the journal. The call waits for it. */
+  readonly record: (event: GateEvent) => Promise<void>;
+}
+
+/** The options of asking about a call. */
+export interface AskGateOptions extends AskOptions {
+  /** Returns the subject of the question. The answer is bound to everything in it. */
+  readonly subjectOf: (call: ResolvedCall) => Promise<Subject>;
+  /**
+   * Returns the rule that "Always" would add; undefined if it would not allow this call or may not
+   * be offered.
+   */
+  readonly alwaysOffered: (call: Call) => string | undefined;
+  /** Saves the rule of "Always". */
+  readonly always: (call: Call) => Promise<void>;
+}
+
+/** A question to the person. */
+export type AskOutcome = Extract<Outcome, { readonly kind: "ask" }>;
+
+/**
+ * The result of asking: a question, or how the yes came: once or always in the client, or in a
+ * terminal.
+ */
+export type AskResult =
+  | AskOutcome
+  | { readonly kind: "Yes" | "Always" | "terminal" };
+
+/**
+ * Returns the decision of the rules about a call, where a tool outside of the toolset is denied. A
+ * decision that the call already has is ignored.
+ */
+export function judged(
+  judge: Judge,
+  { id, method, arguments: args, fixed, members, isNotification, via }:
+    & Pick<Call, "id" | "method" | "arguments" | "fixed" | "members">
+    & Partial<Pick<Call, "isNotification" | "via">>,
+  toolset: Toolset | undefined,
+): Verdict {
+  const isOfTask = isTaskRequest(id, method);
+  const own = isOfTask ? undefined : args;
+  const verdict = missingIn([toolset], id) ??
+    (fixed === undefined ? judge(id, own) : judge(id, own, fixed.given));
+  // A condition sees the arguments alone, and a server may obey other members.
+  if (verdict.kind === "allow" && verdict.isConditional && members !== undefined) return judge(id);
+  const isUnruled = verdict.kind === "ask" && verdict.source === "defaults";
+  if (isUnruled && isNotification === true && via === "server") return OF_SERVER;
+  const isBegun = isOfTask && (verdict.kind !== "deny" || method === "tasks/cancel");
+  return isBegun ? BEGUN : verdict;
+}
+
+/** Returns whether a request is about a task. The rules judge other methods with such a name. */
+function isTaskRequest(id: ToolId, method = ""): boolean {
+  if (!method.startsWith("tasks/")) return false;
+  // guard: task-methods
+  if (isMethodDoor(splitToolId(id).tool)) return false;
+  return true;
+}
+
+/** The verdict for notifications of servers to clients that no rule names. */
+const OF_SERVER: Verdict = { kind: "allow", rule: "as its server", source: "defaults" };
+
+/** The verdict for later requests about a task. The rules judged the call that began it. */
+const BEGUN: Verdict = { kind: "allow", rule: "the call that began its task", source: "defaults" };
+
+/**
+ * Returns what judges calls of a draft, to which nothing is granted: it runs, unless a rule of the
+ * person says more.
+ */
+export function unasked(judge: Judge): Judge {
+  return (...asked) => {
+    const verdict = judge(...asked);
+    const isOpen = verdict.kind === "ask" && verdict.source === "defaults";
+    return isOpen ? { ...verdict, kind: "allow" } : verdict;
+  };
+}
+
+/** Throws PERMISSION_DENIED if a deny rule matches the call. */
+export function refuse({ id, verdict }: Pick<Call, "id" | "verdict">): void {
+  // guard: refuse-rule
+  if (verdict?.kind === "deny") throw denied(id, verdict);
+}
+
+/**
+ * Asks about calls in one question. Returns the question, or how the person said yes. Throws
+ * APPROVAL_DECLINED for a no.
+ */
+export async function askAbout(
+  calls: readonly Call[],
+  { subjects, rule, isShared, approvals, record, answer }: AskOptions & {
+    readonly subjects: readonly Subject[];
+    /** The answer that the user gave to an earlier question about them. */
+    readonly answer: Answer | undefined;
+    /** The rule that "Always" would add. Its name differs from `always`, which saves the rule. */
+    readonly rule?: string | undefined;
+    /** Whether one answer covers all equal questions that are open at the same time. */
+    readonly isShared?: boolean;
+  },
+): Promise<AskResult> {
+  const tell = (event: GateEvent["event"], detail: JsonObject) =>
+    Promise.all(calls.map((call) => record({ event, call, detail })));
+  const said = await approvals.said(answer, digestOf(subjects));
+  switch (said) {
+    case "Yes":
+    case "Always":
+    case "terminal":
+      if (said === "Yes" && answer?.reply === "Always") {
+        await tell("always_not_kept", { why: "the answer came within 300 ms" });
+      }
+      await approvals.markRead(
+        subjects.filter(({ definitionLines }) => definitionLines !== undefined)
+          .map(({ definition }) => definition),
+      );
+      return { kind: said };
+    case "No":
+    case "cancelled":
+      await tell("declined", { reply: said });
+      throw declined(
+        calls,
+        said === "No" ? "the person said no" : "the person dismissed the question",
+      );
+    case "no-channel":
+    case undefined: {
+      const question = approvals.open(subjects, {
+        always: rule,
+        terminalOnly: said !== undefined,
+        isShared,
+      });
+      await tell("asked", { of: calls.length, terminalOnly: question.terminalOnly });
+      return { kind: "ask", question };
+    }
+  }
+}
+
+/** Saves the rule before the call runs. If this fails, the yes is still valid once. */
+export async function keepRule(call: Call, { always, record }: AskGateOptions): Promise<void> {
+  try {
+    await always(call);
+  } catch (error) {
+    await record({ event: "always_not_kept", call, detail: { why: `${error}` } });
+    return;
+  }
+  await record({ event: "always", call });
+}
+
+function declined(calls: readonly Call[], how: string): PmlError {
+  const names = calls.map(({ id }) => quoted(id, 200)).join(", ");
+  return new PmlError("APPROVAL_DECLINED", `Cannot run ${names}: ${how}`, {
+    hint: "Call it again only if the person asks for it",
+  });
+}

@@ -1,0 +1,79 @@
+/**
+ * The identity of a server, which an approval binds to, and the lines that are shown before the
+ * approval.
+ *
+ * @module
+ */
+
+import type { Permissions } from "../protocol/tool.ts";
+
+/** The facts of a server that an approval fixes. */
+export interface Pinned {
+  /** `private`, or the URL of the registry that the server comes from. */
+  readonly source: string;
+  /** The name of its kind: `deno`, `stdio`, `http` or `cloud`. */
+  readonly kind: string;
+  readonly version?: string | undefined;
+  readonly routing?: "local" | "cloud" | undefined;
+  /** The hash of the code, or of the installed package: `sha256-` and 64 digits. */
+  readonly integrity?: string | undefined;
+  /** The program and its arguments, as the file has them: no variable is replaced. */
+  readonly command?: readonly string[] | undefined;
+  readonly url?: string | undefined;
+  readonly permissions?: Permissions | undefined;
+  /**
+   * The variables that the server gets: `NAME`, or `NAME=${FROM}` if another variable is its value.
+   */
+  readonly env?: readonly string[] | undefined;
+  /** The headers that are sent to the server, in the same form. */
+  readonly headers?: readonly string[] | undefined;
+  /** The names of the variables in the `envFile` of the definition. Not part of `pml.lock`. */
+  readonly envFile?: readonly string[] | undefined;
+  /** The address with the values of its host, if variables name that. Not part of `pml.lock`. */
+  readonly address?: string | undefined;
+  /** The hash of everything else in the registry's manifest that matters. */
+  readonly manifest?: string | undefined;
+}
+
+/**
+ * The identity that an approval binds to. As long as it is the same object, it is the same server
+ * and need not be compared again.
+ */
+export interface ServerIdentity {
+  readonly name: string;
+  readonly pinned: Pinned;
+  /** The facts that a person must know before the first use, one line each. */
+  readonly facts: readonly string[];
+  /**
+   * Who defined the server. A server of the workspace file or of the person's own file is covered
+   * by the trust in that file, and pinned at its first use. A server of a registry needs a
+   * question. The person's own servers are the same in all workspaces, so no workspace's lock
+   * contains them.
+   */
+  readonly origin: "workspace" | "person" | "registry";
+}
+
+/** Something that needs an approval: the facts to show, and the effect of a yes. */
+export interface Unapproved {
+  /** The error code of the call if nobody can be asked. */
+  readonly code:
+    | "WORKSPACE_UNTRUSTED"
+    | "APPROVAL_REQUIRED"
+    | "APPROVAL_STALE"
+    | "NAME_CONFLICT";
+  /** Everything that a yes covers, one line each. */
+  readonly facts: readonly string[];
+  /**
+   * Whether a yes only allows PML to read the server's definition. Then the call itself is asked
+   * about again.
+   */
+  readonly isLook?: boolean;
+  /** The hash of the tool's definition, if the question shows it, or how it changed. */
+  readonly definition?: string;
+  /** The hash of the earlier definition, if the question shows only what differs from it. */
+  readonly changedFrom?: string;
+  /** The texts of that definition, if the user has not read them. */
+  readonly definitionLines?: readonly string[];
+  /** Saves the approval, if nothing changed since it was shown. */
+  readonly accept: () => Promise<void>;
+}

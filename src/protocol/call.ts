@@ -1,0 +1,329 @@
+/**
+ * A call, its client and its outcome.
+ *
+ * @module
+ */
+
+import type { Cancellation } from "../core/cancellation.ts";
+import type { ErrorCode } from "../core/errors.ts";
+import type { JsonNumber } from "../core/exact_number.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { ToolDefinition } from "./tool.ts";
+import type { ToolId } from "../core/tool_id.ts";
+import type { Toolset } from "./toolset.ts";
+
+/** One block of a result, as MCP defines it: `{type: "text", text}` and others. */
+export interface ContentBlock {
+  /** The kind of the block: `text`, `image`, `audio`, `resource` or `resource_link`. */
+  readonly type: string;
+  /** The fields of a block of this kind. */
+  readonly [key: string]: unknown;
+}
+
+/** The result of a tool, as MCP defines it. Unknown fields are kept. */
+export interface ToolResult {
+  /** The part that a model reads. */
+  readonly content: readonly ContentBlock[];
+  /** The same result as JSON, if the tool returns it. */
+  readonly structuredContent?: unknown;
+  /** Whether the tool failed. Then the content says why. */
+  readonly isError?: boolean;
+  /** Other fields of the result. */
+  readonly [key: string]: unknown;
+}
+
+/** The progress of a call. */
+export interface Progress {
+  /** The work done so far, in any unit. It only grows. */
+  readonly progress: number;
+  /** The work to do in all, if it is known. */
+  readonly total?: number;
+  /** A text that says what is being done. */
+  readonly message?: string;
+}
+
+/** The progress of a call with numbers that keep their text. */
+export interface ExactProgress extends Pick<Progress, "message"> {
+  readonly progress: JsonNumber;
+  readonly total?: JsonNumber;
+}
+
+/** The progress of a call, reported by its server or by PML. */
+export interface ProgressReport extends ExactProgress {
+  /** Set if PML reports it. Then the value is set where it is sent. */
+  readonly own?: OwnReport;
+}
+
+/**
+ * The kinds of PML's own reports. `working`: PML prepares something that the call needs, such as an
+ * installation. `waiting`: the server works on the call. `unresponsive`: the server has stopped
+ * answering. `responsive`: it answers again; clients do not get this one.
+ */
+export type OwnReport = "working" | "waiting" | "unresponsive" | "responsive";
+
+/** The person's answer to a question, with the handle of that question. */
+export interface Answer {
+  /** The handle of the question. */
+  readonly handle: string;
+  /** The person's reply. */
+  readonly reply: Reply;
+}
+
+/** The replies to a question: three answers, and `cancelled` for no answer. */
+export type Reply = "Yes" | "Always" | "No" | "cancelled";
+
+/** The decision of the rules about a call, and the rule that decided. */
+export interface Verdict {
+  /** Whether the call runs, needs a question first, or is refused. */
+  readonly kind: "allow" | "ask" | "deny";
+  /** The pattern that decided, as the person wrote it, or a text such as "no rule". */
+  readonly rule: string;
+  /** The place of that rule: a file, or "defaults". */
+  readonly source: string;
+  /** The first rules of the tool that depend on arguments. Set only if no arguments were given. */
+  readonly depends?: readonly string[];
+  /** Set if the rule that allows the call depends on its arguments. */
+  readonly isConditional?: true;
+  /**
+   * The environment variable that makes a deny: it changes how programs run, and no rule names it.
+   */
+  readonly steering?: string;
+}
+
+/** A request that a server sends to the client. */
+export interface ServerRequest {
+  /** The name of the server. */
+  readonly server: string;
+  /** `elicitation/create`, `sampling/createMessage`, or a method of an extension. */
+  readonly method: string;
+  readonly params: JsonObject;
+  /** The server's own name of the request, if it has one. */
+  readonly key?: string | undefined;
+  /** Aborts when the server withdraws the request, or when the call is over. */
+  readonly signal: AbortSignal;
+}
+
+/** A notification whose method no revision of MCP defines. */
+export interface MethodNotification {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** A page of others that the person has to open in a browser. */
+export interface Page {
+  readonly url: string;
+  /** PML's own text: what the page is for. */
+  readonly text: string;
+  /** Resolves when the person is done with it. */
+  readonly done: Promise<unknown>;
+}
+
+/**
+ * The client that waits for a call: its capabilities, and how it is notified and asked while the
+ * call runs. Members may be getters that create their values, so an object of this type is not
+ * spread: use `changedClient()`.
+ */
+export interface CallClient {
+  /** The id of the client's request, as JSON. Several calls may belong to one request. */
+  readonly request?: string | undefined;
+  readonly onProgress?: ((progress: ProgressReport) => void) | undefined;
+  /** Receives the log messages of the server: the params of `notifications/message`. */
+  readonly onMessage?: ((message: JsonObject) => void) | undefined;
+  /** Sends a request of the server to the client and returns the result. Throws if it cannot. */
+  readonly onAsk?: ((asked: ServerRequest) => Promise<JsonObject>) | undefined;
+  /** Sends a notification of the server to the client. Returns whether the client still waits. */
+  readonly onNotify?: ((notification: MethodNotification) => boolean) | undefined;
+  /** The capabilities of the client. */
+  readonly able?: JsonObject | undefined;
+  /** Whether the client uses a revision before 2026-07-28. */
+  readonly isOlder?: boolean | undefined;
+  /** What the client says of its model: its capability `sampling`; undefined if it has none. */
+  readonly sampling?: JsonObject | undefined;
+  /** Returns the tools that exist for the client now; undefined for all. */
+  readonly toolset?: (() => Toolset | undefined) | undefined;
+  /**
+   * Asks the person a question of PML while the request waits, and returns the answer; undefined if
+   * the answer waits in the PML home. Throws an error that says what to do if nobody can be asked.
+   * Aborting takes the question back.
+   */
+  readonly onQuestion?:
+    | ((question: Question, signal: AbortSignal) => Promise<Answer | undefined>)
+    | undefined;
+  /**
+   * Has the client open a page for the person, and returns whether the person agreed to that.
+   * Undefined if the client cannot. Throws if nobody answers. Aborting takes it back.
+   */
+  readonly onOpen?: ((page: Page, signal: AbortSignal) => Promise<boolean>) | undefined;
+}
+
+/** The client of calls of PML itself: it cannot be asked or notified. */
+export const NO_CLIENT: CallClient = {};
+
+/** Returns a client with some members changed. */
+export function changedClient(
+  client: CallClient,
+  changes: Pick<CallClient, keyof CallClient>,
+): CallClient {
+  const { request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset } = client;
+  const { onQuestion, onOpen, onNotify } = client;
+  return {
+    ...{ request, onProgress, onMessage, onAsk, able, isOlder, sampling, toolset },
+    ...{ onQuestion, onOpen, onNotify },
+    ...changes,
+  };
+}
+
+/** The members of a client that ask the user. */
+export type ClientQuestions = Pick<CallClient, "onAsk" | "onQuestion" | "onOpen">;
+
+/** Returns the members of a client that ask the user, with `around` around each question. */
+export function wrappedQuestions(
+  { onAsk, onQuestion, onOpen }: ClientQuestions,
+  around: <T>(ask: () => Promise<T>) => Promise<T>,
+): ClientQuestions {
+  return {
+    onAsk: onAsk && ((...asked) => around(() => onAsk(...asked))),
+    onQuestion: onQuestion && ((...asked) => around(() => onQuestion(...asked))),
+    onOpen: onOpen && ((...asked) => around(() => onOpen(...asked))),
+  };
+}
+
+/** The client's wishes about tasks. In revision 2026-07-28 the server decides. */
+export type Task =
+  | { readonly isModern: true }
+  | { readonly isModern: false; readonly wanted: JsonObject };
+
+/** A request to run one tool, or another request to a server. Use `changedCall()` to copy it. */
+export interface Call {
+  /** The tool, or the part of MCP that another request belongs to, such as `server:@resources`. */
+  readonly id: ToolId;
+  /** The arguments of the tool, or the params of another request. */
+  readonly arguments: JsonObject;
+  /** The MCP method, such as `resources/read`, if the call is not for a tool. */
+  readonly method?: string | undefined;
+  /** Whether it is a notification: no answer comes, and the user is not asked about it. */
+  readonly isNotification?: boolean | undefined;
+  /**
+   * Whether the server listed or linked the address that the request reads, or a template that it
+   * listed covers it.
+   */
+  readonly isOffered?: boolean | undefined;
+  /** The keys of the client's `_meta` that pass to the server without being shown. */
+  readonly meta?: JsonObject | undefined;
+  /**
+   * The other members of the client's params besides `name` and `arguments`, with those of `_meta`.
+   * The user sees and approves them, and the server receives them.
+   */
+  readonly members?: JsonObject | undefined;
+  /** Throws if the client's request does not agree with the definition of its tool. */
+  readonly agrees?: ((definition: ToolDefinition) => void) | undefined;
+  /** Set if the call may become a task, with the revision of the client that wants it. */
+  readonly task?: Task | undefined;
+  /**
+   * The origin of the call: `tools/call`, `call`, `batch`, `plan`, `code`, `capability`, `sampling`,
+   * `cli`, `library`, another method of MCP, or `server` for a request that a server sends to the
+   * client during a call.
+   */
+  readonly via: string;
+  /** Whether a person typed the name of the tool in a terminal. */
+  readonly isTyped?: boolean | undefined;
+  /** Whether another call waits for this one. Such a call needs no capacity of its own. */
+  readonly isNested?: boolean | undefined;
+  /** The id of the run that makes the call: of a plan, of code or of a capability. */
+  readonly run?: string | undefined;
+  /** How many capabilities wait for this call, one inside the other; 0 if it is not set. */
+  readonly depth?: number | undefined;
+  /** The name of the caller; `local` if there is only one person. */
+  readonly actor: string;
+  /** Cancels it. */
+  readonly cancellation: Cancellation;
+  /** The client that waits for it. */
+  readonly client: CallClient;
+  /** The id that connects the records and frames of one call. It is unique in this process. */
+  readonly callId: string;
+  readonly answer?: Answer | undefined;
+  /** What the person must know before this call, beside what its server says, one line each. */
+  readonly facts?: readonly string[] | undefined;
+  /** The decision of the rules. */
+  readonly verdict?: Verdict | undefined;
+  /** Set if the definition of the server adds arguments. */
+  readonly fixed?: FixedArguments | undefined;
+}
+
+/**
+ * Returns a call with some members changed. A call in the pipeline has getters, which a spread would
+ * lose, so members are copied by name.
+ */
+export function changedCall(call: Call, changes: Partial<Call>): Call {
+  const { id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped } =
+    call;
+  const {
+    isNested,
+    run,
+    depth,
+    actor,
+    cancellation,
+    client,
+    callId,
+    answer,
+    facts,
+    verdict,
+    fixed,
+    isNotification,
+  } = call;
+  return {
+    ...{ isNotification },
+    ...{ id, arguments: args, method, isOffered, meta, members, agrees, task, via, isTyped },
+    ...{ isNested, run, depth, actor, cancellation, client, callId, answer, facts, verdict, fixed },
+    ...changes,
+  };
+}
+
+/** The arguments of a call to which the definition of its server adds some. */
+export interface FixedArguments {
+  /** The arguments that the caller gave. */
+  readonly given: JsonObject;
+  /** All arguments, as a person sees them: without values that may be secrets. */
+  readonly shown: JsonObject;
+}
+
+/** Returns the arguments of a call as a person sees them. */
+export function shownArguments({ arguments: args, fixed }: Call): JsonObject {
+  return fixed?.shown ?? args;
+}
+
+/** A question to the person: PML's own text, and the handle that the answer must carry. */
+export interface Question {
+  readonly handle: string;
+  readonly text: string;
+  /** Whether the answer "Always" is possible. */
+  readonly always: boolean;
+  /**
+   * Whether the text is too long for a client's form, so that only a terminal can show all of it.
+   */
+  readonly terminalOnly: boolean;
+  /** Equal for questions that one answer covers, if they are open at the same time. */
+  readonly shared?: string;
+  /** The error code if nobody can be asked; by default APPROVAL_REQUIRED. */
+  readonly otherwise?: ErrorCode;
+}
+
+/** The outcome of a call: its result, or a question to the person. Failures are thrown. */
+export type Outcome =
+  | {
+    readonly kind: "result";
+    readonly result: ToolResult;
+    /** The status of a task, if the result describes a task and is not yet the tool's result. */
+    readonly task?: string;
+    /** The code of a problem that PML found in the result, such as OUTPUT_INVALID. */
+    readonly code?: ErrorCode;
+  }
+  | { readonly kind: "ask"; readonly question: Question };
+
+/** Runs a call. */
+export type CallTool = (call: Call) => Promise<Outcome>;
+
+/** Returns a result of one text block. */
+export function textResult(text: string): ToolResult {
+  return { content: [{ type: "text", text }] };
+}

@@ -1,0 +1,73 @@
+/**
+ * The blocks of a tool's result, as MCP defines them.
+ *
+ * @module
+ */
+
+import { isObject } from "../core/json.ts";
+
+type Block = Readonly<Record<string, unknown>>;
+
+/** Returns whether a block has the members of its type. A test compares the result with the SDK. */
+const KINDS: Readonly<Record<string, (block: Block) => boolean>> = {
+  text: ({ text }) => isText(text),
+  image: isMedium,
+  audio: isMedium,
+  resource: ({ resource }) => isObject(resource) && isContents(resource),
+  resource_link: (
+    { uri, name, title = "", description = "", mimeType = "", size = 0, icons = [] },
+  ) =>
+    [uri, name, title, description, mimeType].every(isText) && typeof size === "number" &&
+    Array.isArray(icons) && icons.every(isIcon),
+};
+
+/** Returns whether a value is a block that MCP has. */
+export function isContentBlock(block: unknown): boolean {
+  if (!isObject(block)) return false;
+  const { type, annotations, _meta = {} } = block;
+  return isObject(_meta) && typeof type === "string" && Object.hasOwn(KINDS, type) &&
+    (annotations === undefined || isAnnotations(annotations)) && KINDS[type]?.(block) === true;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isMedium({ data, mimeType }: Block): boolean {
+  return isBase64(data) && isText(mimeType);
+}
+
+function isContents({ uri, mimeType = "", _meta = {}, text, blob }: Block): boolean {
+  return isText(uri) && isText(mimeType) && isObject(_meta) && (isText(text) || isBase64(blob));
+}
+
+function isIcon(icon: unknown): boolean {
+  if (!isObject(icon)) return false;
+  const { src, mimeType = "", sizes = [], theme = "light" } = icon;
+  return isText(src) && isText(mimeType) && Array.isArray(sizes) && sizes.every(isText) &&
+    ["light", "dark"].includes(String(theme));
+}
+
+function isAnnotations(given: unknown): boolean {
+  if (!isObject(given)) return false;
+  const { audience = [], priority = 0, lastModified } = given;
+  return Array.isArray(audience) && audience.every((one) => ["user", "assistant"].includes(one)) &&
+    typeof priority === "number" && priority >= 0 && priority <= 1 &&
+    (lastModified === undefined || isTime(lastModified));
+}
+
+function isTime(value: unknown): boolean {
+  return isText(value) &&
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(value) &&
+    !Number.isNaN(Date.parse(value));
+}
+
+function isBase64(value: unknown): boolean {
+  if (!isText(value)) return false;
+  try {
+    atob(value);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * The extensions that methods belong to.
+ *
+ * @module
+ */
+
+import { type JsonObject, objectOf } from "../core/json.ts";
+
+/** The extension for tasks of 2026-07-28. PML uses it itself, so it is not passed on. */
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+/** The name of methods of PML itself. A window would take one of a server for one of PML. */
+const OWN = "pml";
+
+/** How the methods of notifications begin. */
+const NOTIFICATIONS = /^notifications\//;
+
+/**
+ * Returns the last part of the id of the extension that a method belongs to: its first segment,
+ * without `notifications/`.
+ *
+ * @example
+ * ```ts
+ * import assert from "node:assert/strict";
+ *
+ * assert.equal(extensionNameOf("skills/list"), "skills");
+ * assert.equal(extensionNameOf("notifications/skills/changed"), "skills");
+ * ```
+ */
+export function extensionNameOf(method: string): string {
+  const [name = ""] = method.replace(NOTIFICATIONS, "").split("/");
+  return name;
+}
+
+/** Returns whether the id of an extension is one that a method belongs to. */
+export function isExtensionOf(id: string, method: string): boolean {
+  return id.split("/").at(-1) === extensionNameOf(method);
+}
+
+/** Returns the extensions of a client that are passed on to servers, by their ids. */
+export function passedExtensions({ extensions }: JsonObject): JsonObject {
+  const { [TASKS_EXTENSION]: _, ...passed } = objectOf(extensions);
+  return passed;
+}
+
+/** Returns whether a client declares the extension that a method belongs to, and PML passes it on. */
+export function declaresExtensionOf(method: string, capabilities: JsonObject = {}): boolean {
+  // guard: extension-own
+  if (extensionNameOf(method) === OWN) return false;
+  return Object.keys(passedExtensions(capabilities)).some((id) => isExtensionOf(id, method));
+}

@@ -1,0 +1,103 @@
+/**
+ * The lists of a server, and their items.
+ *
+ * @module
+ */
+
+import { PmlError } from "../core/errors.ts";
+import { isObject, type Json, objectOf, quoted } from "../core/json.ts";
+import { memoized } from "../core/memo.ts";
+
+/** A list of a server: the name of the field of the result that holds it. */
+export type ListName = "tools" | "resources" | "resourceTemplates" | "prompts";
+
+/** How a list is requested, and which member its items must have. */
+export interface ListKind {
+  /** The MCP method. */
+  readonly method: string;
+  /** The capability that a server with such a list declares. */
+  readonly capability: "tools" | "resources" | "prompts";
+  /** The member, a string, that each item must have. */
+  readonly key: string;
+}
+
+/** All lists. */
+export const LISTS: Readonly<Record<ListName, ListKind>> = {
+  tools: { method: "tools/list", capability: "tools", key: "name" },
+  resources: { method: "resources/list", capability: "resources", key: "uri" },
+  resourceTemplates: {
+    method: "resources/templates/list",
+    capability: "resources",
+    key: "uriTemplate",
+  },
+  prompts: { method: "prompts/list", capability: "prompts", key: "name" },
+};
+
+/** The names of all lists. */
+export const LIST_NAMES = Object.keys(LISTS) as readonly ListName[]; // the keys of a literal
+
+/** One item of a list, as its server sent it. */
+export interface ListItem {
+  /** The value of a member. */
+  readonly [key: string]: Json | undefined;
+}
+
+/**
+ * The name of the item in a list of tools that contains the instructions of the server. So they are
+ * cached and pinned like a definition. It is no valid name of a tool.
+ */
+export const INSTRUCTIONS = "@instructions";
+
+/** The most bytes of a server's instructions. */
+const INSTRUCTIONS_BYTES = 4_096;
+
+/** Adds the instructions of a server, if it has some, to its tools as an item that no client sees. */
+export function withInstructions(
+  tools: readonly ListItem[],
+  instructions: string,
+): readonly ListItem[] {
+  const own = tools.filter(({ name }) => name !== INSTRUCTIONS);
+  if (instructions.trim() === "") return own;
+  const bytes = new Uint8Array(INSTRUCTIONS_BYTES);
+  const { read } = new TextEncoder().encodeInto(instructions, bytes);
+  const cut = read < instructions.length ? "…" : "";
+  const description = `${instructions.slice(0, read)}${cut}`;
+  return [...own, { name: INSTRUCTIONS, description, inputSchema: {}, visibility: "internal" }];
+}
+
+/** Returns the item with the instructions of a server. */
+export function instructionsIn<T extends object>(tools: readonly T[]): T | undefined {
+  return tools.find((tool) => "name" in tool && tool.name === INSTRUCTIONS);
+}
+
+/** Returns the address of the page that a tool names to be shown with its results. */
+export function pageOf(tool: object): unknown {
+  const { _meta } = tool as { readonly _meta?: unknown };
+  const meta = objectOf(_meta);
+  return isObject(meta.ui) ? meta.ui.resourceUri : meta["ui/resourceUri"];
+}
+
+/**
+ * Returns the tools of a list that others than their server may know of: the same array for the
+ * same list. A tool whose `visibility` is `internal` is in no list and no search, and who calls it
+ * is told that there is none.
+ */
+export const externalTools: <T extends object>(tools: readonly T[]) => readonly T[] = memoized(
+  <T extends { readonly visibility?: Json }>(tools: readonly T[]) => {
+    const shown = tools.filter(({ visibility }) => visibility !== "internal");
+    return shown.length === tools.length ? tools : shown;
+  },
+);
+
+/**
+ * Returns the error of a list of a server that may not run: to read what a server says of itself is
+ * to run it.
+ */
+export function unreadable(
+  list: ListName,
+  { server, why }: { readonly server: string; readonly why: string },
+): PmlError {
+  return new PmlError("APPROVAL_REQUIRED", `Cannot read the ${list} of ${quoted(server)}: ${why}`, {
+    hint: "Call the tool itself: the question to the person comes with it",
+  });
+}

@@ -1,0 +1,49 @@
+/**
+ * The output of a tool as one JSON value. Plans, code and observed results all use this value.
+ *
+ * @module
+ */
+
+import type { ContentBlock, ToolResult } from "./call.ts";
+import { isObject, type Json, objectOf } from "../core/json.ts";
+import { parseExact } from "../core/exact_json.ts";
+
+/**
+ * Returns the output of a tool: its structured content if it has some. Otherwise, if the result is
+ * one text block, the JSON object or array that the text contains, or the text itself. Otherwise
+ * all content blocks. Remarks of PML are no output.
+ */
+export function outputOf({ structuredContent, content: all }: ToolResult): Json {
+  // A result came through JSON, or was checked when it came from a module.
+  if (structuredContent !== undefined) return structuredContent as Json;
+  const content = all.some(isRemark) ? all.filter((block) => !isRemark(block)) : all;
+  const [block] = content;
+  if (block === undefined) return null;
+  if (content.length > 1 || block.type !== "text" || typeof block.text !== "string") {
+    return content as unknown as Json;
+  }
+  return jsonIn(block.text) ?? block.text;
+}
+
+/** The key in `_meta` of a block that PML adds to a result for the model. */
+const REMARK = "pml/remark";
+
+/** Makes a block with a remark of PML about the result that contains it. */
+export function remarkOf(text: string): ContentBlock {
+  return { type: "text", text, _meta: { [REMARK]: true } };
+}
+
+function isRemark({ _meta }: ContentBlock): boolean {
+  return objectOf(_meta)[REMARK] === true;
+}
+
+/** Returns the JSON object or array that a text is; undefined if it is none. */
+function jsonIn(text: string): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    const value: unknown = parseExact(text);
+    return isObject(value) || Array.isArray(value) ? value as Json : undefined;
+  } catch {
+    return undefined;
+  }
+}

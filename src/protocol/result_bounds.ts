@@ -1,0 +1,56 @@
+/**
+ * Limits on the result of a tool.
+ *
+ * @module
+ */
+
+import { isObject, listOf, objectOf } from "../core/json.ts";
+import { tooLarge } from "../core/json_bounds.ts";
+
+/**
+ * The SDK checks each block on the main thread, which serves all clients: a million blocks took 9
+ * s.
+ */
+const BLOCKS_MAX = 4_096;
+const BESIDE_MAX = 500;
+const CHECKED = ["_meta", "annotations", "icons", "resource"];
+
+/**
+ * Throws RESULT_TOO_LARGE if a result has too many blocks, or if the result or one of its blocks
+ * has too many other members: the SDK compares their names with each other, and reports each wrong
+ * item of a list.
+ */
+export function checkBlocks(
+  what: string,
+  { content, _meta }: { readonly content?: unknown; readonly _meta?: unknown },
+): void {
+  const blocks = listOf(content);
+  if (_meta === undefined && blocks.length <= BLOCKS_MAX && blocks.every(isPlain)) return;
+  const checks = [["blocks", blocks, BLOCKS_MAX], ["members in _meta", _meta, BESIDE_MAX]] as const;
+  for (const [name, value, max] of checks) checkSize(what, { name, value, max });
+  for (const { _meta, annotations, icons, resource } of blocks.map(objectOf)) {
+    const beside = { _meta, icons, audience: objectOf(annotations).audience };
+    // The sizes are checked before anything reads the members.
+    for (const [name, value] of Object.entries({ ...beside, resource: objectOf(resource)._meta })) {
+      checkSize(what, { name: `members in ${name} of a block`, value, max: BESIDE_MAX });
+    }
+    for (const { sizes } of Array.isArray(icons) ? icons.map(objectOf) : []) {
+      checkSize(what, { name: "sizes of an icon", value: sizes, max: BESIDE_MAX });
+    }
+  }
+}
+
+/** Returns whether a block has none of the members whose size is checked. */
+function isPlain(block: unknown): boolean {
+  return isObject(block) && !CHECKED.some((name) => name in block);
+}
+
+function checkSize(
+  what: string,
+  { name, value, max }: { readonly name: string; readonly value: unknown; readonly max: number },
+): void {
+  const size = Array.isArray(value) ? value.length : Object.keys(objectOf(value)).length;
+  if (size <= max) return;
+  const why = `it has ${size} ${name}, more than ${max}`;
+  throw tooLarge(what, { why, detail: { size, max } });
+}

@@ -1,0 +1,138 @@
+/**
+ * The base class of all kinds of servers.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../protocol/call.ts";
+import { PmlError } from "../core/errors.ts";
+import { quoted } from "../core/json.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { Maybe } from "../core/maybe.ts";
+import { type CheckedCall, methodDefinition, type ResolvedCall, type Server } from "./server.ts";
+import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
+import { splitToolId, type ToolId } from "../core/tool_id.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+
+/** A server as the directory lists it: everything that is known without opening anything. */
+export type Listing = Pick<
+  Server,
+  | "name"
+  | "title"
+  | "origin"
+  | "kind"
+  | "definition"
+  | "settings"
+  | "tells"
+  | "checksArguments"
+  | "blocked"
+>;
+
+/** The source of a server's approval: who it is, and what is not approved yet. */
+export interface Approval extends Pick<Server, "identity" | "unapproved" | "approvedDefinitions"> {
+  /** Returns one line that says what the server is, for the question to the person. */
+  text(): string;
+}
+
+/**
+ * Finds a tool in the lists of its server. Throws UNKNOWN_TOOL, or the error of reading the lists.
+ */
+export type FindTool = (id: ToolId) => Maybe<ToolDefinition>;
+
+/** The origin of the calls that a saved capability makes. They alone reach internal tools. */
+export const OF_CAPABILITY = "capability";
+
+/** The options of every server. */
+export interface KnownServerOptions {
+  readonly listing: Listing;
+  readonly approval: Approval;
+  readonly find: FindTool;
+}
+
+const NO_LINES: readonly string[] = [];
+
+/** It has what its listing says. */
+export interface KnownServer extends Listing {}
+
+/** A server that has a definition. Each kind implements how it lists and how it runs calls. */
+export abstract class KnownServer implements Server {
+  readonly #options: KnownServerOptions;
+
+  /** Takes the options; starts nothing. */
+  constructor(options: KnownServerOptions) {
+    this.#options = options;
+    Object.assign(this, options.listing);
+  }
+
+  /** Returns the identity that an approval binds to. */
+  identity(): Promise<ServerIdentity | undefined> {
+    return this.#options.approval.identity();
+  }
+
+  /** Returns what a call needs and nobody has approved yet. */
+  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined> {
+    return this.#options.approval.unapproved(call);
+  }
+
+  /** Returns the definition of the tool or method of a call. */
+  definitionFor({ id, method, via }: Call): Maybe<ToolDefinition> {
+    if (method !== undefined) return methodDefinition(method);
+    const { find } = this.#options;
+    // guard: internal-tools
+    if (via === OF_CAPABILITY) return this.#internal(id).then((tool) => tool ?? find(id));
+    return find(id);
+  }
+
+  /** Returns the definition of a tool that no list has. */
+  async #internal(id: ToolId): Promise<ToolDefinition | undefined> {
+    // To read what a server says of itself is to run it.
+    if (this.blocked() !== undefined) return undefined;
+    const { tool } = splitToolId(id);
+    const all = await this.list("tools") as readonly ToolDefinition[]; // what lists tools looked at them
+    return all.find(({ name, visibility }) => name === tool && visibility === "internal");
+  }
+
+  /** Returns lines that say what the server is and what the tool may do. */
+  async consentLines({ id }: Pick<Call, "id">): Promise<readonly string[]> {
+    const lines = await this.permissionLines(splitToolId(id).tool);
+    return [this.#options.approval.text(), ...lines.map((line) => `It ${line}`)];
+  }
+
+  /** Returns nothing: PML does not know what a program does. */
+  permissionLines(_tool: string): Promise<readonly string[]> {
+    return Promise.resolve(NO_LINES);
+  }
+
+  /** Returns nothing: nobody can tell. */
+  onlyReads(_tool: string): Promise<boolean | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Returns nothing: there is nothing to say. */
+  remark(_tool: string): Promise<string | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  /** Returns the definitions to show for the tools that changed without an approval. */
+  async approvedDefinitions(
+    tools: readonly ToolDefinition[],
+  ): Promise<ReadonlyMap<ToolDefinition, ToolDefinition>> {
+    return await this.#options.approval.approvedDefinitions?.(tools) ?? new Map();
+  }
+
+  /** Clears cached lists. */
+  forget(_lists?: readonly ListName[]): void {}
+
+  /** Returns a list. */
+  abstract list(list: ListName): Promise<readonly ListItem[]>;
+
+  /** Runs a call. */
+  abstract call(call: CheckedCall): Promise<Outcome>;
+}
+
+/** Returns the error of a request that a server with tools only cannot answer. */
+export function toolsOnly(server: string): PmlError {
+  return new PmlError("BAD_REQUEST", `Cannot ask ${quoted(server)}: it has tools only`, {
+    hint: "See `pml://servers` for what each server has",
+  });
+}

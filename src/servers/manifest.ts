@@ -1,0 +1,41 @@
+/**
+ * The manifest of a server in a registry: its kind, what it runs or connects to, and what it needs.
+ *
+ * @module
+ */
+
+import type { Permissions, ToolDefinition } from "../protocol/tool.ts";
+
+/** The fields of every manifest. Each kind of servers adds its own. */
+export interface Manifest {
+  /** The name of its kind. */
+  readonly kind: string;
+  /** The name in the registry, without a version, such as `serena` or `fs:read_json`. */
+  readonly fqdn: string;
+  /** The name of the server in PML. */
+  readonly name: string;
+  readonly version: string;
+  readonly description: string | undefined;
+  /** The tools that the registry lists. */
+  readonly tools: readonly ManifestTool[];
+  /** The environment variables that the server needs. */
+  readonly envRequired: readonly string[];
+  /** The author's warnings for the person, one line each. */
+  readonly warnings: readonly string[];
+  /** Where the server runs, if the registry says so. */
+  readonly routing: "local" | "cloud" | undefined;
+}
+
+/** A tool of a manifest. A registry may list its name only. */
+export interface ManifestTool {
+  readonly name: string;
+  readonly definition: ToolDefinition | undefined;
+}
+
+/** The manifest of a server whose code comes from the registry and runs in the sandbox. */
+export interface CodeManifest extends Manifest {
+  /** The hash of its code: `sha256-` and 64 hexadecimal digits. */
+  readonly integrity: string;
+  /** The permissions that all of its tools need together. */
+  readonly permissions: Permissions;
+}

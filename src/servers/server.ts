@@ -1,0 +1,123 @@
+/**
+ * The interface of a server, of whatever kind. Calls, lists, search and explanations use only this.
+ *
+ * @module
+ */
+
+import type { Call, Outcome } from "../protocol/call.ts";
+import type { ListItem, ListName } from "../protocol/lists.ts";
+import type { Maybe } from "../core/maybe.ts";
+import type { ServerIdentity, Unapproved } from "../policy/server_identity.ts";
+import type { ToolDefinition } from "../protocol/tool.ts";
+import type { ToolSettings } from "../core/tool_settings.ts";
+
+/** Where a server comes from: PML itself, a file of the person, a registry, or the hub's list. */
+export type Origin = "builtin" | "private" | "registry" | "cloud";
+
+/** A server. The same object stands for it until the configuration is read again. */
+export interface Server {
+  readonly name: string;
+  /** The name for people. */
+  readonly title?: string | undefined;
+  readonly origin: Origin;
+  /** How it runs: `deno`, `stdio`, `http`, `cloud`, and others that may come. */
+  readonly kind: string;
+  /** The definition of the server. If this is another object, it is another server. */
+  readonly definition: object | undefined;
+  /** The person's settings for its tools. */
+  readonly settings?: ToolSettings | undefined;
+  /**
+   * Whether it notifies clients of changed lists. Such a server may show each client other lists.
+   */
+  readonly tells: boolean;
+  /** Whether the server checks the arguments of all its tools itself. */
+  readonly checksArguments: boolean;
+  /**
+   * Returns the identity that an approval binds to; undefined for servers that ship with PML. An
+   * install can change it.
+   */
+  identity(): Promise<ServerIdentity | undefined>;
+  /** Returns the reason why the server may not run now; undefined if it may. Starts nothing. */
+  blocked(): string | undefined;
+  /** Returns what a call needs and nobody has approved yet. */
+  unapproved(call: ResolvedCall): Maybe<Unapproved | undefined>;
+  /**
+   * Returns the definition of the tool or method of a call. Throws if the call lacks something,
+   * such as a key.
+   */
+  definitionFor(call: Call): Maybe<ToolDefinition>;
+  /**
+   * Returns why the arguments of a call do not match the schema of its tool; undefined if they do. If
+   * it is missing, the server checks them itself.
+   */
+  readonly wrongArguments?: (
+    call: Pick<Call, "id" | "method" | "arguments" | "cancellation">,
+    definition: ToolDefinition,
+  ) => Maybe<string | undefined>;
+  /** Returns what a person must know before a call, one line each. */
+  consentLines(call: Pick<Call, "id" | "method">): Promise<readonly string[]>;
+  /** Returns what a tool may do, one line each. This is known for modules only. */
+  permissionLines(tool: string): Promise<readonly string[]>;
+  /** Tells whether a tool can change nothing and reach nobody; undefined where nobody can tell. */
+  onlyReads(tool: string): Promise<boolean | undefined>;
+  /** Returns what must be known of a tool beside its definition, in a few words. */
+  remark(tool: string): Promise<string | undefined>;
+  /** Returns a list: the same array as long as it is unchanged. */
+  list(list: ListName): Promise<readonly ListItem[]>;
+  /**
+   * Returns whether `list()` returns without starting or asking the server. If it is missing, it
+   * always does.
+   */
+  readonly hasList?: (list: ListName) => Promise<boolean>;
+  /**
+   * Returns the list that it had for a client with other capabilities, to be shown until `list()`
+   * returns; undefined if there is none, or the list for this client is cached.
+   */
+  readonly earlierList?: (list: ListName) => Promise<readonly ListItem[] | undefined>;
+  /**
+   * Returns, for each tool of its list whose definition is not the approved one, the definition to
+   * show. Undefined if its definitions are part of code that is approved, or are not known here.
+   */
+  readonly approvedDefinitions?: (
+    tools: readonly ToolDefinition[],
+  ) => Promise<ReadonlyMap<ToolDefinition, ToolDefinition>>;
+  /**
+   * Returns the ids of the extensions that it declared when it was started. If it is missing, the
+   * server has none.
+   */
+  readonly extensions?: () => readonly string[];
+  /** Runs a call that passed all checks. */
+  call(call: CheckedCall): Promise<Outcome>;
+  /** Clears the given cached lists, by default all, so that the server is asked again. */
+  forget(lists?: readonly ListName[]): void;
+}
+
+/** A call whose server was found. It is resolved again when the configuration changes. */
+export interface ResolvedCall extends Call {
+  /** The server of its name. */
+  readonly server: Server;
+  /** The version of the rules and the configuration that the decision is of. */
+  readonly version: number;
+  /** Returns whether the rules and the configuration are still those. */
+  readonly isCurrent: () => boolean;
+  /** Returns the definition of its tool or method. It is loaded once. */
+  readonly definition: () => Maybe<ToolDefinition>;
+}
+
+/** A call that passed all checks, and what its server must compare before it sends the call. */
+export interface CheckedCall extends Call {
+  /** The name of its tool at the server, or the part of MCP that the request belongs to. */
+  readonly tool: string;
+  /** Throws if the rules or the configuration have changed since the checks. */
+  readonly assertCurrent: () => void;
+  /**
+   * Throws if the definition that was checked is not the one that the server lists now. A tool that
+   * the server does not list is undefined. Calls that are not for a tool always pass.
+   */
+  readonly assertListed: (listed: unknown) => void;
+}
+
+/** Returns a definition that stands for a method that is not a tool. */
+export function methodDefinition(method: string): ToolDefinition {
+  return { name: method, inputSchema: {} };
+}
